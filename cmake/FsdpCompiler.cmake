@@ -1,0 +1,16 @@
+# Flags for our own code. Nothing here reaches those who link the library, but the sanitizers, which must.
+
+# Warnings, definitions and include folders for a target that holds our code: library, examples, tests.
+function(fsdp_internal_code target)
+    target_compile_options(${target} PRIVATE
+        -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpedantic
+        $<$<BOOL:${FSDP_WERROR}>:-Werror>)
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
+endfunction()
+
+if(FSDP_SANITIZE)
+    list(JOIN FSDP_SANITIZE "," sanitizers)
+    add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${sanitizers})
+endif()

@@ -1,0 +1,46 @@
+# What is installed: headers, library, CMake package, pkg-config file. The prefix may be moved afterwards.
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fsdp")
+
+install(TARGETS fsdp EXPORT fsdpTargets)
+install(DIRECTORY include/fsdp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(EXPORT fsdpTargets NAMESPACE fsdp:: DESTINATION "${package_dir}")
+
+configure_package_config_file(cmake/fsdpConfig.cmake.in fsdpConfig.cmake INSTALL_DESTINATION "${package_dir}")
+# Before 1.0 a minor version may change the interface.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(compatibility SameMinorVersion)
+else()
+    set(compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file(fsdpConfigVersion.cmake COMPATIBILITY ${compatibility})
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fsdpConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/fsdpConfigVersion.cmake"
+        DESTINATION "${package_dir}")
+
+# The MPI's own flags stand in fsdp.pc, so that it works with a plain compiler and with any MPI; not every MPI ships a
+# pkg-config file, and MPICH's asks for the development packages of hwloc and UCX.
+list(TRANSFORM FSDP_CXX_DEFINITIONS PREPEND "-D" OUTPUT_VARIABLE pc_definitions)
+list(TRANSFORM MPI_C_INCLUDE_DIRS PREPEND "-I" OUTPUT_VARIABLE pc_includes)
+set(pc_mpi_cflags ${MPI_C_COMPILE_OPTIONS} ${pc_definitions} ${pc_includes})
+list(JOIN pc_mpi_cflags " " pc_mpi_cflags)
+set(pc_mpi_libs ${MPI_C_LINK_FLAGS})
+foreach(library IN LISTS MPI_C_LIBRARIES)
+    cmake_path(GET library PARENT_PATH folder)
+    cmake_path(GET library STEM name)
+    string(REGEX REPLACE "^lib" "" name "${name}")
+    list(APPEND pc_mpi_libs "-L${folder}" "-l${name}")
+endforeach()
+list(JOIN pc_mpi_libs " " pc_mpi_libs)
+file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_LIBDIR BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE pc_libdir)
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE pc_includedir)
+if(BUILD_SHARED_LIBS)
+    set(pc_libs "")
+    set(pc_libs_private "-pthread -lm")
+else()
+    set(pc_libs "-pthread -lm")
+    set(pc_libs_private "")
+endif()
+configure_file(cmake/fsdp.pc.in fsdp.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fsdp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

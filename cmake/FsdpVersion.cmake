@@ -1,0 +1,13 @@
+# FSDP_VERSION, read from include/fsdp/version.h: the one place where the version is written.
+set(version_header "${CMAKE_CURRENT_SOURCE_DIR}/include/fsdp/version.h")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${version_header}")
+
+set(FSDP_VERSION "")
+foreach(part MAJOR MINOR PATCH)
+    file(STRINGS "${version_header}" line REGEX "^#define FSDP_VERSION_${part} +[0-9]+$")
+    if(NOT line MATCHES "([0-9]+)$")
+        message(FATAL_ERROR "${version_header} has no line '#define FSDP_VERSION_${part} <number>'")
+    endif()
+    list(APPEND FSDP_VERSION ${CMAKE_MATCH_1})
+endforeach()
+list(JOIN FSDP_VERSION "." FSDP_VERSION)

@@ -1,0 +1,26 @@
+/**
+ * @file
+ * The collectives as other parts of the library call them: as steps of something with a name of its own, which may have
+ * found on this rank that it cannot go on.
+ */
+#ifndef FSDPI_COLLECTIVES_H
+#define FSDPI_COLLECTIVES_H
+
+#include "fsdp/collectives.h"
+
+/** What a collective is a step of. Ranks must agree on `name` and `label`, and a `status` that is not FSDP_OK fails all. */
+typedef struct fsdpi_purpose {
+    const char *name;  /* the public function, as "fsdp_unit_begin_forward" */
+    const char *label; /* what it is called on, as a unit's name; or NULL */
+    fsdp_status
+        status; /* this rank's own verdict, its detail recorded in the context; buffers are not looked at then */
+} fsdpi_purpose;
+
+fsdp_status fsdpi_iallgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
+                             size_t count, fsdp_dtype dtype, fsdp_request **request);
+fsdp_status fsdpi_ireduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
+                                  size_t count, fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
+fsdp_status fsdpi_iallreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
+                             fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
+
+#endif

@@ -1,0 +1,170 @@
+/**
+ * @file
+ * Collectives over the ranks of a context.
+ *
+ * Common to all of them:
+ * - Collective over the context: every rank calls the same functions in the same order with matching arguments.
+ * - Counts are ELEMENTS of size_t; nothing is limited to 2^31. A count of 0 is allowed and moves nothing.
+ * - Reductions are carried out in rank order, whatever the algorithm, count or offset: the same inputs on the same
+ *   number of ranks give bitwise the same result in every run.
+ * - Input and output may not overlap, except where FSDP_IN_PLACE or the text below says so.
+ * - The form that begins with `i` returns at once. Its buffers, and arrays of counts too, belong to the library until
+ *   fsdp_wait(), or fsdp_test() saying so, has ended the request. Operations are carried out in the order of issue; they
+ *   make progress inside calls of the library.
+ *
+ * Errors, the same code on every rank, each naming what was wrong on which rank:
+ * - FSDP_ERR_ARG: a NULL pointer, an element type, reduction or root that is none, a count whose size in bytes
+ *   overflows, overlapping buffers. FSDP_ERR_MISMATCH: ranks called different functions or passed different arguments.
+ *   Nothing has been moved and the context is still good (under FSDP_VERIFY=off: undefined behaviour).
+ * - FSDP_ERR_MEMORY: staging memory could not be had; outputs are untouched and the context is still good.
+ * - FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: outputs are undefined, and the context can only be finalized.
+ * A nonblocking form itself returns FSDP_ERR_ARG only where it has no context or no place for the request; every other
+ * error is what fsdp_wait() returns, so that a rank with a wrong argument still takes part and no other rank hangs.
+ *
+ * Semantics follow the MPI 3.1 standard, chapter 5, where nothing else is said.
+ */
+#ifndef FSDP_COLLECTIVES_H
+#define FSDP_COLLECTIVES_H
+
+#include <stddef.h>
+
+#include "fsdp/context.h"
+#include "fsdp/dtype.h"
+#include "fsdp/export.h"
+#include "fsdp/status.h"
+
+/** One nonblocking operation, from its issue to its fsdp_wait(). Belongs to its context. */
+typedef struct fsdp_request fsdp_request;
+
+/** In place of an input: the output buffer holds it. Each function says where. */
+#define FSDP_IN_PLACE ((void *)-1)
+
+FSDP_EXTERN_C_BEGIN
+
+/**
+ * Ends a nonblocking operation: blocks until it is complete, then releases the request.
+ *
+ * @param[in] request  from a nonblocking function, not waited for before. Invalid afterwards, whatever is returned.
+ *                     NULL does nothing.
+ * @return the status of the operation, as listed on top; FSDP_ERR_STATE if the request was ended before.
+ */
+FSDP_API fsdp_status fsdp_wait(fsdp_request *request);
+
+/**
+ * Makes progress and says whether an operation is complete, without blocking. Local.
+ *
+ * @param[in]  request  as for fsdp_wait()
+ * @param[out] done     1: the operation is complete and the request released; 0: call again
+ * @return FSDP_OK while `done` is 0; then as fsdp_wait(). FSDP_ERR_ARG if `done` is NULL.
+ */
+FSDP_API fsdp_status fsdp_test(fsdp_request *request, int *done);
+
+/**
+ * Waits for several operations, in order. Each is ended, also after one has failed.
+ *
+ * @param[in] count     how many; 0 is allowed
+ * @param[in] requests  `count` requests as for fsdp_wait()
+ * @return FSDP_OK; or the status of the first that failed.
+ */
+FSDP_API fsdp_status fsdp_wait_all(size_t count, fsdp_request *const *requests);
+
+/**
+ * Concatenates every rank's `count` elements, in rank order, into `full` on all ranks.
+ *
+ * @param[in]  shard  `count` elements; or FSDP_IN_PLACE, or the address of this rank's slot of `full`: that slot holds
+ *                    them
+ * @param[out] full   size x `count` elements
+ * @param[in]  count  ELEMENTS per rank, equal on all ranks
+ */
+FSDP_API fsdp_status fsdp_allgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype);
+FSDP_API fsdp_status fsdp_iallgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype,
+                                     fsdp_request **request);
+
+/**
+ * As fsdp_allgather(), with a count of its own for each rank; slots follow each other without gaps.
+ *
+ * @param[in]  shard   counts[rank] elements; or in place as for fsdp_allgather()
+ * @param[out] full    the sum of all counts, in elements
+ * @param[in]  counts  ELEMENTS per rank, `size` entries, equal on all ranks
+ */
+FSDP_API fsdp_status fsdp_allgatherv(fsdp_context *ctx, const void *shard, void *full, const size_t *counts,
+                                     fsdp_dtype dtype);
+FSDP_API fsdp_status fsdp_iallgatherv(fsdp_context *ctx, const void *shard, void *full, const size_t *counts,
+                                      fsdp_dtype dtype, fsdp_request **request);
+
+/**
+ * Reduces `full` over all ranks; rank r receives slice r.
+ *
+ * @param[in]  full   size x `count` elements; or FSDP_IN_PLACE: they are in `shard`, and the result goes to its beginning
+ *                    (the rest of it is then undefined)
+ * @param[out] shard  `count` elements (in place: size x `count`). May be the address of this rank's slice of `full`.
+ * @param[in]  count  ELEMENTS per rank, equal on all ranks
+ */
+FSDP_API fsdp_status fsdp_reduce_scatter(fsdp_context *ctx, const void *full, void *shard, size_t count,
+                                         fsdp_dtype dtype, fsdp_redop op);
+FSDP_API fsdp_status fsdp_ireduce_scatter(fsdp_context *ctx, const void *full, void *shard, size_t count,
+                                          fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
+
+/**
+ * As fsdp_reduce_scatter(), with a count of its own for each rank; slices follow each other without gaps.
+ *
+ * @param[in]  full    the sum of all counts, in elements; or in place as for fsdp_reduce_scatter()
+ * @param[out] shard   counts[rank] elements
+ * @param[in]  counts  ELEMENTS per rank, `size` entries, equal on all ranks
+ */
+FSDP_API fsdp_status fsdp_reduce_scatterv(fsdp_context *ctx, const void *full, void *shard, const size_t *counts,
+                                          fsdp_dtype dtype, fsdp_redop op);
+FSDP_API fsdp_status fsdp_ireduce_scatterv(fsdp_context *ctx, const void *full, void *shard, const size_t *counts,
+                                           fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
+
+/**
+ * Reduces `count` elements over all ranks; every rank receives the whole, bitwise the same.
+ *
+ * @param[in]  in   `count` elements; or FSDP_IN_PLACE, or equal to `out`: they are in `out`
+ * @param[out] out  `count` elements
+ */
+FSDP_API fsdp_status fsdp_allreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
+                                    fsdp_redop op);
+FSDP_API fsdp_status fsdp_iallreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
+                                     fsdp_redop op, fsdp_request **request);
+
+/**
+ * Copies `count` elements from rank `root` to all ranks.
+ *
+ * @param[in,out] buffer  `count` elements: read on `root`, written elsewhere
+ * @param[in]     root    a rank, the same everywhere
+ */
+FSDP_API fsdp_status fsdp_broadcast(fsdp_context *ctx, void *buffer, size_t count, fsdp_dtype dtype, int root);
+FSDP_API fsdp_status fsdp_ibroadcast(fsdp_context *ctx, void *buffer, size_t count, fsdp_dtype dtype, int root,
+                                     fsdp_request **request);
+
+/**
+ * Reduces `count` elements over all ranks; rank `root` receives the result.
+ *
+ * @param[in]  in    `count` elements; on `root` also FSDP_IN_PLACE, or equal to `out`: they are in `out`
+ * @param[out] out   `count` elements on `root`; not used elsewhere, where NULL is allowed
+ * @param[in]  root  a rank, the same everywhere
+ */
+FSDP_API fsdp_status fsdp_reduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
+                                 fsdp_redop op, int root);
+FSDP_API fsdp_status fsdp_ireduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
+                                  fsdp_redop op, int root, fsdp_request **request);
+
+/**
+ * Sends block j of `in` to rank j; block i of `out` comes from rank i.
+ *
+ * @param[in]  in     size x `count` elements; or FSDP_IN_PLACE: they are in `out` (needs as much memory again meanwhile)
+ * @param[out] out    size x `count` elements
+ * @param[in]  count  ELEMENTS per block, equal on all ranks
+ */
+FSDP_API fsdp_status fsdp_alltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype);
+FSDP_API fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
+                                    fsdp_request **request);
+
+/** Ends on no rank before it has begun on every rank. */
+FSDP_API fsdp_status fsdp_barrier(fsdp_context *ctx);
+FSDP_API fsdp_status fsdp_ibarrier(fsdp_context *ctx, fsdp_request **request);
+
+FSDP_EXTERN_C_END
+
+#endif

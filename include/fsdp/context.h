@@ -1,0 +1,107 @@
+/**
+ * @file
+ * The context: everything the library holds for one duplicated MPI communicator.
+ *
+ * There are no globals and several contexts may live at once, on the same or on different communicators. The library
+ * never exits, aborts, starts or ends MPI, and never touches MPI_COMM_WORLD.
+ *
+ * Threads: several threads may call one context where MPI was started with MPI_THREAD_SERIALIZED or more; operations are
+ * carried out in the order in which they arrive, which the caller keeps the same on all ranks.
+ */
+#ifndef FSDP_CONTEXT_H
+#define FSDP_CONTEXT_H
+
+#include <mpi.h>
+#include <stddef.h>
+
+#include "fsdp/config.h"
+#include "fsdp/export.h"
+#include "fsdp/status.h"
+
+/** What memory is held for: the lines of a budget. Name, value, text. */
+#define FSDP_MEMORY_LIST(X)                                                                                            \
+    X(FSDP_MEMORY_PARAMETERS, 0, "master parameters")                                                                  \
+    X(FSDP_MEMORY_GRADIENTS, 1, "gradients")                                                                           \
+    X(FSDP_MEMORY_OPTIMIZER, 2, "optimizer state")                                                                     \
+    X(FSDP_MEMORY_GATHERED, 3, "gathered views")                                                                       \
+    X(FSDP_MEMORY_GRADIENT_VIEWS, 4, "gradient views")                                                                 \
+    X(FSDP_MEMORY_STAGING, 5, "staging buffers")                                                                       \
+    X(FSDP_MEMORY_BOOKKEEPING, 6, "bookkeeping")
+
+#define FSDP_MEMORY_ENUMERATOR(name, value, text) name = (value),
+typedef enum fsdp_memory_kind { FSDP_MEMORY_LIST(FSDP_MEMORY_ENUMERATOR) } fsdp_memory_kind;
+#undef FSDP_MEMORY_ENUMERATOR
+#define FSDP_N_MEMORY_KINDS 7
+
+/** BYTES that a context holds on this rank. */
+typedef struct fsdp_memory {
+    size_t current[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
+    size_t current_total;
+    size_t peak_total;
+} fsdp_memory;
+
+FSDP_EXTERN_C_BEGIN
+
+/**
+ * Opens a context on a duplicate of `comm`. Collective over `comm`. Blocking.
+ * The duplicate returns errors (MPI_ERRORS_RETURN); error handlers of `comm` are left alone.
+ *
+ * @param[in]  comm    an intra-communicator; it may be freed once this has returned
+ * @param[in]  config  settings; or NULL for environment and defaults. Copied.
+ * @param[out] ctx     the context; the caller releases it with fsdp_finalize(). NULL on failure.
+ * @return FSDP_OK;
+ *         FSDP_ERR_ARG: a null or inter-communicator, or a setting that is out of range or unreadable: same on all ranks;
+ *         FSDP_ERR_STATE: MPI is not running;
+ *         FSDP_ERR_MISMATCH: a setting differs between ranks that must not: same on all ranks;
+ *         FSDP_ERR_UNSUPPORTED: an instruction set was asked for that this processor lacks;
+ *         FSDP_ERR_MEMORY, FSDP_ERR_MPI. The detail is in fsdp_last_error(NULL).
+ */
+FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx);
+
+/**
+ * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.
+ * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is left.
+ *
+ * @param[in] ctx  an open context, invalid afterwards whatever is returned; or NULL, which does nothing
+ * @return FSDP_OK; FSDP_ERR_LEAK: models or requests were still open; they have been released, and a warning names them;
+ *         FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: now or earlier, with fsdp_last_error(NULL).
+ */
+FSDP_API fsdp_status fsdp_finalize(fsdp_context *ctx);
+
+/** This process's rank in the context's communicator; -1 if `ctx` is NULL. Local. */
+FSDP_API int fsdp_rank(const fsdp_context *ctx);
+
+/** The number of ranks in the context's communicator; -1 if `ctx` is NULL. Local. */
+FSDP_API int fsdp_size(const fsdp_context *ctx);
+
+/**
+ * Seconds this rank has spent, since fsdp_init(), in fsdp_wait() and in the blocking calls that wait for one: the part of
+ * the communication that no compute hides. Local; 0 if NULL.
+ */
+FSDP_API double fsdp_wait_seconds(const fsdp_context *ctx);
+
+/**
+ * What the context holds on this rank now, and held at most. Local.
+ * Counts every allocation of the library; what MPI allocates for itself is not known and not counted.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG if an argument is NULL.
+ */
+FSDP_API fsdp_status fsdp_memory_usage(const fsdp_context *ctx, fsdp_memory *memory);
+
+/** The text of a line of memory: "gathered views" and so on; "unknown" for a value that is none. Local. */
+FSDP_API const char *fsdp_memory_name(fsdp_memory_kind kind);
+
+/**
+ * Makes a verdict of each rank the verdict of all: the way to end together when one rank fails. Collective. Blocking.
+ *
+ * @param[in] ctx     an open context
+ * @param[in] status  what this rank has to say; FSDP_OK if nothing is wrong here
+ * @param[in] detail  one line for the other ranks to read, or NULL; cut after 200 bytes
+ * @return FSDP_OK if every rank passed FSDP_OK; else the code of the lowest rank that did not, and fsdp_last_error(ctx)
+ *         names each rank that failed, with its detail. FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
+ */
+FSDP_API fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail);
+
+FSDP_EXTERN_C_END
+
+#endif

@@ -1,0 +1,22 @@
+/**
+ * @file
+ * The kernels in AVX2 and F16C. Run only after fsdpi_kernels_find() has seen that the processor has these.
+ */
+#include "kernels/host/simd_avx2.h"
+
+#include "kernels/host/simd_cast.h"
+#include "kernels/host/simd_norm.h"
+#include "kernels/host/simd_optimizers.h"
+#include "kernels/host/simd_reduce.h"
+#include "kernels/host/simd_scale.h"
+#include "kernels/host/tables.h"
+
+const fsdpi_kernels fsdpi_kernels_avx2 = {
+    .name = "avx2",
+    .reduce = reduce,
+    .cast = cast,
+    .scale = scale,
+    .squared_norm = squared_norm,
+    .adamw = adamw,
+    .sgd = sgd,
+};

@@ -1,0 +1,22 @@
+/**
+ * @file
+ * The kernels in AVX-512 (F, BW, VL, DQ). Run only after fsdpi_kernels_find() has seen that the processor has these.
+ */
+#include "kernels/host/simd_avx512.h"
+
+#include "kernels/host/simd_cast.h"
+#include "kernels/host/simd_norm.h"
+#include "kernels/host/simd_optimizers.h"
+#include "kernels/host/simd_reduce.h"
+#include "kernels/host/simd_scale.h"
+#include "kernels/host/tables.h"
+
+const fsdpi_kernels fsdpi_kernels_avx512 = {
+    .name = "avx512",
+    .reduce = reduce,
+    .cast = cast,
+    .scale = scale,
+    .squared_norm = squared_norm,
+    .adamw = adamw,
+    .sgd = sgd,
+};

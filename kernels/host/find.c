@@ -1,0 +1,59 @@
+/**
+ * @file
+ * Chooses the table for the processor that the program runs on.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernels/host/tables.h"
+#include "kernels/kernels.h"
+
+#ifdef FSDPI_KERNELS_X86_64
+#include <cpuid.h>
+
+/** Clang 14 knows no name for F16C. That the system saves the wide registers is part of the check for AVX2. */
+static bool has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+static bool runs_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && has_f16c();
+}
+
+static bool runs_avx512(void)
+{
+    return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+#endif
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+/* Best first. */
+static const struct {
+    const fsdpi_kernels *kernels;
+    bool (*runs_here)(void);
+} tables[] = {
+#ifdef FSDPI_KERNELS_X86_64
+    {&fsdpi_kernels_avx512, runs_avx512},
+    {&fsdpi_kernels_avx2, runs_avx2},
+#endif
+    {&fsdpi_kernels_scalar, runs_everywhere},
+};
+
+const fsdpi_kernels *fsdpi_kernels_find(const char *name)
+{
+    bool any = strcmp(name, "auto") == 0;
+
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here())
+            return tables[i].kernels;
+    return NULL;
+}

@@ -1,0 +1,277 @@
+/**
+ * @file
+ * The reference: every kernel as its definition reads, one element after the other, no vector instructions asked for.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/host/element.h"
+#include "kernels/host/half.h"
+#include "kernels/kernels.h"
+
+/** Element `i` of an array of f32, bf16 or f16. */
+static float load_f32(const void *x, size_t i, fsdp_dtype dtype)
+{
+    if (dtype == FSDP_BF16)
+        return fsdpi_bf16_to_f32(((const uint16_t *)x)[i]);
+    if (dtype == FSDP_F16)
+        return fsdpi_f16_to_f32(((const uint16_t *)x)[i]);
+    return ((const float *)x)[i];
+}
+
+static void store_f32(void *x, size_t i, fsdp_dtype dtype, float value)
+{
+    if (dtype == FSDP_BF16)
+        ((uint16_t *)x)[i] = fsdpi_f32_to_bf16(value);
+    else if (dtype == FSDP_F16)
+        ((uint16_t *)x)[i] = fsdpi_f32_to_f16(value);
+    else
+        ((float *)x)[i] = value;
+}
+
+/** Element `i` of an array of f64, f32, bf16 or f16, which are all exact in f64. */
+static double load_f64(const void *x, size_t i, fsdp_dtype dtype)
+{
+    return dtype == FSDP_F64 ? ((const double *)x)[i] : (double)load_f32(x, i, dtype);
+}
+
+static void store_f64(void *x, size_t i, fsdp_dtype dtype, double value)
+{
+    if (dtype == FSDP_F64)
+        ((double *)x)[i] = value;
+    else if (dtype == FSDP_BF16)
+        ((uint16_t *)x)[i] = fsdpi_f64_to_bf16(value);
+    else if (dtype == FSDP_F16)
+        ((uint16_t *)x)[i] = fsdpi_f64_to_f16(value);
+    else
+        ((float *)x)[i] = (float)value;
+}
+
+static double combine_f64(double sum, double x, fsdp_redop op)
+{
+    switch (op) {
+    case FSDP_SUM:
+    case FSDP_AVG:
+        return sum + x;
+    case FSDP_MIN:
+        return x < sum || isnan(x) ? x : sum;
+    case FSDP_MAX:
+        return x > sum || isnan(x) ? x : sum;
+    case FSDP_PROD:
+        return sum * x;
+    }
+    return sum;
+}
+
+static float combine_f32(float sum, float x, fsdp_redop op)
+{
+    switch (op) {
+    case FSDP_SUM:
+    case FSDP_AVG:
+        return sum + x;
+    case FSDP_MIN:
+        return x < sum || isnan(x) ? x : sum;
+    case FSDP_MAX:
+        return x > sum || isnan(x) ? x : sum;
+    case FSDP_PROD:
+        return sum * x;
+    }
+    return sum;
+}
+
+/* Signed sums and products are taken unsigned, where overflow is defined to wrap. */
+
+static int64_t combine_i64(int64_t sum, int64_t x, fsdp_redop op)
+{
+    switch (op) {
+    case FSDP_SUM:
+    case FSDP_AVG:
+        return (int64_t)((uint64_t)sum + (uint64_t)x);
+    case FSDP_MIN:
+        return x < sum ? x : sum;
+    case FSDP_MAX:
+        return x > sum ? x : sum;
+    case FSDP_PROD:
+        return (int64_t)((uint64_t)sum * (uint64_t)x);
+    }
+    return sum;
+}
+
+static int32_t combine_i32(int32_t sum, int32_t x, fsdp_redop op)
+{
+    switch (op) {
+    case FSDP_SUM:
+    case FSDP_AVG:
+        return (int32_t)((uint32_t)sum + (uint32_t)x);
+    case FSDP_MIN:
+        return x < sum ? x : sum;
+    case FSDP_MAX:
+        return x > sum ? x : sum;
+    case FSDP_PROD:
+        return (int32_t)((uint32_t)sum * (uint32_t)x);
+    }
+    return sum;
+}
+
+static uint8_t combine_u8(uint8_t sum, uint8_t x, fsdp_redop op)
+{
+    switch (op) {
+    case FSDP_SUM:
+    case FSDP_AVG:
+        return (uint8_t)(sum + x);
+    case FSDP_MIN:
+        return x < sum ? x : sum;
+    case FSDP_MAX:
+        return x > sum ? x : sum;
+    case FSDP_PROD:
+        return (uint8_t)(sum * x);
+    }
+    return sum;
+}
+
+static void reduce_f64(double *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+{
+    for (size_t i = 0; i < count; i++) {
+        double sum = ((const double *)in[0])[i];
+
+        for (size_t r = 1; r < n_in; r++)
+            sum = combine_f64(sum, ((const double *)in[r])[i], op);
+        out[i] = op == FSDP_AVG ? sum / (double)n_in : sum;
+    }
+}
+
+static void reduce_in_f32(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op)
+{
+    for (size_t i = 0; i < count; i++) {
+        float sum = load_f32(in[0], i, dtype);
+
+        for (size_t r = 1; r < n_in; r++)
+            sum = combine_f32(sum, load_f32(in[r], i, dtype), op);
+        store_f32(out, i, dtype, op == FSDP_AVG ? sum / (float)n_in : sum);
+    }
+}
+
+static void reduce_i64(int64_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t sum = ((const int64_t *)in[0])[i];
+
+        for (size_t r = 1; r < n_in; r++)
+            sum = combine_i64(sum, ((const int64_t *)in[r])[i], op);
+        out[i] = op == FSDP_AVG ? sum / (int64_t)n_in : sum;
+    }
+}
+
+static void reduce_i32(int32_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+{
+    for (size_t i = 0; i < count; i++) {
+        int32_t sum = ((const int32_t *)in[0])[i];
+
+        for (size_t r = 1; r < n_in; r++)
+            sum = combine_i32(sum, ((const int32_t *)in[r])[i], op);
+        out[i] = op == FSDP_AVG ? (int32_t)((int64_t)sum / (int64_t)n_in) : sum;
+    }
+}
+
+static void reduce_u8(uint8_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint8_t sum = ((const uint8_t *)in[0])[i];
+
+        for (size_t r = 1; r < n_in; r++)
+            sum = combine_u8(sum, ((const uint8_t *)in[r])[i], op);
+        out[i] = (uint8_t)(op == FSDP_AVG ? sum / n_in : sum);
+    }
+}
+
+static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op)
+{
+    switch (dtype) {
+    case FSDP_F64:
+        reduce_f64(out, in, n_in, count, op);
+        break;
+    case FSDP_F32:
+    case FSDP_BF16:
+    case FSDP_F16:
+        reduce_in_f32(out, in, n_in, count, dtype, op);
+        break;
+    case FSDP_I64:
+        reduce_i64(out, in, n_in, count, op);
+        break;
+    case FSDP_I32:
+        reduce_i32(out, in, n_in, count, op);
+        break;
+    case FSDP_U8:
+        reduce_u8(out, in, n_in, count, op);
+        break;
+    }
+}
+
+static void cast(void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count)
+{
+    if (count > 0 && out_dtype == in_dtype) {
+        memcpy(out, in, count * fsdpi_element_bytes(in_dtype));
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        store_f64(out, i, out_dtype, load_f64(in, i, in_dtype));
+}
+
+static void scale(void *x, double factor, size_t count, fsdp_dtype dtype)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (dtype == FSDP_F64)
+            ((double *)x)[i] *= factor;
+        else
+            store_f32(x, i, dtype, load_f32(x, i, dtype) * (float)factor);
+    }
+}
+
+static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
+{
+    double lanes[16] = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        double value = load_f64(x, i, dtype);
+
+        lanes[i % 16] += value * value;
+    }
+    for (size_t width = 8; width > 0; width /= 2)
+        for (size_t j = 0; j < width; j++)
+            lanes[j] += lanes[j + width];
+    return lanes[0];
+}
+
+static void adamw(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adamw *c)
+{
+    for (size_t i = 0; i < count; i++) {
+        m[i] = c->beta1 * m[i] + (1 - c->beta1) * g[i];
+        v[i] = c->beta2 * v[i] + (1 - c->beta2) * (g[i] * g[i]);
+        w[i] = w[i] - c->lr * c->weight_decay * w[i];
+        w[i] = w[i] - c->lr * (m[i] / c->correction1) / (sqrtf(v[i] / c->correction2) + c->eps);
+    }
+}
+
+static void sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c)
+{
+    for (size_t i = 0; i < count; i++) {
+        float d = g[i] + c->weight_decay * w[i];
+
+        if (c->momentum != 0) {
+            b[i] = c->first_step ? d : c->momentum * b[i] + d;
+            d = c->nesterov ? d + c->momentum * b[i] : b[i];
+        }
+        w[i] = w[i] - c->lr * d;
+    }
+}
+
+const fsdpi_kernels fsdpi_kernels_scalar = {
+    .name = "scalar",
+    .reduce = reduce,
+    .cast = cast,
+    .scale = scale,
+    .squared_norm = squared_norm,
+    .adamw = adamw,
+    .sgd = sgd,
+};

@@ -1,0 +1,90 @@
+/**
+ * @file
+ * Element-wise compute on host memory. One table of functions per instruction set, all with bitwise the same results
+ * (no fused multiply-add, one order of summation), so that which one runs never shows in a result. There is one
+ * exception: where arithmetic yields NaN, all tables yield NaN, but its sign and payload are not specified. A cast has
+ * no exception.
+ *
+ * Every pointer may have any alignment that its element type has. Counts are ELEMENTS; 0 is allowed and does nothing.
+ * Nothing here fails, allocates or communicates, or reads or writes outside the arrays. Rounding is to nearest even, as
+ * C starts a thread; subnormals are exact unless the caller has told the processor to flush them.
+ */
+#ifndef FSDPI_KERNELS_H
+#define FSDPI_KERNELS_H
+
+#include <stddef.h>
+
+#include "fsdp/dtype.h"
+
+/** Coefficients of one AdamW step (Loshchilov and Hutter, 2019), bias corrections already computed by the caller. */
+typedef struct fsdpi_adamw {
+    float lr;
+    float beta1;
+    float beta2;
+    float eps;
+    float weight_decay; /* 0 for elements that do not decay */
+    float correction1;  /* 1 - beta1^t, from the f32 value of beta1 */
+    float correction2;  /* 1 - beta2^t, from the f32 value of beta2 */
+} fsdpi_adamw;
+
+/** Coefficients of one SGD step in PyTorch's definition (weight decay added to the gradient, dampening 0). */
+typedef struct fsdpi_sgd {
+    float lr;
+    float momentum;
+    float weight_decay;
+    int   nesterov;
+    int   first_step; /* the momentum buffer is set to d below instead of being decayed */
+} fsdpi_sgd;
+
+typedef struct fsdpi_kernels {
+    const char *name; /* "scalar", "avx2", "avx512" */
+
+    /**
+     * out[i] = in[0][i] op in[1][i] op ... in[n_in - 1][i], accumulated strictly in that order (bf16 and f16 in f32,
+     * one rounding to nearest even at the end). FSDP_AVG divides by `n_in` before that rounding; of integers, the
+     * wrapped sum. FSDP_MIN and FSDP_MAX yield the first of equal operands, which shows in the sign of zero. `out` may
+     * be one of the inputs, and else overlaps none. n_in >= 1.
+     */
+    void (*reduce)(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op);
+
+    /**
+     * out[i] = in[i] in another of f64, f32, bf16, f16: rounded once, to nearest even, overflow to infinity. NaN keeps
+     * its sign and the leading bits of its payload and becomes quiet. To the same type it copies the bits, whatever
+     * they are. `out` and `in` do not overlap.
+     */
+    void (*cast)(void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count);
+
+    /** x[i] *= factor, in f64; of f32, bf16 and f16 in f32, with `factor` rounded to f32, and then rounded. */
+    void (*scale)(void *x, double factor, size_t count, fsdp_dtype dtype);
+
+    /**
+     * The sum of x[i]^2 in f64. The order is fixed: element i goes to lane i mod 16, each lane is summed in order of i,
+     * and the lanes are then added as a balanced tree: lane j += lane j + 8, then + 4, + 2, + 1. f64, f32, bf16, f16.
+     */
+    double (*squared_norm)(const void *x, size_t count, fsdp_dtype dtype);
+
+    /**
+     * One AdamW step on f32 arrays: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) (g g);
+     * w = (w - (lr * wd) * w) - (lr * (m / c1)) / (sqrt(v / c2) + eps), each operation rounded to f32 on its own, in
+     * the order of the brackets. 1 - b1 and 1 - b2 are taken in f32 too. The arrays do not overlap.
+     */
+    void (*adamw)(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adamw *c);
+
+    /**
+     * One SGD step on f32 arrays: d = g + wd * w; with momentum: b = first ? d : mu * b + d, d = nesterov ? d + mu * b
+     * : b; then w = w - lr * d. Each operation is rounded on its own. Where momentum is 0, `b` may be NULL and is not
+     * touched, and `nesterov` is ignored. The arrays do not overlap.
+     */
+    void (*sgd)(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c);
+} fsdpi_kernels;
+
+/** The plain reference: what the others are held against, and what runs where nothing better is known. */
+extern const fsdpi_kernels fsdpi_kernels_scalar;
+
+/**
+ * The table of an instruction set: "scalar", "avx2" or "avx512"; "auto" is the best that this processor has.
+ * @return NULL if the name is none, or if this build or this processor lacks that instruction set.
+ */
+const fsdpi_kernels *fsdpi_kernels_find(const char *name);
+
+#endif

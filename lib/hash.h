@@ -1,0 +1,35 @@
+/**
+ * @file
+ * 64-bit FNV-1a (Fowler, Noll and Vo), for fingerprints of a few words.
+ */
+#ifndef FSDPI_HASH_H
+#define FSDPI_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FSDPI_HASH_START 0xcbf29ce484222325u
+
+static inline uint64_t fsdpi_hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *byte = bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ byte[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+static inline uint64_t fsdpi_hash_u64(uint64_t hash, uint64_t value)
+{
+    return fsdpi_hash_bytes(hash, &value, sizeof value);
+}
+
+/** The terminating NUL is hashed too, so that "a","bc" and "ab","c" differ. */
+static inline uint64_t fsdpi_hash_text(uint64_t hash, const char *text)
+{
+    return fsdpi_hash_bytes(hash, text, strlen(text) + 1);
+}
+
+#endif

@@ -1,0 +1,79 @@
+#include "lib/memory.h"
+
+#include <stdint.h>
+
+#include "lib/context.h"
+#include "lib/device/device.h"
+#include "lib/error.h"
+
+const char *fsdp_memory_name(fsdp_memory_kind kind)
+{
+    switch (kind) {
+#define MEMORY_CASE(name, value, text)                                                                                 \
+    case name:                                                                                                         \
+        return text;
+        FSDP_MEMORY_LIST(MEMORY_CASE)
+#undef MEMORY_CASE
+    }
+    return "unknown";
+}
+
+fsdp_status fsdp_memory_usage(const fsdp_context *ctx, fsdp_memory *memory)
+{
+    if (ctx == NULL || memory == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_memory_usage: a pointer is NULL");
+    }
+    *memory = ctx->memory;
+    return FSDP_OK;
+}
+
+size_t fsdpi_alloc_size(size_t bytes)
+{
+    return (bytes + FSDPI_ALIGNMENT - 1) / FSDPI_ALIGNMENT * FSDPI_ALIGNMENT;
+}
+
+void *fsdpi_alloc(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+{
+    const size_t size   = fsdpi_alloc_size(bytes);
+    void        *memory = NULL;
+
+    if (bytes == 0) {
+        return NULL;
+    }
+    if (size >= bytes) {
+        memory = ctx->device->alloc(size);
+    }
+    if (memory == NULL) {
+        (void)fsdpi_fail(ctx, FSDP_ERR_MEMORY,
+                         "no memory for %zu bytes of %s (%zu held); use more ranks, smaller units or less per rank",
+                         bytes, fsdp_memory_name(kind), ctx->memory.current_total);
+        return NULL;
+    }
+    ctx->memory.current[kind] += size;
+    ctx->memory.current_total += size;
+    if (ctx->memory.current_total > ctx->memory.peak_total) {
+        ctx->memory.peak_total = ctx->memory.current_total;
+    }
+    return memory;
+}
+
+void fsdpi_free(fsdp_context *ctx, fsdp_memory_kind kind, void *memory, size_t bytes)
+{
+    if (memory == NULL) {
+        return;
+    }
+    if (ctx->broken == FSDP_OK) { /* else MPI may still write to it */
+        ctx->device->release(memory);
+    }
+    ctx->memory.current[kind] -= fsdpi_alloc_size(bytes);
+    ctx->memory.current_total -= fsdpi_alloc_size(bytes);
+}
+
+int fsdpi_multiply(size_t a, size_t b, size_t *product)
+{
+    if (b != 0 && a > SIZE_MAX / b) {
+        return 0;
+    }
+    *product = a * b;
+    return 1;
+}

@@ -1,0 +1,77 @@
+#include <string.h>
+
+#include "fsdp/random.h"
+#include "lib/hash.h"
+#include "shard/model.h"
+
+/* The finaliser of splitmix64 (Steele, Lea and Flood, 2014). */
+static uint64_t mixed(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const float *elements, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &elements[i], sizeof bits);
+        sum += mixed(mixed(stream + begin + i) ^ bits);
+    }
+    return sum;
+}
+
+static uint64_t hash_held(fsdp_unit *unit)
+{
+    const fsdpi_held held = fsdpi_held_slices(unit->model);
+    uint64_t         sum  = 0;
+
+    for (int i = 0; i < held.n; i++) {
+        const float *slice = fsdpi_slice_in(unit, unit->master, i);
+        const size_t n     = fsdpi_held_intervals(unit, i);
+
+        for (size_t k = 0; k < n; k++) {
+            const fsdp_interval *run = &unit->intervals[k];
+            sum += fsdpi_hash_elements(fsdp_random_stream(unit->tensors[run->tensor].name), run->tensor_begin,
+                                       slice + run->shard_begin, run->count);
+        }
+    }
+    return sum;
+}
+
+/* Held whole on each rank, the hashes must be equal; held in slices, they add up. */
+static fsdp_status combine(fsdp_model *model, uint64_t *hash, fsdp_status status)
+{
+    fsdp_context *ctx = model->ctx;
+
+    if (model->options.strategy == FSDP_NO_SHARD) {
+        return fsdpi_agree(ctx, "fsdp_model_hash", "parameters held whole by each rank", *hash, status, true);
+    }
+    FSDP_TRY(fsdpi_agree(ctx, "fsdp_model_hash", NULL, 0, status, false));
+    return fsdp_allreduce(ctx, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM);
+}
+
+fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
+{
+    uint64_t sum = 0;
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_hash: the model is NULL");
+    }
+    fsdp_status status = FSDP_OK;
+    if (hash == NULL) {
+        status = fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_model_hash: the place for the hash is NULL");
+    } else if (!model->committed) {
+        status = fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_hash: call fsdp_model_commit first");
+    }
+    for (fsdp_unit *unit = model->first; unit != NULL && status == FSDP_OK; unit = unit->next) {
+        sum += hash_held(unit);
+    }
+    FSDP_TRY(combine(model, &sum, status));
+    *hash = sum;
+    return FSDP_OK;
+}

@@ -1,0 +1,64 @@
+#include "tests/collectives/collective_test.h"
+
+static void reduce_and_compare(const contexts *c, fsdp_context *ctx, size_t count, fsdp_dtype dtype, fsdp_redop op,
+                               int in_place)
+{
+    void *in       = guarded_alloc(count, dtype);
+    void *out      = guarded_alloc(count, dtype);
+    void *expected = guarded_alloc(count, dtype);
+
+    contribute(in_place ? out : in, c->rank, 0, count, dtype);
+    reduce_serially(expected, c->size, 0, count, dtype, op);
+    assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, in_place ? FSDP_IN_PLACE : in, out, count, dtype, op));
+    assert_same(expected, out, count, dtype);
+    guarded_free(in);
+    guarded_free(out);
+    guarded_free(expected);
+}
+
+/* 5 elements take the one-shot path, 3001 the two-shot path: the serial reference holds both to the same bits. */
+static void every_type_and_reduction_equals_the_serial_one(void **state)
+{
+    const contexts *c = *state;
+
+    for (int k = 0; k < N_CONTEXTS; k++) {
+        for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++) {
+            for (int op = 0; op < FSDP_N_REDOPS; op++) {
+                reduce_and_compare(c, c->each[k], 5, (fsdp_dtype)dtype, (fsdp_redop)op, 0);
+                reduce_and_compare(c, c->each[k], 3001, (fsdp_dtype)dtype, (fsdp_redop)op, 0);
+            }
+        }
+    }
+}
+
+static void every_count_works_separate_and_in_place(void **state)
+{
+    const contexts *c = *state;
+
+    for (int k = 0; k < N_CONTEXTS; k++) {
+        for (size_t i = 0; i < N_COUNTS; i++) {
+            reduce_and_compare(c, c->each[k], COUNTS[i], FSDP_F32, FSDP_SUM, 0);
+            reduce_and_compare(c, c->each[k], COUNTS[i], FSDP_BF16, FSDP_AVG, 1);
+        }
+    }
+}
+
+static void input_and_output_may_be_the_same_buffer(void **state)
+{
+    const contexts *c     = *state;
+    int64_t         value = c->rank + 1;
+
+    assert_int_equal(FSDP_OK, fsdp_allreduce(c->each[0], &value, &value, 1, FSDP_I64, FSDP_SUM));
+    assert_int_equal(c->size * (c->size + 1) / 2, value);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_and_reduction_equals_the_serial_one),
+        cmocka_unit_test(every_count_works_separate_and_in_place),
+        cmocka_unit_test(input_and_output_may_be_the_same_buffer),
+    };
+
+    return fsdp_test_main(argc, argv, tests, open_contexts, close_contexts);
+}

@@ -1,0 +1,61 @@
+#include <string.h>
+
+#include "tests/collectives/collective_test.h"
+
+static fsdp_context *impatient_context(void)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    fsdp_config_init(&config);
+    config.timeout_s = 1;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    return ctx;
+}
+
+/* Rank 0 stays away until all others have given up, which the caller's own communicator tells it. */
+static void a_rank_that_stays_away_ends_the_wait_of_the_others(void **state)
+{
+    fsdp_context *ctx   = impatient_context();
+    int32_t       value = 1;
+
+    (void)state;
+    if (fsdp_size(ctx) > 1 && fsdp_rank(ctx) > 0) {
+        fsdp_request *second;
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_allreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM));
+        assert_non_null(strstr(fsdp_last_error(ctx), "fsdp_allreduce of 1 i32 elements, sum"));
+        assert_non_null(strstr(fsdp_last_error(ctx), "FSDP_TIMEOUT_S=1"));
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_ibarrier(ctx, &second));
+        assert_non_null(strstr(fsdp_last_error(ctx), "finalize"));
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_finalize(ctx));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (fsdp_test_size() > 1 && fsdp_test_rank() == 0) {
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_barrier(ctx));
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_finalize(ctx));
+    } else if (fsdp_test_size() == 1) {
+        assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    }
+}
+
+static void other_contexts_go_on_working(void **state)
+{
+    fsdp_context *ctx;
+    int32_t       sum = 1;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, FSDP_IN_PLACE, &sum, 1, FSDP_I32, FSDP_SUM));
+    assert_int_equal(fsdp_size(ctx), sum);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_that_stays_away_ends_the_wait_of_the_others),
+        cmocka_unit_test(other_contexts_go_on_working),
+    };
+
+    return fsdp_test_main(argc, argv, tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs the built library, moves the installed tree, and uses it from there as its users do.
+#
+#   test_install.sh SETTINGS tree | cmake c|cxx | pkgconfig c|cxx | symbols
+#
+# SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
+# shellcheck disable=SC2154 # the settings are assigned in SETTINGS
+set -euo pipefail
+
+# shellcheck source=/dev/null
+. "$1"
+prefix="$work/the moved prefix"
+
+fail() {
+    echo "$1"
+    exit 1
+}
+
+# compiler_of c|cxx: sets compiler, source_file and language
+compiler_of() {
+    if [[ $1 == c ]]; then
+        compiler=$cc source_file=consumer.c language=C
+    else
+        compiler=$cxx source_file=consumer.cpp language=CXX
+    fi
+    if [[ -z $compiler || $compiler == *-NOTFOUND ]]; then
+        echo "skipped: no compiler for $language"
+        exit 77
+    fi
+}
+
+install_tree() {
+    rm -rf "$work/first" "$prefix"
+    "$cmake" --install "$build" --config "$config" --prefix "$work/first" >/dev/null
+    mv "$work/first" "$prefix"
+    if grep -rIlF -e "$source" -e "$work/first" "$prefix"; then
+        fail "these installed files name the folder of the sources, or where they were installed before the move"
+    fi
+}
+
+# Runs the consumer on 2 ranks and looks at what it prints.
+run_consumer() {
+    local output
+    output=$(LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "${launch[@]}" "$1")
+    echo "$output"
+    for rank in 0 1; do
+        grep -qxF "libfsdp $version: rank $rank has the sum 2" <<<"$output" || fail "rank $rank did not print the sum"
+    done
+}
+
+consume_with_cmake() {
+    local folder="$work/cmake_$1"
+    compiler_of "$1"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "$source/tests/install/$source_file" "$folder"
+    cp "$source/tests/install/consumer.cmake" "$folder/CMakeLists.txt"
+    "$cmake" -S "$folder" -B "$folder/build" -DLANGUAGE=$language -DSOURCE=$source_file -DCMAKE_PREFIX_PATH="$prefix" \
+        "-DCMAKE_${language}_COMPILER=$compiler" "-DCMAKE_${language}_FLAGS=$sanitize"
+    "$cmake" --build "$folder/build"
+    run_consumer "$folder/build/consumer"
+}
+
+consume_with_pkgconfig() {
+    local folder="$work/pkgconfig_$1" flags
+    compiler_of "$1"
+    mkdir -p "$folder"
+    export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
+    [[ $("$pkg_config" --modversion fsdp) == "$version" ]] || fail "fsdp.pc has another version than $version"
+    # pkg-config escapes the spaces of the prefix for the shell, which has to see them
+    eval "flags=($("$pkg_config" --cflags --libs fsdp))"
+    echo "$compiler $source_file ${flags[*]}"
+    # shellcheck disable=SC2086 # several flags
+    "$compiler" $sanitize "$source/tests/install/$source_file" "${flags[@]}" -o "$folder/consumer"
+    run_consumer "$folder/consumer"
+}
+
+# What is exported is what the headers declare: no less, no more.
+check_symbols() {
+    [[ $shared == ON ]] || { echo "skipped: the library is static"; exit 77; }
+    local library="$prefix/$libdir/libfsdp.so"
+    "$nm" -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | sort -u >"$work/exported"
+    grep -hv '^#' "$prefix"/include/fsdp/*.h | tr '\n' ' ' | grep -oE 'FSDP_API [^;(]*\(' |
+        sed -E 's/.*[ *](fsdp_[a-z0-9_]+) *\($/\1/' | sort -u >"$work/declared"
+    [[ -s $work/declared ]] || fail "no FSDP_API function was found in the headers"
+    diff "$work/declared" "$work/exported" ||
+        fail "'<' is declared but not exported by $library, '>' is exported but not declared"
+    echo "$(wc -l <"$work/exported") functions"
+}
+
+case $2 in
+tree) install_tree ;;
+cmake) consume_with_cmake "$3" ;;
+pkgconfig) consume_with_pkgconfig "$3" ;;
+symbols) check_symbols ;;
+*) fail "unknown part '$2'" ;;
+esac

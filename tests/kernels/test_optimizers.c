@@ -1,0 +1,242 @@
+/** @file The steps of AdamW and SGD: the reference against long double, and the tables against the reference. */
+#include "kernel_test.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N_ARRAYS = 4, MAX_COUNT = 2053 };
+
+static const fsdpi_adamw adamw_default = {.lr = 1e-3f,
+                                          .beta1 = 0.9f,
+                                          .beta2 = 0.999f,
+                                          .eps = 1e-8f,
+                                          .weight_decay = 0.01f,
+                                          .correction1 = 0.1f,
+                                          .correction2 = 0.001f};
+
+/* Each combination of the switches of SGD. */
+static const fsdpi_sgd sgd_variants[] = {
+    {.lr = 0.1f},
+    {.lr = 0.1f, .weight_decay = 0.01f},
+    {.lr = 0.1f, .momentum = 0.9f, .first_step = 1},
+    {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f},
+    {.lr = 0.1f, .momentum = 0.9f, .nesterov = 1, .first_step = 1},
+    {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .nesterov = 1},
+};
+enum { N_SGD_VARIANTS = sizeof sgd_variants / sizeof sgd_variants[0] };
+
+static void adamw_of(const fsdpi_kernels *kernels, float *const x[N_ARRAYS], size_t count, const void *c)
+{
+    kernels->adamw(x[0], x[1], x[2], x[3], count, c);
+}
+
+static void sgd_of(const fsdpi_kernels *kernels, float *const x[N_ARRAYS], size_t count, const void *c)
+{
+    kernels->sgd(x[0], x[1], x[2], count, c);
+}
+
+/** One step of `of` on any values by the reference and by a table: all arrays must be the same afterwards. */
+static void check(void (*of)(const fsdpi_kernels *, float *const[N_ARRAYS], size_t, const void *), const void *c,
+                  const fsdpi_kernels *kernels, size_t count, ptrdiff_t offset)
+{
+    float *found[N_ARRAYS], *expected[N_ARRAYS];
+
+    for (size_t i = 0; i < N_ARRAYS; i++) {
+        ptrdiff_t shift = offset == AT_END ? AT_END : (offset + 3 * (ptrdiff_t)i) % 17 * (ptrdiff_t)sizeof(float);
+
+        found[i] = fenced_array(i, count * sizeof(float), shift);
+        expected[i] = fenced_array(N_ARRAYS + i, count * sizeof(float), 0);
+        fill_with_any_values(found[i], count, FSDP_F32);
+        if (count > 0)
+            memcpy(expected[i], found[i], count * sizeof(float));
+    }
+    of(&fsdpi_kernels_scalar, expected, count, c);
+    of(kernels, found, count, c);
+    for (size_t i = 0; i < N_ARRAYS; i++)
+        assert_same_or_both_nan(expected[i], found[i], count, FSDP_F32, kernels->name);
+    assert_fences_stand();
+}
+
+static void check_all_variants(const fsdpi_kernels *kernels, size_t count, ptrdiff_t offset)
+{
+    check(adamw_of, &adamw_default, kernels, count, offset);
+    for (size_t i = 0; i < N_SGD_VARIANTS; i++)
+        check(sgd_of, &sgd_variants[i], kernels, count, offset);
+}
+
+static void a_tail_of_any_length_equals_the_reference(void **state)
+{
+    (void)state;
+    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+        for (const size_t *count = tail_counts; *count != SIZE_MAX; count++)
+            check_all_variants(tables_under_test[t], *count, 0);
+}
+
+static void any_alignment_of_f32_equals_the_reference(void **state)
+{
+    (void)state;
+    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+        for (ptrdiff_t offset = 0; offset <= 16; offset++)
+            check_all_variants(tables_under_test[t], 83, offset);
+}
+
+static void nothing_behind_the_end_is_touched(void **state)
+{
+    (void)state;
+    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+        for (size_t count = 0; count <= 70; count++)
+            check_all_variants(tables_under_test[t], count, AT_END);
+}
+
+/** Values as they are in training, which no infinity or NaN hides. */
+static float random_float(double size)
+{
+    return (float)(size * ldexp((double)(int64_t)random_bits(), -63));
+}
+
+static void training_steps_in_a_row_equal_the_reference(void **state)
+{
+    static float found[N_ARRAYS][MAX_COUNT], expected[N_ARRAYS][MAX_COUNT];
+    fsdpi_adamw  c = adamw_default;
+
+    (void)state;
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        memset(found, 0, sizeof found);
+        memset(expected, 0, sizeof expected);
+        for (int step = 1; step <= 20; step++) {
+            c.correction1 = 1 - powf(c.beta1, (float)step);
+            c.correction2 = 1 - powf(c.beta2, (float)step);
+            for (size_t i = 0; i < MAX_COUNT; i++)
+                found[1][i] = expected[1][i] = random_float(0.1);
+            fsdpi_kernels_scalar.adamw(expected[0], expected[1], expected[2], expected[3], MAX_COUNT, &c);
+            tables_under_test[t]->adamw(found[0], found[1], found[2], found[3], MAX_COUNT, &c);
+            assert_memory_equal(expected, found, sizeof found);
+        }
+    }
+}
+
+/* The reference against what is known. */
+
+/** Fails unless `found` is within some ulps of f32 of `expected`, where `size` is the largest number on the way. */
+static void assert_close(long double expected, float found, long double size, const char *what)
+{
+    if (!(fabsl((long double)found - expected) <= 4 * 0x1p-24L * fabsl(size)))
+        fail_msg("%s is %a instead of %La", what, (double)found, expected);
+}
+
+static void adamw_is_near_its_definition_in_long_double(void **state)
+{
+    const fsdpi_adamw *c = &adamw_default;
+    long double        b1 = (long double)c->beta1, b2 = (long double)c->beta2;
+
+    (void)state;
+    for (int i = 0; i < 10000; i++) {
+        float       w = random_float(1), g = random_float(0.1), m = random_float(0.1), v = fabsf(random_float(0.01));
+        long double mean = b1 * (long double)m + (1 - b1) * (long double)g;
+        long double square = b2 * (long double)v + (1 - b2) * (long double)g * (long double)g;
+        long double step = (long double)c->lr * mean / (long double)c->correction1 /
+                           (sqrtl(square / (long double)c->correction2) + (long double)c->eps);
+        long double decayed = (long double)w * (1 - (long double)c->lr * (long double)c->weight_decay);
+        long double mean_size = fmaxl(fabsl((long double)m), fabsl((long double)g));
+        long double step_size = mean == 0 ? 0 : step / mean * mean_size;
+        long double weight_size = fabsl((long double)w) + fabsl(step_size);
+
+        fsdpi_kernels_scalar.adamw(&w, &g, &m, &v, 1, c);
+        assert_close(mean, m, mean_size, "the mean");
+        assert_close(square, v, square, "the mean square");
+        assert_close(decayed - step, w, weight_size, "the weight");
+    }
+}
+
+static void adamw_moves_by_the_learning_rate_where_the_gradient_is_constant(void **state)
+{
+    fsdpi_adamw c = adamw_default;
+    float       w = 5, g = 0.02f, m = 0, v = 0;
+
+    (void)state;
+    c.weight_decay = 0;
+    for (int step = 1; step <= 100; step++) {
+        c.correction1 = (float)(1 - pow((double)c.beta1, step));
+        c.correction2 = (float)(1 - pow((double)c.beta2, step));
+        fsdpi_kernels_scalar.adamw(&w, &g, &m, &v, 1, &c);
+        assert_true(fabs((double)w - (5 - step * (double)c.lr)) < 1e-3 * step * (double)c.lr);
+    }
+}
+
+static void adamw_without_gradient_only_decays(void **state)
+{
+    fsdpi_adamw c = adamw_default;
+    float       w = 5, g = 0, m = 0, v = 0;
+
+    (void)state;
+    for (int step = 1; step <= 100; step++)
+        fsdpi_kernels_scalar.adamw(&w, &g, &m, &v, 1, &c);
+    assert_true(fabs((double)w - 5 * pow(1 - (double)c.lr * (double)c.weight_decay, 100)) < 1e-4);
+    assert_true(m == 0 && v == 0);
+}
+
+static void sgd_is_near_its_definition_in_long_double(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10000; i++) {
+        const fsdpi_sgd *c = &sgd_variants[i % N_SGD_VARIANTS];
+        float            w = random_float(1), g = random_float(1), b = random_float(1);
+        long double      mu = (long double)c->momentum;
+        long double      d = (long double)g + (long double)c->weight_decay * (long double)w;
+        long double      buffer = c->first_step ? d : mu * (long double)b + d;
+        long double      used = c->momentum == 0 ? d : c->nesterov ? d + mu * buffer : buffer;
+        long double      expected = (long double)w - (long double)c->lr * used;
+
+        fsdpi_kernels_scalar.sgd(&w, &g, c->momentum == 0 ? NULL : &b, 1, c);
+        assert_close(expected, w, 2, "the weight");
+        if (c->momentum != 0)
+            assert_close(buffer, b, 2, "the momentum");
+    }
+}
+
+static void sgd_with_momentum_approaches_a_constant_speed(void **state)
+{
+    fsdpi_sgd c = {.lr = 0.1f, .momentum = 0.5f, .first_step = 1};
+    float     w = 0, g = 1, b = NAN; /* the first step must not read it */
+
+    (void)state;
+    for (int step = 1; step <= 20; step++) {
+        fsdpi_kernels_scalar.sgd(&w, &g, &b, 1, &c);
+        c.first_step = 0;
+        assert_true(fabs((double)b - 2 * (1 - pow(0.5, step))) < 1e-6);
+    }
+}
+
+static void sgd_without_momentum_leaves_the_buffer_alone(void **state)
+{
+    float w[33] = {1}, g[33] = {1}, b[33];
+
+    (void)state;
+    for (size_t i = 0; i < 33; i++)
+        b[i] = 7;
+    fsdpi_kernels_scalar.sgd(w, g, b, 33, &sgd_variants[0]);
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        tables_under_test[t]->sgd(w, g, b, 33, &sgd_variants[0]);
+        tables_under_test[t]->sgd(w, g, NULL, 33, &sgd_variants[1]);
+    }
+    for (size_t i = 0; i < 33; i++)
+        assert_true(b[i] == 7);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adamw_is_near_its_definition_in_long_double),
+        cmocka_unit_test(adamw_moves_by_the_learning_rate_where_the_gradient_is_constant),
+        cmocka_unit_test(adamw_without_gradient_only_decays),
+        cmocka_unit_test(sgd_is_near_its_definition_in_long_double),
+        cmocka_unit_test(sgd_with_momentum_approaches_a_constant_speed),
+        cmocka_unit_test(sgd_without_momentum_leaves_the_buffer_alone),
+        cmocka_unit_test(a_tail_of_any_length_equals_the_reference),
+        cmocka_unit_test(any_alignment_of_f32_equals_the_reference),
+        cmocka_unit_test(nothing_behind_the_end_is_touched),
+        cmocka_unit_test(training_steps_in_a_row_equal_the_reference),
+    };
+
+    return kernel_test_main(argc, argv, tests);
+}

@@ -1,0 +1,180 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsdp/collectives.h"
+#include "fsdp/context.h"
+#include "lib/context.h"
+#include "tests/support/mpi_test.h"
+
+static void null_and_inter_communicators_are_refused(void **state)
+{
+    fsdp_context *ctx = (fsdp_context *)state;
+
+    assert_int_equal(FSDP_ERR_ARG, fsdp_init(MPI_COMM_NULL, NULL, &ctx));
+    assert_null(ctx);
+    assert_non_null(strstr(fsdp_last_error(NULL), "MPI_COMM_NULL"));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_init(MPI_COMM_WORLD, NULL, NULL));
+
+    if (fsdp_test_size() > 1) {
+        MPI_Comm half, inter;
+        MPI_Comm_split(MPI_COMM_WORLD, fsdp_test_rank() > 0, 0, &half);
+        MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, fsdp_test_rank() > 0 ? 0 : 1, 1, &inter);
+        assert_int_equal(FSDP_ERR_ARG, fsdp_init(inter, NULL, &ctx));
+        assert_non_null(strstr(fsdp_last_error(NULL), "inter-communicator"));
+        MPI_Comm_free(&inter);
+        MPI_Comm_free(&half);
+    }
+}
+
+static void rank_and_size_are_those_of_the_communicator(void **state)
+{
+    fsdp_context *ctx;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(fsdp_test_rank(), fsdp_rank(ctx));
+    assert_int_equal(fsdp_test_size(), fsdp_size(ctx));
+    assert_string_equal("", fsdp_last_error(ctx));
+    assert_true(fsdp_wait_seconds(ctx) >= 0.0);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    assert_int_equal(-1, fsdp_rank(NULL));
+    assert_int_equal(-1, fsdp_size(NULL));
+    assert_int_equal(FSDP_OK, fsdp_finalize(NULL));
+}
+
+static void several_contexts_live_side_by_side(void **state)
+{
+    fsdp_context *world, *half;
+    MPI_Comm      comm;
+    int32_t       in_world = 1, in_half = 1;
+
+    (void)state;
+    MPI_Comm_split(MPI_COMM_WORLD, fsdp_test_rank() % 2, -fsdp_test_rank(), &comm);
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &world));
+    assert_int_equal(FSDP_OK, fsdp_init(comm, NULL, &half));
+    MPI_Comm_free(&comm); /* the context has its own */
+    assert_int_equal(FSDP_OK, fsdp_allreduce(half, FSDP_IN_PLACE, &in_half, 1, FSDP_I32, FSDP_SUM));
+    assert_int_equal(FSDP_OK, fsdp_allreduce(world, FSDP_IN_PLACE, &in_world, 1, FSDP_I32, FSDP_SUM));
+    assert_int_equal(fsdp_size(half), in_half);
+    assert_int_equal(fsdp_test_size(), in_world);
+    assert_int_equal(FSDP_OK, fsdp_finalize(world));
+    assert_int_equal(FSDP_OK, fsdp_finalize(half));
+}
+
+static void the_error_handler_of_the_caller_is_left_alone(void **state)
+{
+    MPI_Errhandler before, after;
+    fsdp_context  *ctx;
+
+    (void)state;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &after);
+    assert_true(before == after);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+static void a_setting_that_differs_between_ranks_is_refused_everywhere(void **state)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    (void)state;
+    if (fsdp_test_size() == 1) {
+        skip();
+    }
+    fsdp_config_init(&config);
+    config.timeout_s = fsdp_test_rank() == 1 ? 31 : 30;
+    assert_int_equal(FSDP_ERR_MISMATCH, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_null(ctx);
+    assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S=31"));
+}
+
+static void a_bad_setting_on_one_rank_is_refused_everywhere(void **state)
+{
+    const int     last = fsdp_test_rank() == fsdp_test_size() - 1;
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.views_in_flight = last ? -7 : 2;
+    assert_int_equal(FSDP_ERR_ARG, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_non_null(strstr(fsdp_last_error(NULL), "views_in_flight is -7"));
+    config.views_in_flight = 2;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+static void memory_is_counted_to_the_byte(void **state)
+{
+    fsdp_context *ctx;
+    fsdp_memory   before, held, after;
+    size_t        sum = 0;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &before));
+    assert_int_equal((size_t)4 << 20, before.current[FSDP_MEMORY_STAGING]);
+    assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx)), before.current[FSDP_MEMORY_BOOKKEEPING]);
+    for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
+        sum += before.current[kind];
+    }
+    assert_int_equal(sum, before.current_total);
+
+    int64_t      *blocks = calloc((size_t)fsdp_size(ctx) * 1000, sizeof *blocks);
+    fsdp_request *request;
+    assert_int_equal(FSDP_OK, fsdp_ialltoall(ctx, FSDP_IN_PLACE, blocks, 1000, FSDP_I64, &request));
+    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &held));
+    assert_true(held.peak_total >= before.current_total + (size_t)fsdp_size(ctx) * 8000);
+    assert_int_equal(FSDP_OK, fsdp_wait(request));
+    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &after));
+    assert_int_equal(before.current_total, after.current_total);
+    free(blocks);
+    assert_int_equal(FSDP_ERR_ARG, fsdp_memory_usage(ctx, NULL));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+static int allocations_left;
+
+static void *failing_alloc(size_t bytes)
+{
+    return allocations_left-- > 0 ? fsdpi_device_host.alloc(bytes) : NULL;
+}
+
+/* A device that runs out of memory on the last rank only: an error on every rank, outputs untouched. */
+static void no_memory_on_one_rank_is_an_error_on_every_rank(void **state)
+{
+    fsdpi_device  device = fsdpi_device_host;
+    fsdp_context *ctx;
+    int32_t       blocks[64] = {0};
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    device.alloc     = failing_alloc;
+    allocations_left = fsdp_test_rank() == fsdp_test_size() - 1 ? 0 : 100;
+    ctx->device      = &device;
+    blocks[0]        = 5;
+    assert_int_equal(FSDP_ERR_MEMORY, fsdp_alltoall(ctx, FSDP_IN_PLACE, blocks, 1, FSDP_I32));
+    assert_non_null(strstr(fsdp_last_error(ctx), "no memory for"));
+    assert_int_equal(5, blocks[0]);
+    ctx->device = &fsdpi_device_host;
+    assert_int_equal(FSDP_OK, fsdp_alltoall(ctx, FSDP_IN_PLACE, blocks, 1, FSDP_I32));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(null_and_inter_communicators_are_refused),
+        cmocka_unit_test(rank_and_size_are_those_of_the_communicator),
+        cmocka_unit_test(several_contexts_live_side_by_side),
+        cmocka_unit_test(the_error_handler_of_the_caller_is_left_alone),
+        cmocka_unit_test(a_setting_that_differs_between_ranks_is_refused_everywhere),
+        cmocka_unit_test(a_bad_setting_on_one_rank_is_refused_everywhere),
+        cmocka_unit_test(memory_is_counted_to_the_byte),
+        cmocka_unit_test(no_memory_on_one_rank_is_an_error_on_every_rank),
+    };
+
+    return fsdp_test_main(argc, argv, tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/settings.h"
+#include "tests/support/unit_test.h"
+
+static int clear_environment(void **state)
+{
+    (void)state;
+    unsetenv("FSDP_VERIFY");
+    unsetenv("FSDP_MESSAGE_BYTES");
+    unsetenv("FSDP_TIMEOUT_S");
+    return 0;
+}
+
+static void defaults_hold_where_nothing_is_said(void **state)
+{
+    fsdp_config config;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &config));
+    assert_int_equal(FSDP_VERIFY_ARGS, config.verify);
+    assert_int_equal(600, config.timeout_s);
+    assert_int_equal((int64_t)1 << 30, config.message_bytes);
+    assert_int_equal(2, config.views_in_flight);
+}
+
+static void the_environment_wins_over_the_default(void **state)
+{
+    fsdp_config config;
+
+    (void)state;
+    setenv("FSDP_VERIFY", "full", 1);
+    setenv("FSDP_MESSAGE_BYTES", "3M", 1);
+    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &config));
+    assert_int_equal(FSDP_VERIFY_FULL, config.verify);
+    assert_int_equal(3 << 20, config.message_bytes);
+}
+
+static void the_struct_wins_over_the_environment(void **state)
+{
+    fsdp_config given, config;
+
+    (void)state;
+    setenv("FSDP_VERIFY", "full", 1);
+    setenv("FSDP_TIMEOUT_S", "5", 1);
+    fsdp_config_init(&given);
+    given.verify = FSDP_VERIFY_OFF;
+    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(&given, &config));
+    assert_int_equal(FSDP_VERIFY_OFF, config.verify);
+    assert_int_equal(5, config.timeout_s);
+}
+
+static void values_that_make_no_sense_are_named(void **state)
+{
+    static const struct {
+        const char *variable, *value;
+    } bad[] = {{"FSDP_VERIFY", "ful"},
+               {"FSDP_VERIFY", "off|args"},
+               {"FSDP_TIMEOUT_S", "-1"},
+               {"FSDP_TIMEOUT_S", "10 s"},
+               {"FSDP_MESSAGE_BYTES", "0"},
+               {"FSDP_MESSAGE_BYTES", "4G"},
+               {"FSDP_MESSAGE_BYTES", "1T"},
+               {"FSDP_MESSAGE_BYTES", "1MB"},
+               {"FSDP_TIMEOUT_S", "99999999999999999999"},
+               {"FSDP_MESSAGE_BYTES", "9223372036854775807G"}};
+    fsdp_config config;
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        clear_environment(state);
+        setenv(bad[i].variable, bad[i].value, 1);
+        assert_int_equal(FSDP_ERR_ARG, fsdpi_settings_resolve(NULL, &config));
+        assert_non_null(strstr(fsdp_last_error(NULL), bad[i].variable));
+        assert_non_null(strstr(fsdp_last_error(NULL), bad[i].value));
+        assert_non_null(strstr(fsdp_last_error(NULL), "it accepts"));
+    }
+}
+
+static void an_empty_variable_counts_as_unset(void **state)
+{
+    fsdp_config config;
+
+    (void)state;
+    setenv("FSDP_VERIFY", "", 1);
+    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &config));
+    assert_int_equal(FSDP_VERIFY_ARGS, config.verify);
+}
+
+static void a_struct_value_out_of_range_names_the_field(void **state)
+{
+    fsdp_config given, config;
+
+    (void)state;
+    fsdp_config_init(&given);
+    given.views_in_flight = 0;
+    assert_int_equal(FSDP_ERR_ARG, fsdpi_settings_resolve(&given, &config));
+    assert_non_null(strstr(fsdp_last_error(NULL), "views_in_flight is 0; it accepts 1 to 1024"));
+    assert_int_equal(2, config.views_in_flight);
+}
+
+static void fingerprints_see_what_ranks_must_agree_on_and_no_more(void **state)
+{
+    fsdp_config a, b;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &a));
+    b           = a;
+    b.log_level = FSDP_LOG_DEBUG;
+    assert_true(fsdpi_settings_fingerprint(&a) == fsdpi_settings_fingerprint(&b));
+    b.timeout_s = 601;
+    assert_false(fsdpi_settings_fingerprint(&a) == fsdpi_settings_fingerprint(&b));
+}
+
+static void the_table_prints_every_setting(void **state)
+{
+    static const char *const variables[] = {
+        "FSDP_LOG",           "FSDP_VERIFY",        "FSDP_TIMEOUT_S",      "FSDP_ISA",
+        "FSDP_MESSAGE_BYTES", "FSDP_STAGING_BYTES", "FSDP_VIEWS_IN_FLIGHT"};
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *file = open_memstream(&text, &size);
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_settings_print(NULL, file));
+    (void)fclose(file);
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        assert_non_null(strstr(text, variables[i]));
+    }
+    assert_non_null(strstr(text, "args"));
+    free(text);
+    assert_int_equal(FSDP_ERR_ARG, fsdp_settings_print(NULL, NULL));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(defaults_hold_where_nothing_is_said, clear_environment),
+        cmocka_unit_test_setup(the_environment_wins_over_the_default, clear_environment),
+        cmocka_unit_test_setup(the_struct_wins_over_the_environment, clear_environment),
+        cmocka_unit_test_setup(values_that_make_no_sense_are_named, clear_environment),
+        cmocka_unit_test_setup(an_empty_variable_counts_as_unset, clear_environment),
+        cmocka_unit_test_setup(a_struct_value_out_of_range_names_the_field, clear_environment),
+        cmocka_unit_test_setup(fingerprints_see_what_ranks_must_agree_on_and_no_more, clear_environment),
+        cmocka_unit_test_setup(the_table_prints_every_setting, clear_environment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

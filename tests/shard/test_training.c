@@ -1,0 +1,274 @@
+/*
+ * Training held to a serial recomputation: one process that knows every rank's gradient, averages them in rank order and
+ * applies the update as its paper writes it, element by element, in plain C. Everything must be equal to the bit.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "fsdp/optimizer.h"
+#include "tests/shard/small_model.h"
+
+typedef struct serial_model {
+    float  w[MOST_ELEMENTS], g[MOST_ELEMENTS], first[MOST_ELEMENTS], second[MOST_ELEMENTS];
+    int    fresh; /* no gradient since the last step */
+    size_t steps;
+} serial_model;
+
+static int decays(size_t t)
+{
+    return (TENSORS[t].flags & FSDP_TENSOR_NO_WEIGHT_DECAY) == 0;
+}
+
+/* The mean over ranks, in f32, in rank order. */
+static float mean_gradient(int size, int pass, size_t t, size_t i, float w)
+{
+    float sum = gradient_element(0, pass, t, i, w);
+
+    for (int r = 1; r < size; r++) {
+        sum += gradient_element(r, pass, t, i, w);
+    }
+    return sum / (float)size;
+}
+
+static void serial_pass(serial_model *s, int size, int pass)
+{
+    size_t k = 0;
+
+    for (size_t t = 0; t < N_TENSORS; t++) {
+        for (size_t i = 0; i < tensor_elements(t); i++, k++) {
+            const float g = mean_gradient(size, pass, t, i, s->w[k]);
+            s->g[k]       = s->fresh ? g : s->g[k] + g;
+        }
+    }
+    s->fresh = 0;
+}
+
+static void serial_adamw_element(serial_model *s, const fsdp_optimizer_options *o, size_t k, int decay)
+{
+    const float lr = (float)o->lr, b1 = (float)o->beta1, b2 = (float)o->beta2, eps = (float)o->eps;
+    const float c1   = (float)(1.0 - pow(o->beta1, (double)s->steps));
+    const float c2   = (float)(1.0 - pow(o->beta2, (double)s->steps));
+    const float g    = s->g[k];
+    const float lrwd = lr * (decay ? (float)o->weight_decay : 0.0F);
+
+    const float m_old = b1 * s->first[k], m_new = (1.0F - b1) * g;
+    const float v_old = b2 * s->second[k], square = g * g, v_new = (1.0F - b2) * square;
+    s->first[k]  = m_old + m_new;
+    s->second[k] = v_old + v_new;
+
+    const float shrink  = lrwd * s->w[k];
+    const float decayed = s->w[k] - shrink;
+    const float root    = sqrtf(s->second[k] / c2);
+    const float ratio   = s->first[k] / c1;
+    const float scaled  = lr * ratio;
+    s->w[k]             = decayed - scaled / (root + eps);
+}
+
+static void serial_sgd_element(serial_model *s, const fsdp_optimizer_options *o, size_t k, int decay)
+{
+    const float lr = (float)o->lr, mu = (float)o->momentum;
+    const float pull = (decay ? (float)o->weight_decay : 0.0F) * s->w[k];
+    float       d    = s->g[k] + pull;
+
+    if (o->kind == FSDP_SGD_MOMENTUM) {
+        const float kept = mu * s->first[k];
+        s->first[k]      = s->steps == 1 ? d : kept + d;
+        const float more = mu * s->first[k];
+        d                = o->nesterov ? d + more : s->first[k];
+    }
+    const float moved = lr * d;
+    s->w[k] -= moved;
+}
+
+static void serial_step(serial_model *s, const fsdp_optimizer_options *o)
+{
+    size_t k = 0;
+
+    s->steps++;
+    for (size_t t = 0; t < N_TENSORS; t++) {
+        for (size_t i = 0; i < tensor_elements(t); i++, k++) {
+            if (o->kind == FSDP_ADAMW) {
+                serial_adamw_element(s, o, k, decays(t));
+            } else {
+                serial_sgd_element(s, o, k, decays(t));
+            }
+        }
+    }
+    s->fresh = 1;
+}
+
+static void assert_equal_parameters(const serial_model *s, small_model *m, int step)
+{
+    float all[MOST_ELEMENTS];
+
+    copy_parameters(m, all);
+    for (size_t k = 0; k < all_elements(); k++) {
+        if (memcmp(&all[k], &s->w[k], sizeof all[k]) != 0) {
+            fail_msg("step %d, element %zu: %a instead of %a", step, k, (double)all[k], (double)s->w[k]);
+        }
+    }
+}
+
+static void train_and_compare(fsdp_strategy strategy, const fsdp_optimizer_options *o, int accumulate)
+{
+    static serial_model s;
+    small_model         m;
+    fsdp_optimizer     *optimizer;
+    int                 pass = 0;
+
+    small_model_open(&m, NULL, strategy);
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(m.model, o, &optimizer));
+    s = (serial_model){.fresh = 1};
+    copy_parameters(&m, s.w);
+    for (int step = 0; step < 6; step++) {
+        for (int k = 0; k < accumulate; k++, pass++) {
+            run_pass(&m, pass);
+            serial_pass(&s, fsdp_size(m.ctx), pass);
+        }
+        assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
+        serial_step(&s, o);
+        assert_equal_parameters(&s, &m, step);
+    }
+    assert_int_equal(6, fsdp_optimizer_steps(optimizer));
+    small_model_close(&m);
+}
+
+static void for_every_strategy(const fsdp_optimizer_options *o)
+{
+    for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
+        train_and_compare((fsdp_strategy)strategy, o, 1);
+        train_and_compare((fsdp_strategy)strategy, o, 3);
+    }
+}
+
+static void adamw_equals_the_serial_recomputation(void **state)
+{
+    fsdp_optimizer_options o;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_ADAMW, &o));
+    o.lr           = 0.01;
+    o.weight_decay = 0.1;
+    for_every_strategy(&o);
+}
+
+static void plain_sgd_equals_the_serial_recomputation(void **state)
+{
+    fsdp_optimizer_options o;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_SGD, &o));
+    o.weight_decay = 0.01;
+    for_every_strategy(&o);
+}
+
+static void momentum_and_nesterov_equal_the_serial_recomputation(void **state)
+{
+    fsdp_optimizer_options o;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_SGD_MOMENTUM, &o));
+    for (o.nesterov = 0; o.nesterov <= 1; o.nesterov++) {
+        for_every_strategy(&o);
+    }
+}
+
+/* The norm of the mean gradient, in double, serially. */
+static double serial_norm(const serial_model *s)
+{
+    double sum = 0.0;
+
+    for (size_t k = 0; k < all_elements(); k++) {
+        sum += (double)s->g[k] * (double)s->g[k];
+    }
+    return sqrt(sum);
+}
+
+static void clipping_scales_to_the_norm_and_is_the_same_for_every_strategy(void **state)
+{
+    static serial_model s;
+    double              norm[FSDP_N_STRATEGIES], clipped[FSDP_N_STRATEGIES];
+
+    (void)state;
+    for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
+        small_model m;
+        small_model_open(&m, NULL, (fsdp_strategy)strategy);
+        s = (serial_model){.fresh = 1};
+        copy_parameters(&m, s.w);
+        run_pass(&m, 0);
+        serial_pass(&s, fsdp_size(m.ctx), 0);
+        assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, 0.5, &norm[strategy]));
+        assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, (double)INFINITY, &clipped[strategy]));
+        assert_true(fabs(norm[strategy] - serial_norm(&s)) <= 1e-12 * serial_norm(&s));
+        assert_true(fabs(clipped[strategy] - 0.5) < 1e-5);
+        assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, 0.5, NULL));
+        small_model_close(&m);
+    }
+    assert_memory_equal(&norm[0], &norm[1], sizeof norm[0]);
+    assert_memory_equal(&clipped[0], &clipped[1], sizeof clipped[0]);
+}
+
+static void gradients_that_were_forgotten_do_not_count(void **state)
+{
+    small_model            m;
+    fsdp_optimizer        *optimizer;
+    fsdp_optimizer_options o;
+    uint64_t               before, after;
+
+    (void)state;
+    small_model_open(&m, NULL, FSDP_FULL_SHARD);
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_SGD, &o));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(m.model, &o, &optimizer));
+    run_pass(&m, 0);
+    assert_int_equal(FSDP_OK, fsdp_model_zero_grad(m.model));
+    assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &before));
+    assert_int_equal(FSDP_ERR_STATE, fsdp_optimizer_step(optimizer));
+    assert_non_null(strstr(fsdp_last_error(m.ctx), "unit 'a' has no gradient"));
+    assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &after));
+    assert_true(before == after);
+    small_model_close(&m);
+}
+
+static void the_rate_can_change_between_steps(void **state)
+{
+    small_model            m;
+    fsdp_optimizer        *optimizer;
+    fsdp_optimizer_options o;
+    uint64_t               before, after;
+
+    (void)state;
+    small_model_open(&m, NULL, FSDP_NO_SHARD);
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_ADAMW, &o));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(m.model, &o, &optimizer));
+    assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &before));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_set_lr(optimizer, 0.0));
+    run_pass(&m, 0);
+    assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
+    assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &after));
+    assert_true(before == after); /* a rate of 0 moves nothing */
+    assert_int_equal(FSDP_ERR_ARG, fsdp_optimizer_set_lr(optimizer, -1.0));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_optimizer_set_lr(optimizer, (double)NAN));
+
+    if (fsdp_size(m.ctx) > 1) { /* ranks must not drift apart */
+        run_pass(&m, 1);
+        assert_int_equal(FSDP_OK, fsdp_optimizer_set_lr(optimizer, fsdp_rank(m.ctx) == 1 ? 0.5 : 0.25));
+        assert_int_equal(FSDP_ERR_MISMATCH, fsdp_optimizer_step(optimizer));
+        assert_non_null(strstr(fsdp_last_error(m.ctx), "lr 0.25"));
+        assert_non_null(strstr(fsdp_last_error(m.ctx), "lr 0.5"));
+    }
+    small_model_close(&m);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adamw_equals_the_serial_recomputation),
+        cmocka_unit_test(plain_sgd_equals_the_serial_recomputation),
+        cmocka_unit_test(momentum_and_nesterov_equal_the_serial_recomputation),
+        cmocka_unit_test(clipping_scales_to_the_norm_and_is_the_same_for_every_strategy),
+        cmocka_unit_test(gradients_that_were_forgotten_do_not_count),
+        cmocka_unit_test(the_rate_can_change_between_steps),
+    };
+
+    return fsdp_test_main(argc, argv, tests, NULL, NULL);
+}
