@@ -104,15 +104,15 @@ static fsdp_status next_message(fsdp_context *ctx, MPI_Request **message)
 
     if (queue->n_messages == queue->capacity) {
         const size_t capacity = queue->capacity > 0 ? 2 * queue->capacity : MESSAGES_AT_FIRST;
-        MPI_Request *messages = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, capacity * sizeof *messages);
+        MPI_Request *messages = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, capacity * sizeof(MPI_Request));
         if (messages == NULL) {
             ctx->broken = FSDP_ERR_MEMORY; /* some messages of this round are under way, and peers wait for the rest */
             return FSDP_ERR_MEMORY;
         }
         if (queue->n_messages > 0) {
-            memcpy(messages, queue->messages, queue->n_messages * sizeof *messages);
+            memcpy(messages, queue->messages, queue->n_messages * sizeof(MPI_Request));
         }
-        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, queue->messages, queue->capacity * sizeof *messages);
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, queue->messages, queue->capacity * sizeof(MPI_Request));
         queue->messages = messages;
         queue->capacity = capacity;
     }
@@ -585,7 +585,7 @@ fsdp_status fsdp_wait_all(size_t count, fsdp_request *const *requests)
 
 fsdp_status fsdpi_run(fsdp_context *ctx, const fsdpi_call *call, const fsdpi_algorithm *algorithm, fsdp_status status)
 {
-    fsdp_request *request;
+    fsdp_request *request = NULL;
 
     FSDP_TRY(fsdpi_issue(ctx, call, algorithm, status, &request));
     return fsdp_wait(request);
@@ -651,6 +651,6 @@ void fsdpi_queue_close(fsdp_context *ctx)
         ctx->queue.blocks = block->next;
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, block, sizeof *block);
     }
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->queue.messages, ctx->queue.capacity * sizeof *ctx->queue.messages);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->queue.messages, ctx->queue.capacity * sizeof(MPI_Request));
     ctx->queue.messages = NULL;
 }

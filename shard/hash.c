@@ -71,7 +71,9 @@ fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
     for (fsdp_unit *unit = model->first; unit != NULL && status == FSDP_OK; unit = unit->next) {
         sum += hash_held(unit);
     }
-    FSDP_TRY(combine(model, &sum, status));
-    *hash = sum;
-    return FSDP_OK;
+    status = combine(model, &sum, status);
+    if (status == FSDP_OK && hash != NULL) {
+        *hash = sum;
+    }
+    return status;
 }

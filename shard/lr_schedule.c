@@ -85,8 +85,8 @@ double fsdp_lr_at(const fsdp_lr_schedule *schedule, size_t step)
     case FSDP_LR_WSD:
         return schedule->peak - range * progress(step, schedule->total - schedule->decay, schedule->total);
     case FSDP_LR_STEP:
-        return fmax(schedule->final,
-                    schedule->peak * pow(schedule->gamma, (double)((step - schedule->warmup) / schedule->every)));
+        return fmax(schedule->final, schedule->peak * pow(schedule->gamma, floor((double)(step - schedule->warmup) /
+                                                                                 (double)schedule->every)));
     }
     return schedule->peak;
 }

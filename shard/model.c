@@ -66,10 +66,9 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_create: the context is NULL; pass one from fsdp_init");
     }
     fsdp_status status = check_options(ctx, &chosen);
-    if (status == FSDP_OK && model == NULL) {
+    if (model == NULL) {
         status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
-    }
-    if (status == FSDP_OK) {
+    } else if (status == FSDP_OK) {
         *model = NULL;
         made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *made);
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
@@ -77,7 +76,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     (void)snprintf(label, sizeof label, "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d",
                    fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer);
     status = fsdpi_agree(ctx, "fsdp_model_create", label, 0, status, false);
-    if (status != FSDP_OK) {
+    if (status != FSDP_OK || made == NULL || model == NULL) {
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof *made);
         return status;
     }
@@ -201,7 +200,7 @@ static fsdp_status check_tensors(const fsdp_model *model, const char *name, cons
     extent->elements   = 0;
     extent->name_bytes = strlen(name) + 1;
     for (size_t i = 0; i < n; i++) {
-        size_t count;
+        size_t count = 0;
 
         FSDP_TRY(check_tensor(model->ctx, name, i, &tensors[i], &count));
         FSDP_TRY(check_name_is_new(model, name, tensors, i));

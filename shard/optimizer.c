@@ -106,6 +106,9 @@ static void release_states(fsdp_optimizer *optimizer)
 {
     size_t u = 0;
 
+    if (optimizer == NULL) {
+        return;
+    }
     for (const fsdp_unit *unit = optimizer->model->first; unit != NULL; unit = unit->next, u++) {
         for (size_t k = 0; k < MOST_STATES; k++) {
             fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_OPTIMIZER, optimizer->units[u].state[k], state_bytes(unit));
@@ -140,7 +143,7 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
     return made;
 }
 
-static void hash_options_text(const fsdp_optimizer_options *o, char *text, size_t size)
+static void describe_options(const fsdp_optimizer_options *o, char *text, size_t size)
 {
     (void)snprintf(text, size, "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g%s",
                    (int)o->kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
@@ -174,15 +177,13 @@ fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_option
     fsdp_status status = check_creation(model, options, optimizer);
     if (status == FSDP_OK) {
         *optimizer = NULL;
-        hash_options_text(options, label, sizeof label);
+        describe_options(options, label, sizeof label);
         made   = allocate_optimizer(model, options);
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
     status = fsdpi_agree(model->ctx, "fsdp_optimizer_create", label, 0, status, false);
-    if (status != FSDP_OK) {
-        if (made != NULL) {
-            release_states(made);
-        }
+    if (status != FSDP_OK || made == NULL) {
+        release_states(made);
         return status;
     }
     made->next        = model->optimizers;

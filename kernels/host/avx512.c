@@ -12,11 +12,11 @@
 #include "kernels/host/tables.h"
 
 const fsdpi_kernels fsdpi_kernels_avx512 = {
-    .name = "avx512",
-    .reduce = reduce,
-    .cast = cast,
-    .scale = scale,
+    .name         = "avx512",
+    .reduce       = reduce,
+    .cast         = cast,
+    .scale        = scale,
     .squared_norm = squared_norm,
-    .adamw = adamw,
-    .sgd = sgd,
+    .adamw        = adamw,
+    .sgd          = sgd,
 };

@@ -46,7 +46,7 @@ static inline float fsdpi_bf16_to_f32(uint16_t bf16)
 
 static inline float fsdpi_f16_to_f32(uint16_t f16)
 {
-    uint32_t sign = (uint32_t)(f16 & 0x8000u) << 16;
+    uint32_t sign      = (uint32_t)(f16 & 0x8000u) << 16;
     uint32_t magnitude = f16 & 0x7fffu;
 
     if (magnitude > 0x7c00u)
@@ -61,14 +61,14 @@ static inline float fsdpi_f16_to_f32(uint16_t f16)
 /** Narrows to a 16 bit format with `mantissa_bits` stored bits of mantissa and the exponent bias `bias`. */
 static inline uint16_t fsdpi_f64_to_16_bits(double value, int mantissa_bits, int bias)
 {
-    uint64_t bits = fsdpi_f64_bits(value);
-    uint64_t sign = bits >> 63 << 15;
-    uint64_t magnitude = bits & 0x7fffffffffffffffu;
-    uint64_t infinity = (2 * (uint64_t)bias + 1) << mantissa_bits;
+    uint64_t bits        = fsdpi_f64_bits(value);
+    uint64_t sign        = bits >> 63 << 15;
+    uint64_t magnitude   = bits & 0x7fffffffffffffffu;
+    uint64_t infinity    = (2 * (uint64_t)bias + 1) << mantissa_bits;
     uint64_t significand = (magnitude & 0x000fffffffffffffu) | 0x0010000000000000u;
-    int      exponent = (int)(magnitude >> 52) - 1023;
-    int      shift = 52 - mantissa_bits;
-    uint64_t quiet_bit = (uint64_t)1 << (mantissa_bits - 1);
+    int      exponent    = (int)(magnitude >> 52) - 1023;
+    int      shift       = 52 - mantissa_bits;
+    uint64_t quiet_bit   = (uint64_t)1 << (mantissa_bits - 1);
     uint64_t kept, dropped, half;
 
     if (magnitude > 0x7ff0000000000000u)
@@ -81,9 +81,9 @@ static inline uint16_t fsdpi_f64_to_16_bits(double value, int mantissa_bits, int
     }
     if (shift > 53) /* less than half of the smallest subnormal; f64's own subnormals end here too */
         return (uint16_t)sign;
-    kept = significand >> shift;
+    kept    = significand >> shift;
     dropped = significand & (((uint64_t)1 << shift) - 1);
-    half = (uint64_t)1 << (shift - 1);
+    half    = (uint64_t)1 << (shift - 1);
     kept += dropped > half || (dropped == half && (kept & 1) == 1);
     /* A normal number's leading 1 adds one to the exponent field; a carry out of the mantissa does so once more, up to
      * and including infinity. */

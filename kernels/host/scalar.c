@@ -260,18 +260,18 @@ static void sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sg
 
         if (c->momentum != 0) {
             b[i] = c->first_step ? d : c->momentum * b[i] + d;
-            d = c->nesterov ? d + c->momentum * b[i] : b[i];
+            d    = c->nesterov ? d + c->momentum * b[i] : b[i];
         }
         w[i] = w[i] - c->lr * d;
     }
 }
 
 const fsdpi_kernels fsdpi_kernels_scalar = {
-    .name = "scalar",
-    .reduce = reduce,
-    .cast = cast,
-    .scale = scale,
+    .name         = "scalar",
+    .reduce       = reduce,
+    .cast         = cast,
+    .scale        = scale,
     .squared_norm = squared_norm,
-    .adamw = adamw,
-    .sgd = sgd,
+    .adamw        = adamw,
+    .sgd          = sgd,
 };

@@ -116,10 +116,10 @@ SIMD_INLINE simd_pair simd_load_pair(const char *p, fsdp_dtype dtype)
     simd_pair x;
 
     if (dtype == FSDP_BF16) {
-        x.first = (simd)simd_f32_from_even_bf16(simd_load_any(p));
+        x.first  = (simd)simd_f32_from_even_bf16(simd_load_any(p));
         x.second = (simd)simd_f32_from_odd_bf16(simd_load_any(p));
     } else {
-        x.first = simd_load(p, dtype);
+        x.first  = simd_load(p, dtype);
         x.second = simd_load(p + step, dtype);
     }
     return x;

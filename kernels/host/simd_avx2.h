@@ -56,11 +56,11 @@ SIMD_INLINE simd_f32 simd_f32_from_f16(simd_half bits)
 /** Rounds to bf16, which is the upper half of each lane; the lower half is left over. */
 SIMD_INLINE simd simd_bf16_round(simd_f32 x)
 {
-    __m256i bits = _mm256_castps_si256(x);
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i bits    = _mm256_castps_si256(x);
+    __m256i odd     = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
-    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    __m256i quiet   = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    __m256i is_nan  = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 
     return _mm256_blendv_epi8(rounded, quiet, is_nan);
 }
@@ -113,7 +113,7 @@ SIMD_INLINE simd_f32 simd_f32_join(simd_f64 low, simd_f64 high)
 /** The even 32 bit lanes of a mask of 64 bit lanes. */
 SIMD_INLINE __m128i simd_half_mask(__m256d mask)
 {
-    __m128 low = _mm_castpd_ps(_mm256_castpd256_pd128(mask));
+    __m128 low  = _mm_castpd_ps(_mm256_castpd256_pd128(mask));
     __m128 high = _mm_castpd_ps(_mm256_extractf128_pd(mask, 1));
 
     return _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
@@ -123,11 +123,11 @@ SIMD_INLINE __m128i simd_half_mask(__m256d mask)
 SIMD_INLINE __m128 simd_narrow_to_odd(__m256d x)
 {
     __m128  nearest = _mm256_cvtpd_ps(x);
-    __m256d back = _mm256_cvtps_pd(nearest);
-    __m256d sign = _mm256_set1_pd(-0.0);
-    __m256d beyond = _mm256_cmp_pd(_mm256_andnot_pd(sign, back), _mm256_andnot_pd(sign, x), _CMP_GT_OQ);
+    __m256d back    = _mm256_cvtps_pd(nearest);
+    __m256d sign    = _mm256_set1_pd(-0.0);
+    __m256d beyond  = _mm256_cmp_pd(_mm256_andnot_pd(sign, back), _mm256_andnot_pd(sign, x), _CMP_GT_OQ);
     __m256d inexact = _mm256_cmp_pd(back, x, _CMP_NEQ_OQ);
-    __m128i bits = _mm_add_epi32(_mm_castps_si128(nearest), simd_half_mask(beyond)); /* one ulp down where beyond */
+    __m128i bits    = _mm_add_epi32(_mm_castps_si128(nearest), simd_half_mask(beyond)); /* one ulp down where beyond */
 
     return _mm_castsi128_ps(_mm_or_si128(bits, _mm_srli_epi32(simd_half_mask(inexact), 31)));
 }
@@ -193,7 +193,7 @@ SIMD_INLINE simd simd_u8_max(simd a, simd x)
 /** memcpy() for the few bytes of a tail: moves of a fixed size, no call. */
 SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
 {
-    char       *to = out;
+    char       *to   = out;
     const char *from = in;
 
     for (; bytes >= 16; bytes -= 16, to += 16, from += 16)
@@ -219,11 +219,11 @@ SIMD_INLINE simd simd_first_words(size_t words)
 /** Loads fewer BYTES than a vector has, touching nothing outside; the others are 0. */
 SIMD_INLINE simd simd_load_bytes(const void *p, size_t bytes)
 {
-    size_t      words = bytes / 4;
-    const char *rest = (const char *)p + 4 * words;
-    simd        x = _mm256_maskload_epi32(p, simd_first_words(words));
+    size_t      words     = bytes / 4;
+    const char *rest      = (const char *)p + 4 * words;
+    simd        x         = _mm256_maskload_epi32(p, simd_first_words(words));
     simd        next_word = _mm256_andnot_si256(simd_first_words(words), simd_first_words(words + 1));
-    uint32_t    last = 0;
+    uint32_t    last      = 0;
 
     if (bytes % 4 == 0)
         return x;

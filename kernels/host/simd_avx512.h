@@ -59,8 +59,8 @@ SIMD_INLINE simd_f32 simd_f32_from_f16(simd_half bits)
  */
 SIMD_INLINE simd simd_bf16_round(simd_f32 x)
 {
-    __m512i bits = _mm512_castps_si512(x);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i bits    = _mm512_castps_si512(x);
+    __m512i odd     = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
 
     return _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x00400000));
@@ -114,7 +114,7 @@ SIMD_INLINE simd_f32 simd_f32_join(simd_f64 low, simd_f64 high)
 SIMD_INLINE __m256 simd_narrow_to_odd(__m512d x)
 {
     __m256   shorter = _mm512_cvt_roundpd_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    __m256i  bits = _mm256_castps_si256(shorter);
+    __m256i  bits    = _mm256_castps_si256(shorter);
     __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(shorter), x, _CMP_NEQ_OQ);
 
     return _mm256_castsi256_ps(_mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
@@ -192,7 +192,7 @@ SIMD_INLINE void simd_store_bytes(void *p, simd x, size_t bytes)
 /** memcpy() for the few bytes of a tail: no call. */
 SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
 {
-    char       *to = out;
+    char       *to   = out;
     const char *from = in;
 
     for (; bytes >= SIMD_BYTES; bytes -= SIMD_BYTES, to += SIMD_BYTES, from += SIMD_BYTES)

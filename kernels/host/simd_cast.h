@@ -32,10 +32,10 @@ SIMD_INLINE void cast_between(char *out, fsdp_dtype out_dtype, const char *in, f
 {
     _Alignas(SIMD_BYTES) char whole_out[2 * SIMD_BYTES];
     _Alignas(SIMD_BYTES) char whole_in[2 * SIMD_BYTES] = {0};
-    size_t                    out_bytes = fsdpi_element_bytes(out_dtype);
-    size_t                    in_bytes = fsdpi_element_bytes(in_dtype);
-    size_t                    lanes = simd_lanes(FSDP_F32);
-    size_t                    i = 0;
+    size_t                    out_bytes                = fsdpi_element_bytes(out_dtype);
+    size_t                    in_bytes                 = fsdpi_element_bytes(in_dtype);
+    size_t                    lanes                    = simd_lanes(FSDP_F32);
+    size_t                    i                        = 0;
 
     for (; count - i >= lanes; i += lanes)
         cast_vector(out + i * out_bytes, out_dtype, in + i * in_bytes, in_dtype);

@@ -15,12 +15,12 @@ SIMD_INLINE void norm_add_pair(simd_f64 *lanes, const char *x, fsdp_dtype dtype)
     simd_f64 low, high;
 
     if (dtype == FSDP_F64) {
-        low = simd_f64_load(x);
+        low  = simd_f64_load(x);
         high = simd_f64_load(x + SIMD_BYTES);
     } else {
         simd_f32 both = (simd_f32)simd_load(x, dtype);
 
-        low = simd_f64_low(both);
+        low  = simd_f64_low(both);
         high = simd_f64_high(both);
     }
     lanes[0] += low * low;
@@ -52,9 +52,9 @@ static double norm_tree(const simd_f64 vectors[4])
 SIMD_INLINE double squared_norm_of(const char *x, size_t count, fsdp_dtype dtype)
 {
     char     whole[NORM_LANES * 8] = {0}; /* a zero adds nothing to a lane */
-    simd_f64 lanes[4] = {0};
-    size_t   bytes = fsdpi_element_bytes(dtype);
-    size_t   i = 0;
+    simd_f64 lanes[4]              = {0};
+    size_t   bytes                 = fsdpi_element_bytes(dtype);
+    size_t   i                     = 0;
 
     for (; count - i >= NORM_LANES; i += NORM_LANES)
         norm_add(lanes, x + i * bytes, dtype);

@@ -23,11 +23,11 @@ SIMD_INLINE void store(float *p, simd_f32 x)
 SIMD_INLINE void adamw_vector(float *w, const float *g, float *m, float *v, const fsdpi_adamw *c)
 {
     simd_f32 gradient = load(g);
-    simd_f32 mean = simd_f32_splat(c->beta1) * load(m) + simd_f32_splat(1 - c->beta1) * gradient;
-    simd_f32 square = simd_f32_splat(c->beta2) * load(v) + simd_f32_splat(1 - c->beta2) * (gradient * gradient);
-    simd_f32 divisor = simd_f32_sqrt(square / simd_f32_splat(c->correction2)) + simd_f32_splat(c->eps);
-    simd_f32 step = simd_f32_splat(c->lr) * (mean / simd_f32_splat(c->correction1)) / divisor;
-    simd_f32 weight = load(w);
+    simd_f32 mean     = simd_f32_splat(c->beta1) * load(m) + simd_f32_splat(1 - c->beta1) * gradient;
+    simd_f32 square   = simd_f32_splat(c->beta2) * load(v) + simd_f32_splat(1 - c->beta2) * (gradient * gradient);
+    simd_f32 divisor  = simd_f32_sqrt(square / simd_f32_splat(c->correction2)) + simd_f32_splat(c->eps);
+    simd_f32 step     = simd_f32_splat(c->lr) * (mean / simd_f32_splat(c->correction1)) / divisor;
+    simd_f32 weight   = load(w);
 
     store(m, mean);
     store(v, square);
@@ -38,7 +38,7 @@ static void adamw(float *w, const float *g, float *m, float *v, size_t count, co
 {
     const fsdpi_adamw c = *coefficients; /* which no store can change: the vectors of them stay in registers */
     float             tail[4][F32_LANES] = {0};
-    size_t            i = 0, bytes;
+    size_t            i                  = 0, bytes;
 
     for (; count - i >= F32_LANES; i += F32_LANES)
         adamw_vector(w + i, g + i, m + i, v + i, &c);
@@ -58,11 +58,11 @@ static void adamw(float *w, const float *g, float *m, float *v, size_t count, co
 SIMD_INLINE void sgd_vector(float *w, const float *g, float *b, const fsdpi_sgd *c)
 {
     simd_f32 weight = load(w);
-    simd_f32 d = load(g) + simd_f32_splat(c->weight_decay) * weight;
+    simd_f32 d      = load(g) + simd_f32_splat(c->weight_decay) * weight;
 
     if (c->momentum != 0) {
         simd_f32 momentum = simd_f32_splat(c->momentum);
-        simd_f32 buffer = d;
+        simd_f32 buffer   = d;
 
         if (!c->first_step)
             buffer = momentum * load(b) + d;
@@ -77,10 +77,10 @@ SIMD_INLINE void sgd_vector(float *w, const float *g, float *b, const fsdpi_sgd 
 
 static void sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *coefficients)
 {
-    const fsdpi_sgd c = *coefficients;
-    bool            buffered = c.momentum != 0;
+    const fsdpi_sgd c                  = *coefficients;
+    bool            buffered           = c.momentum != 0;
     float           tail[3][F32_LANES] = {0};
-    size_t          i = 0, bytes;
+    size_t          i                  = 0, bytes;
 
     for (; count - i >= F32_LANES; i += F32_LANES)
         sgd_vector(w + i, g + i, buffered ? b + i : NULL, &c);

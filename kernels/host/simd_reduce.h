@@ -49,14 +49,14 @@ SIMD_INLINE void reduce_prefetch(const char *x, size_t bytes, fsdp_dtype dtype)
 
 SIMD_INLINE simd_pair combine_pair(simd_pair sum, simd_pair x, fsdp_dtype dtype, fsdp_redop op)
 {
-    sum.first = combine(sum.first, x.first, dtype, op);
+    sum.first  = combine(sum.first, x.first, dtype, op);
     sum.second = combine(sum.second, x.second, dtype, op);
     return sum;
 }
 
 SIMD_INLINE simd_pair finish_pair(simd_pair sum, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
 {
-    sum.first = finish(sum.first, n_in, dtype, op);
+    sum.first  = finish(sum.first, n_in, dtype, op);
     sum.second = finish(sum.second, n_in, dtype, op);
     return sum;
 }
@@ -65,7 +65,7 @@ SIMD_INLINE simd_pair finish_pair(simd_pair sum, size_t n_in, fsdp_dtype dtype, 
 SIMD_INLINE void reduce_block(char *out, const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype, fsdp_redop op)
 {
     size_t      step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
-    const char *x = in[0] + at;
+    const char *x    = in[0] + at;
     simd_pair   sum0 = simd_load_pair(x, dtype);
     simd_pair   sum1 = simd_load_pair(x + step, dtype);
     simd_pair   sum2 = simd_load_pair(x + 2 * step, dtype);
@@ -113,7 +113,7 @@ SIMD_INLINE void reduce_range(char *out, const char *const *in, size_t n_in, siz
 {
     size_t lanes = simd_lanes(dtype);
     size_t bytes = fsdpi_element_bytes(dtype);
-    size_t i = first;
+    size_t i     = first;
 
     for (; end - i >= 8 * lanes; i += 8 * lanes)
         reduce_block(out, in, n_in, i * bytes, dtype, op);

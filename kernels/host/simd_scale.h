@@ -11,7 +11,7 @@ SIMD_INLINE void scale_by(char *x, simd factor, size_t count, fsdp_dtype dtype)
 {
     size_t lanes = simd_lanes(dtype);
     size_t bytes = fsdpi_element_bytes(dtype);
-    size_t i = 0;
+    size_t i     = 0;
 
     for (; count - i >= lanes; i += lanes)
         simd_store(x + i * bytes, simd_multiply(simd_load(x + i * bytes, dtype), factor, dtype), dtype);

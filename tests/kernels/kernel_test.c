@@ -20,7 +20,7 @@ const fsdpi_kernels *tables_under_test[4];
 void choose_tables(int argc, char **argv)
 {
     static const char *const names[] = {"avx2", "avx512"};
-    size_t                   n = 0;
+    size_t                   n       = 0;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const fsdpi_kernels *kernels = fsdpi_kernels_find(names[i]);
@@ -43,7 +43,7 @@ static void fill_fences(const struct array *array)
 
 void *fenced_array(size_t number, size_t bytes, ptrdiff_t offset)
 {
-    struct array *array = &arrays[number];
+    struct array *array  = &arrays[number];
     size_t        usable = 2 * MAX_ARRAY_BYTES;
 
     assert_in_range(number, 0, MAX_ARRAYS - 1);
@@ -53,8 +53,8 @@ void *fenced_array(size_t number, size_t bytes, ptrdiff_t offset)
         assert_ptr_not_equal(array->memory, MAP_FAILED);
         assert_int_equal(0, mprotect(array->memory + usable, MAX_ARRAY_BYTES, PROT_NONE));
     }
-    array->data = offset == AT_END ? array->memory + usable - bytes : array->memory + FENCE + offset;
-    array->bytes = bytes;
+    array->data         = offset == AT_END ? array->memory + usable - bytes : array->memory + FENCE + offset;
+    array->bytes        = bytes;
     array->fence_behind = offset == AT_END ? 0 : FENCE;
     fill_fences(array);
     return array->data;
@@ -80,7 +80,7 @@ void assert_fences_stand(void)
 uint64_t random_bits(void)
 {
     static uint64_t state = 1;
-    uint64_t        z = state += 0x9e3779b97f4a7c15u; /* splitmix64 */
+    uint64_t        z     = state += 0x9e3779b97f4a7c15u; /* splitmix64 */
 
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -103,12 +103,12 @@ static const uint64_t special_f64[] = {
     0x4008000000000000,
     0x3ff0000000000001,
 };
-static const uint32_t special_f32[] = {0,          0x3f800000, 1,          0x007fffff, 0x00800000, 0x7f7fffff,
-                                       0x7f800000, 0x7fc00000, 0x7f800001, 0x7fd55555, 0x40400000, 0x3f800001};
-static const uint16_t special_bf16[] = {0,      0x3f80, 1,      0x007f, 0x0080, 0x7f7f,
-                                        0x7f80, 0x7fc0, 0x7f81, 0x7fd5, 0x4040, 0x3f81};
-static const uint16_t special_f16[] = {0,      0x3c00, 1,      0x03ff, 0x0400, 0x7bff,
-                                       0x7c00, 0x7e00, 0x7c01, 0x7f55, 0x4200, 0x3c01};
+static const uint32_t special_f32[]     = {0,          0x3f800000, 1,          0x007fffff, 0x00800000, 0x7f7fffff,
+                                           0x7f800000, 0x7fc00000, 0x7f800001, 0x7fd55555, 0x40400000, 0x3f800001};
+static const uint16_t special_bf16[]    = {0,      0x3f80, 1,      0x007f, 0x0080, 0x7f7f,
+                                           0x7f80, 0x7fc0, 0x7f81, 0x7fd5, 0x4040, 0x3f81};
+static const uint16_t special_f16[]     = {0,      0x3c00, 1,      0x03ff, 0x0400, 0x7bff,
+                                           0x7c00, 0x7e00, 0x7c01, 0x7f55, 0x4200, 0x3c01};
 static const uint64_t special_integer[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fffffff, 0x80000000, 0x7fffffffffffffff, 2, 3};
 
 static uint64_t special_bits(fsdp_dtype dtype)

@@ -77,8 +77,8 @@ static void every_16_bit_value_survives_a_round_trip(void **state)
     for (const format *f = formats; f < formats + 2; f++)
         for (unsigned bits = 0; bits <= 0xffff; bits++) {
             int      is_nan = (bits & 0x7fff) > infinity_bits(f);
-            uint16_t quiet = (uint16_t)(bits | (is_nan ? 1u << (f->mantissa_bits - 1) : 0));
-            float    wide = f->to_f32((uint16_t)bits);
+            uint16_t quiet  = (uint16_t)(bits | (is_nan ? 1u << (f->mantissa_bits - 1) : 0));
+            float    wide   = f->to_f32((uint16_t)bits);
 
             assert_int_equal(is_nan, isnan(wide) != 0);
             assert_int_equal(quiet, f->from_f32(wide));
@@ -119,7 +119,7 @@ static void every_middle_and_what_is_beside_it_rounds_to_the_nearest_even(void *
                 double middle = sign * (value_of(f, magnitude) + value_of(f, magnitude + 1)) / 2;
 
                 for (int side = -1; side <= 1; side++) {
-                    double wide = beside(middle, side);
+                    double wide   = beside(middle, side);
                     float  narrow = beside_f32(middle, side);
 
                     assert_nearest_even(f, wide, f->from_f64(wide));
@@ -131,7 +131,7 @@ static void every_middle_and_what_is_beside_it_rounds_to_the_nearest_even(void *
 /** Random bits of f64 are nearly all beyond the range of f16: exponents around its range, mantissas around middles. */
 static double random_near_range(const format *f)
 {
-    uint64_t random = random_bits();
+    uint64_t random   = random_bits();
     int      exponent = (int)(random % (unsigned)(2 * f->bias + 30)) - f->bias - 25;
     double   fraction = ldexp((double)(random_bits() >> 40), -24); /* 24 bits, then perhaps a last one far behind */
 
@@ -201,9 +201,9 @@ static void nans_keep_sign_and_leading_payload_and_become_quiet(void **state)
 static void check(const fsdpi_kernels *kernels, fsdp_dtype out_dtype, ptrdiff_t out_offset, const void *in,
                   fsdp_dtype in_dtype, size_t count)
 {
-    size_t bytes = count * element_bytes(out_dtype);
+    size_t bytes    = count * element_bytes(out_dtype);
     void  *expected = fenced_array(EXPECTED, bytes, 0);
-    void  *out = fenced_array(OUT, bytes, out_offset);
+    void  *out      = fenced_array(OUT, bytes, out_offset);
 
     fsdpi_kernels_scalar.cast(expected, out_dtype, in, in_dtype, count);
     kernels->cast(out, out_dtype, in, in_dtype, count);
@@ -290,13 +290,13 @@ static void every_16_bit_value_equals_the_reference(void **state)
 /** The middles from number `first` on, or the numbers beside them, in f64 and f32 to every type. */
 static void check_middles(const fsdpi_kernels *kernels, const format *f, int first, int side)
 {
-    double *wide = fenced_array(IN, CHUNK * sizeof *wide, 0);
+    double *wide   = fenced_array(IN, CHUNK * sizeof *wide, 0);
     float  *narrow = fenced_array(ALSO_IN, CHUNK * sizeof *narrow, 0);
 
     for (int i = 0; i < CHUNK; i++) {
         double middle = (value_of(f, first + i) + value_of(f, first + i + 1)) / 2;
 
-        wide[i] = beside(i % 2 == 0 ? middle : -middle, side);
+        wide[i]   = beside(i % 2 == 0 ? middle : -middle, side);
         narrow[i] = beside_f32(i % 2 == 0 ? middle : -middle, side);
     }
     for (size_t j = 0; j < N_FLOATS; j++) {

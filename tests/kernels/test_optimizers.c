@@ -6,13 +6,13 @@
 
 enum { N_ARRAYS = 4, MAX_COUNT = 2053 };
 
-static const fsdpi_adamw adamw_default = {.lr = 1e-3f,
-                                          .beta1 = 0.9f,
-                                          .beta2 = 0.999f,
-                                          .eps = 1e-8f,
+static const fsdpi_adamw adamw_default = {.lr           = 1e-3f,
+                                          .beta1        = 0.9f,
+                                          .beta2        = 0.999f,
+                                          .eps          = 1e-8f,
                                           .weight_decay = 0.01f,
-                                          .correction1 = 0.1f,
-                                          .correction2 = 0.001f};
+                                          .correction1  = 0.1f,
+                                          .correction2  = 0.001f};
 
 /* Each combination of the switches of SGD. */
 static const fsdpi_sgd sgd_variants[] = {
@@ -44,7 +44,7 @@ static void check(void (*of)(const fsdpi_kernels *, float *const[N_ARRAYS], size
     for (size_t i = 0; i < N_ARRAYS; i++) {
         ptrdiff_t shift = offset == AT_END ? AT_END : (offset + 3 * (ptrdiff_t)i) % 17 * (ptrdiff_t)sizeof(float);
 
-        found[i] = fenced_array(i, count * sizeof(float), shift);
+        found[i]    = fenced_array(i, count * sizeof(float), shift);
         expected[i] = fenced_array(N_ARRAYS + i, count * sizeof(float), 0);
         fill_with_any_values(found[i], count, FSDP_F32);
         if (count > 0)
@@ -126,19 +126,19 @@ static void assert_close(long double expected, float found, long double size, co
 
 static void adamw_is_near_its_definition_in_long_double(void **state)
 {
-    const fsdpi_adamw *c = &adamw_default;
+    const fsdpi_adamw *c  = &adamw_default;
     long double        b1 = (long double)c->beta1, b2 = (long double)c->beta2;
 
     (void)state;
     for (int i = 0; i < 10000; i++) {
         float       w = random_float(1), g = random_float(0.1), m = random_float(0.1), v = fabsf(random_float(0.01));
-        long double mean = b1 * (long double)m + (1 - b1) * (long double)g;
+        long double mean   = b1 * (long double)m + (1 - b1) * (long double)g;
         long double square = b2 * (long double)v + (1 - b2) * (long double)g * (long double)g;
-        long double step = (long double)c->lr * mean / (long double)c->correction1 /
+        long double step   = (long double)c->lr * mean / (long double)c->correction1 /
                            (sqrtl(square / (long double)c->correction2) + (long double)c->eps);
-        long double decayed = (long double)w * (1 - (long double)c->lr * (long double)c->weight_decay);
-        long double mean_size = fmaxl(fabsl((long double)m), fabsl((long double)g));
-        long double step_size = mean == 0 ? 0 : step / mean * mean_size;
+        long double decayed     = (long double)w * (1 - (long double)c->lr * (long double)c->weight_decay);
+        long double mean_size   = fmaxl(fabsl((long double)m), fabsl((long double)g));
+        long double step_size   = mean == 0 ? 0 : step / mean * mean_size;
         long double weight_size = fabsl((long double)w) + fabsl(step_size);
 
         fsdpi_kernels_scalar.adamw(&w, &g, &m, &v, 1, c);
@@ -181,10 +181,10 @@ static void sgd_is_near_its_definition_in_long_double(void **state)
     for (int i = 0; i < 10000; i++) {
         const fsdpi_sgd *c = &sgd_variants[i % N_SGD_VARIANTS];
         float            w = random_float(1), g = random_float(1), b = random_float(1);
-        long double      mu = (long double)c->momentum;
-        long double      d = (long double)g + (long double)c->weight_decay * (long double)w;
-        long double      buffer = c->first_step ? d : mu * (long double)b + d;
-        long double      used = c->momentum == 0 ? d : c->nesterov ? d + mu * buffer : buffer;
+        long double      mu       = (long double)c->momentum;
+        long double      d        = (long double)g + (long double)c->weight_decay * (long double)w;
+        long double      buffer   = c->first_step ? d : mu * (long double)b + d;
+        long double      used     = c->momentum == 0 ? d : c->nesterov ? d + mu * buffer : buffer;
         long double      expected = (long double)w - (long double)c->lr * used;
 
         fsdpi_kernels_scalar.sgd(&w, &g, c->momentum == 0 ? NULL : &b, 1, c);

@@ -20,7 +20,7 @@ static void make_inputs(size_t n_in, size_t count, fsdp_dtype dtype, size_t offs
 
     for (size_t r = 0; r < n_in; r++) {
         size_t shift = (offset + 3 * r) % 17 * bytes;
-        void  *x = fenced_array(r, count * bytes, at_end ? AT_END : (ptrdiff_t)shift);
+        void  *x     = fenced_array(r, count * bytes, at_end ? AT_END : (ptrdiff_t)shift);
 
         fill_with_any_values(x, count, dtype);
         in[r] = x;
@@ -269,8 +269,8 @@ static void min_and_max_yield_nan_wherever_it_is(void **state)
     (void)state;
     for (size_t at = 0; at < 3; at++)
         for (int op = FSDP_MIN; op <= FSDP_MAX; op++) {
-            double      x[3] = {1, 2, 3}, out64;
-            float       y[3] = {1, 2, 3}, out32;
+            double      x[3]   = {1, 2, 3}, out64;
+            float       y[3]   = {1, 2, 3}, out32;
             const void *wide[] = {&x[0], &x[1], &x[2]}, *narrow[] = {&y[0], &y[1], &y[2]};
 
             x[at] = NAN;
@@ -284,7 +284,7 @@ static void min_and_max_yield_nan_wherever_it_is(void **state)
 
 static void min_and_max_keep_the_first_of_equal_zeros(void **state)
 {
-    float       zeros[] = {-0.0f, 0.0f}, out;
+    float       zeros[]          = {-0.0f, 0.0f}, out;
     const void *negative_first[] = {&zeros[0], &zeros[1]}, *positive_first[] = {&zeros[1], &zeros[0]};
 
     (void)state;

@@ -10,12 +10,12 @@ enum { X, EXPECTED };
 enum { N_FLOATS = 4 };
 
 static const fsdp_dtype floats[N_FLOATS] = {FSDP_F64, FSDP_F32, FSDP_BF16, FSDP_F16};
-static const double     factors[] = {0.1, -1, 0, 1, 3e-5, 0x1p-130, 1e300, INFINITY, NAN};
+static const double     factors[]        = {0.1, -1, 0, 1, 3e-5, 0x1p-130, 1e300, INFINITY, NAN};
 
 static void check(const fsdpi_kernels *kernels, fsdp_dtype dtype, size_t count, ptrdiff_t offset, double factor)
 {
-    size_t bytes = count * element_bytes(dtype);
-    void  *x = fenced_array(X, bytes, offset);
+    size_t bytes    = count * element_bytes(dtype);
+    void  *x        = fenced_array(X, bytes, offset);
     void  *expected = fenced_array(EXPECTED, bytes, 0);
 
     fill_with_any_values(x, count, dtype);

@@ -58,7 +58,7 @@ static void assert_norm(const fsdpi_kernels *kernels, const void *x, size_t coun
 {
     char   what[80];
     double expected = subtree(x, count, dtype, 0, 1);
-    double found = kernels->squared_norm(x, count, dtype);
+    double found    = kernels->squared_norm(x, count, dtype);
 
     snprintf(what, sizeof what, "%s, %zu elements of type %d", kernels->name, count, dtype);
     assert_same_or_both_nan(&expected, &found, 1, FSDP_F64, what);
@@ -92,7 +92,7 @@ static void any_alignment_of_the_element_type_gives_the_same(void **state)
     for (size_t d = 0; d < N_FLOATS; d++)
         for (size_t offset = 0; offset <= 16; offset++) {
             size_t bytes = element_bytes(floats[d]);
-            void  *x = fenced_array(X, 83 * bytes, (ptrdiff_t)(offset * bytes));
+            void  *x     = fenced_array(X, 83 * bytes, (ptrdiff_t)(offset * bytes));
 
             fill_with_finite_values(x, 83, floats[d]);
             assert_norms(x, 83, floats[d]);

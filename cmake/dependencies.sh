@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# The packages libfsdp needs, in one list, and how they get onto the machine.
+#
+#   cmake/dependencies.sh [--no-install] [GROUP...]     finds what is missing and installs it; default: build demo test
+#
+# Or sourced, for fsdp_require_packages. On a system without dpkg it looks for the programs instead, and installs nothing.
+
+# Group, package, how to tell that it is there without dpkg, and what it is for.
+fsdp_packages=(
+    'build | gcc            | command -v cc                  | C compiler'
+    'build | libc6-dev      | :                              | headers of the C library'
+    'build | make           | command -v make                | runs the build'
+    'build | cmake          | command -v cmake               | describes the build, 3.25 or newer'
+    'build | pkg-config     | command -v pkg-config          | finds cmocka and BLAS'
+    'build | libopenmpi-dev | command -v mpicc               | MPI, to compile with'
+    'build | openmpi-bin    | command -v mpiexec             | MPI, to start programs with'
+    'build | libopenblas-dev| pkg-config --exists openblas   | matrix products of the examples'
+    'build | libcmocka-dev  | pkg-config --exists cmocka     | unit tests, part of the default build'
+    'demo  | bible-kjv      | command -v bible               | the text that the demo learns'
+    'test  | g++            | command -v c++                 | shows that the headers serve C++'
+    'test  | valgrind       | command -v valgrind            | looks for leaks'
+    'mpich | libmpich-dev   | command -v mpicc.mpich         | the second MPI, to compile with'
+    'mpich | mpich          | command -v mpiexec.mpich       | the second MPI, to start programs with'
+)
+
+fsdp_trim() {
+    local text=$1
+    text=${text#"${text%%[! ]*}"}
+    printf '%s' "${text%"${text##*[! ]}"}"
+}
+
+# Sets fsdp_names, fsdp_probes and fsdp_purposes to the rows of the groups given.
+fsdp_select_packages() {
+    local row group name probe purpose wanted
+    fsdp_names=() fsdp_probes=() fsdp_purposes=()
+    for row in "${fsdp_packages[@]}"; do
+        IFS='|' read -r group name probe purpose <<<"$row"
+        for wanted in "$@"; do
+            [[ ${group// /} == "$wanted" ]] || continue
+            fsdp_names+=("${name// /}")
+            fsdp_probes+=("$(fsdp_trim "$probe")")
+            fsdp_purposes+=("$(fsdp_trim "$purpose")")
+        done
+    done
+}
+
+# Sets fsdp_missing to the indices of the selected packages that are not there.
+fsdp_find_missing() {
+    local i installed=''
+    fsdp_missing=()
+    if command -v dpkg-query >/dev/null; then
+        # shellcheck disable=SC2016 # the format is dpkg-query's
+        installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${fsdp_names[@]}" 2>/dev/null) || true
+    fi
+    for i in "${!fsdp_names[@]}"; do
+        if command -v dpkg-query >/dev/null; then
+            grep -qxF "installed ${fsdp_names[i]}" <<<"$installed" || fsdp_missing+=("$i")
+        else
+            ${fsdp_probes[i]} >/dev/null 2>&1 || fsdp_missing+=("$i")
+        fi
+    done
+}
+
+fsdp_print_missing() {
+    local i
+    for i in "${fsdp_missing[@]}"; do
+        printf '  %-16s %s\n' "${fsdp_names[i]}" "${fsdp_purposes[i]}"
+    done
+}
+
+# Sets fsdp_as_root to the command that makes another run as root: nothing, or sudo. Fails if there is no way.
+fsdp_find_root() {
+    fsdp_as_root=()
+    ((EUID != 0)) || return 0
+    command -v sudo >/dev/null || return 1
+    fsdp_as_root=(sudo)
+    # without a terminal sudo cannot ask for a password
+    [[ -t 0 ]] || sudo -n true 2>/dev/null
+}
+
+# fsdp_apt_install PACKAGE...
+fsdp_apt_install() {
+    local apt=("${fsdp_as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q)
+    "${apt[@]}" update || echo "The package lists could not all be refreshed; trying with those at hand." >&2
+    "${apt[@]}" install -y --no-install-recommends "$@" </dev/null
+}
+
+# fsdp_require_packages INSTALL GROUP...: makes sure that the packages of the groups are there. INSTALL is yes or no.
+fsdp_require_packages() {
+    local install=$1 i names=()
+    shift
+    fsdp_select_packages "$@"
+    fsdp_find_missing
+    ((${#fsdp_missing[@]} > 0)) || return 0
+    for i in "${fsdp_missing[@]}"; do
+        names+=("${fsdp_names[i]}")
+    done
+
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        echo "Missing; these are the names of Debian's packages, please install what your system calls them:" >&2
+        fsdp_print_missing >&2
+        return 1
+    fi
+    if [[ $install != yes ]] || ! fsdp_find_root; then
+        echo "Missing packages:" >&2
+        fsdp_print_missing >&2
+        echo "To install them, run as root:" >&2
+        echo "apt-get update && apt-get install -y --no-install-recommends ${names[*]}" >&2
+        return 1
+    fi
+
+    echo "Missing packages, which apt-get will now install${fsdp_as_root:+ through sudo}:"
+    fsdp_print_missing
+    if ! fsdp_apt_install "${names[@]}"; then
+        echo "apt-get could not install: ${names[*]}" >&2
+        return 1
+    fi
+    fsdp_find_missing
+    ((${#fsdp_missing[@]} == 0)) || { echo "Still missing after the installation:" >&2; fsdp_print_missing >&2; return 1; }
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+    set -euo pipefail
+    fsdp_install=yes
+    if [[ ${1-} == --no-install ]]; then
+        fsdp_install=no
+        shift
+    fi
+    (($# > 0)) || set -- build demo test
+    fsdp_require_packages "$fsdp_install" "$@"
+fi
