@@ -11,7 +11,7 @@
 
 #include <fsdp/fsdp.h>
 
-enum { INPUTS = 20, SAMPLES = 2048, BATCH = 32, EPOCHS = 10 };
+enum { INPUTS = 20, SAMPLES = 2048, BATCH = 32, EPOCHS = 20 };
 
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
