@@ -5,14 +5,6 @@ fsdp_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=cmake/dependencies.sh
 . "$fsdp_source/cmake/dependencies.sh"
 
-# Open MPI refuses to run as root unless it is told twice that this is wanted.
-fsdp_allow_root() {
-    ((EUID == 0)) || return 0
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    echo "Running as root, which Open MPI refuses by default: allowed with OMPI_ALLOW_RUN_AS_ROOT=1" \
-        "and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1."
-}
-
 # fsdp_check_writable FILE...: each one that exists belongs to this user.
 fsdp_check_writable() {
     local file
@@ -45,4 +37,12 @@ fsdp_build() {
 # fsdp_cached PRESET NAME: the value of a variable of a configured build.
 fsdp_cached() {
     sed -n "s/^$2:[A-Z]*=//p" "$fsdp_source/build/$1/CMakeCache.txt"
+}
+
+# fsdp_allow_root PRESET: Open MPI refuses to run as root unless it is told twice that this is wanted.
+fsdp_allow_root() {
+    [[ $EUID -eq 0 && $(fsdp_cached "$1" FSDP_MPI_IS_OPENMPI) == 1 ]] || return 0
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    echo "Running as root, which Open MPI refuses by default: allowed with OMPI_ALLOW_RUN_AS_ROOT=1" \
+        "and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1."
 }

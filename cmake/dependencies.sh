@@ -21,6 +21,7 @@ fsdp_packages=(
     'test  | valgrind       | command -v valgrind            | looks for leaks'
     'mpich | libmpich-dev   | command -v mpicc.mpich         | the second MPI, to compile with'
     'mpich | mpich          | command -v mpiexec.mpich       | the second MPI, to start programs with'
+    'hip   | libamdhip64-dev| pkg-config --exists hip        | the HIP runtime, which knows GPU memory'
 )
 
 fsdp_trim() {

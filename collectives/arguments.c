@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "lib/context.h"
+#include "lib/device/gpu.h"
 #include "lib/memory.h"
 
 /* Parts of an even split begin at multiples of this, so that no two ranks write to one cache line. */
@@ -135,6 +136,15 @@ static bool overlap_is_meant(const fsdp_request *request, fsdpi_extent in, fsdpi
                             : (const char *)call->out == (const char *)call->in + offset;
 }
 
+static fsdp_status check_host_memory(fsdp_context *ctx, const fsdpi_call *call, const void *buffer, size_t bytes)
+{
+    if (ctx->n_gpus > 0 && bytes > 0 && buffer != FSDP_IN_PLACE && fsdpi_is_gpu_memory(buffer)) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "%s: %p is GPU memory; pass host memory, to which it has been copied", call->name, buffer);
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_buffers(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out)
 {
     const fsdp_request probe     = {.ctx = ctx, .call = *call};
@@ -161,7 +171,8 @@ static fsdp_status check_buffers(fsdp_context *ctx, const fsdpi_call *call, fsdp
                           "buffers or FSDP_IN_PLACE",
                           call->name, call->in, in_bytes, call->out, out_bytes);
     }
-    return FSDP_OK;
+    FSDP_TRY(check_host_memory(ctx, call, call->in, in_bytes));
+    return check_host_memory(ctx, call, call->out, out_bytes);
 }
 
 static fsdp_status check_arguments(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "lib/device/gpu.h"
 #include "lib/log.h"
 #include "lib/memory.h"
 #include "lib/settings.h"
@@ -148,6 +149,7 @@ static fsdp_status set_up(fsdp_context *ctx, const fsdp_config *config)
     if (status == FSDP_OK) {
         status = choose_kernels(ctx);
     }
+    ctx->n_gpus = fsdpi_gpu_count();
     fsdpi_settings_describe(&ctx->config, settings, sizeof settings);
     return fsdpi_agree(ctx, "fsdp_init", settings, fsdpi_settings_fingerprint(&ctx->config), status, true);
 }
@@ -177,7 +179,8 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
     if (made->rank == 0) {
         fsdpi_settings_warn_unknown(made);
     }
-    fsdpi_log(made, FSDP_LOG_INFO, "context opened: %d ranks, %s kernels", made->size, made->kernels->name);
+    fsdpi_log(made, FSDP_LOG_INFO, "context opened: %d ranks, %s kernels, %d GPUs", made->size, made->kernels->name,
+              made->n_gpus);
     *ctx = made;
     return FSDP_OK;
 }

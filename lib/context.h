@@ -31,7 +31,8 @@ struct fsdp_context {
     fsdp_config          config; /* resolved: no field is unset */
     const fsdpi_kernels *kernels;
     const fsdpi_device  *device;
-    pthread_mutex_t      lock; /* over queue and wait_seconds */
+    int                  n_gpus; /* that this process may use; 0 in a build without HIP */
+    pthread_mutex_t      lock;   /* over queue and wait_seconds */
     fsdpi_queue          queue;
     fsdp_status          broken;   /* FSDP_OK; or why the context can only be finalized */
     unsigned char       *staging;  /* config.staging_bytes, used by the operation at the head of the queue */

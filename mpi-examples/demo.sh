@@ -44,7 +44,7 @@ main() {
     local here=$PWD
     fsdp_require_packages "$install" build demo
     fsdp_build default 03_gpt
-    fsdp_allow_root
+    fsdp_allow_root default
     find_launcher
     cd "$here" # where the paths among the options were meant
     export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1

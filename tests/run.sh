@@ -12,7 +12,7 @@ Usage: tests/run.sh [--no-install] [--preset NAME] [CTEST OPTION...]
 Installs the packages that are missing (as root, or through sudo), builds, and runs the tests.
 
   --no-install    say which packages are missing instead of installing them, and fail if there are any
-  --preset NAME   how to build: default, debug, asan-ubsan, tsan or mpich; see CMakePresets.json
+  --preset NAME   how to build: default, debug, asan-ubsan, tsan, mpich or hip; see CMakePresets.json
   --help          this text
 
 Anything else goes to ctest: `-N` lists the tests, `-R allgather` runs those with that name, `-L kernels` those of a
@@ -39,11 +39,11 @@ main() {
         esac
         shift
     done
-    [[ $preset != mpich ]] || groups+=(mpich)
+    [[ $preset != mpich && $preset != hip ]] || groups+=("$preset")
 
     fsdp_require_packages "$install" "${groups[@]}"
     fsdp_build "$preset"
-    fsdp_allow_root
+    fsdp_allow_root "$preset"
     ctest --preset "$preset" --parallel "$(nproc)" "$@"
 }
 
