@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "collectives/collectives.h"
 #include "shard/model.h"
 
 static fsdp_status check_clip(fsdp_model *model, double max_norm)
@@ -34,19 +35,25 @@ static double squared_norm_of_slice(const fsdp_model *model, int i)
     return sum;
 }
 
-/* One number per slice, added in order of the slices: by the allreduce where ranks hold one each, here where each holds all. */
+/*
+ * One number per slice, added in order of the slices: by the allreduce where ranks hold one each, here where each holds all.
+ * A `status` that is not FSDP_OK only goes to the other ranks.
+ */
 static fsdp_status squared_norm(fsdp_model *model, fsdp_status status, double *sum)
 {
-    const fsdpi_held held = fsdpi_held_slices(model);
+    const fsdpi_purpose purpose = {.name = "fsdp_clip_grad_norm", .status = status};
+    const fsdpi_held    held    = fsdpi_held_slices(model);
+    fsdp_request       *request = NULL;
 
-    FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_clip_grad_norm", NULL, 0, status, false));
-    *sum = squared_norm_of_slice(model, 0);
-    for (int i = 1; i < held.n; i++) {
+    *sum = status == FSDP_OK ? squared_norm_of_slice(model, 0) : 0.0;
+    for (int i = 1; i < held.n && status == FSDP_OK; i++) {
         *sum += squared_norm_of_slice(model, i);
     }
-    return model->options.strategy == FSDP_NO_SHARD
-               ? FSDP_OK
-               : fsdp_allreduce(model->ctx, FSDP_IN_PLACE, sum, 1, FSDP_F64, FSDP_SUM);
+    if (model->options.strategy == FSDP_NO_SHARD) {
+        return fsdpi_agree(model->ctx, purpose.name, NULL, 0, status, false);
+    }
+    FSDP_TRY(fsdpi_iallreduce(model->ctx, &purpose, FSDP_IN_PLACE, sum, 1, FSDP_F64, FSDP_SUM, &request));
+    return fsdp_wait(request);
 }
 
 static void scale_gradients(const fsdp_model *model, double factor)

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "collectives/collectives.h"
 #include "fsdp/random.h"
 #include "lib/hash.h"
 #include "shard/model.h"
@@ -46,13 +47,14 @@ static uint64_t hash_held(fsdp_unit *unit)
 /* Held whole on each rank, the hashes must be equal; held in slices, they add up. */
 static fsdp_status combine(fsdp_model *model, uint64_t *hash, fsdp_status status)
 {
-    fsdp_context *ctx = model->ctx;
+    const fsdpi_purpose purpose = {.name = "fsdp_model_hash", .status = status};
+    fsdp_request       *request = NULL;
 
     if (model->options.strategy == FSDP_NO_SHARD) {
-        return fsdpi_agree(ctx, "fsdp_model_hash", "parameters held whole by each rank", *hash, status, true);
+        return fsdpi_agree(model->ctx, purpose.name, "parameters held whole by each rank", *hash, status, true);
     }
-    FSDP_TRY(fsdpi_agree(ctx, "fsdp_model_hash", NULL, 0, status, false));
-    return fsdp_allreduce(ctx, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM);
+    FSDP_TRY(fsdpi_iallreduce(model->ctx, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM, &request));
+    return fsdp_wait(request);
 }
 
 fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)

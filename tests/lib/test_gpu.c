@@ -20,9 +20,9 @@ hipError_t hipGetDeviceCount(int *count)
     return n_gpus > 0 ? hipSuccess : hipErrorNoDevice;
 }
 
-hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *address)
+hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *ptr)
 {
-    const char *byte = address, *first = (const char *)gpu_memory;
+    const char *byte = ptr, *first = (const char *)gpu_memory;
 
     if (byte < first || byte >= first + sizeof gpu_memory) {
         errors_left_behind = 1;
