@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What mpi-examples/demo.sh and tests/run.sh share. Sourced; sets fsdp_source, the top folder.
 
-fsdp_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+fsdp_source=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=cmake/dependencies.sh
 . "$fsdp_source/cmake/dependencies.sh"
 

@@ -23,8 +23,8 @@ compiler_of() {
     else
         compiler=$cxx source_file=consumer.cpp language=CXX
     fi
-    if [[ -z $compiler || $compiler == *-NOTFOUND ]]; then
-        echo "skipped: no compiler for $language"
+    if ! command -v "$compiler" >/dev/null; then
+        echo "skipped: there is no compiler '$compiler'"
         exit 77
     fi
 }

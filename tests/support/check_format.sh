@@ -6,7 +6,7 @@
 # Exits with 77 if there is no clang-format.
 set -euo pipefail
 
-cd "$(dirname "$0")/../.."
+CDPATH='' cd "$(dirname "$0")/../.."
 if ! command -v clang-format >/dev/null; then
     echo "skipped: no clang-format"
     exit 77

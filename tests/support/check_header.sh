@@ -3,13 +3,13 @@
 #
 #   check_header.sh COMPILER c|c++ STANDARDS INCLUDE_FOLDER... -- HEADER...
 #
-# STANDARDS is a list as `c11 c17`. Exits with 77 if COMPILER is none, as CMake's names for what was not found.
+# STANDARDS is a list as `c11 c17`. Exits with 77 if there is no COMPILER.
 set -euo pipefail
 
 compiler=$1 language=$2 standards=$3
 shift 3
-if [[ -z $compiler || $compiler == *-NOTFOUND ]]; then
-    echo "skipped: no compiler for $language"
+if ! command -v "$compiler" >/dev/null; then
+    echo "skipped: there is no compiler '$compiler'"
     exit 77
 fi
 

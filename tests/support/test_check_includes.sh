@@ -2,7 +2,7 @@
 # Shows that check_includes.sh finds what it is there to find, on trees made for it.
 set -euo pipefail
 
-check=$(cd "$(dirname "$0")" && pwd)/check_includes.sh
+check=$(CDPATH='' cd "$(dirname "$0")" && pwd)/check_includes.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 

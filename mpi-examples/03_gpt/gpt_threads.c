@@ -1,0 +1,54 @@
+#include "gpt_threads.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef GPT_HAVE_OPENBLAS
+#include <cblas.h>
+#endif
+
+/* A launcher may have bound each rank to cores of its own: what they may use together is the union of their masks. */
+static int count_cores(MPI_Comm node)
+{
+    cpu_set_t mask;
+    int       failed;
+
+    CPU_ZERO(&mask);
+    failed = sched_getaffinity(0, sizeof mask, &mask) != 0;
+    MPI_Allreduce(MPI_IN_PLACE, &mask, (int)sizeof mask, MPI_BYTE, MPI_BOR, node);
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node);
+    return failed ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&mask);
+}
+
+gpt_node gpt_node_of(MPI_Comm comm)
+{
+    gpt_node result;
+    MPI_Comm node;
+
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &result.ranks);
+    result.cores = count_cores(node);
+    MPI_Comm_free(&node);
+    return result;
+}
+
+#ifdef GPT_HAVE_OPENBLAS
+size_t gpt_threads_set(const gpt_node *node, size_t wanted)
+{
+    const int fair = node->cores > node->ranks ? node->cores / node->ranks : 1;
+
+    if (wanted)
+        openblas_set_num_threads((int)wanted);
+    else if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS"))
+        openblas_set_num_threads(fair);
+    return (size_t)openblas_get_num_threads();
+}
+#else
+size_t gpt_threads_set(const gpt_node *node, size_t wanted)
+{
+    (void)node;
+    (void)wanted;
+    return 0;
+}
+#endif

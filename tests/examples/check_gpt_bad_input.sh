@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# 03_gpt refuses bad input: with a status of its own, one message that names the value and the remedy, nothing on standard
+# output, and at once.
+#
+#   check_gpt_bad_input.sh PROGRAM MPIEXEC_AND_ITS_ARGUMENTS...
+set -euo pipefail
+
+program=$1
+shift
+launch=("$@")
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+header=refused
+
+# refuses REGEX PREFIX... -- OPTION...: runs the program behind PREFIX; REGEX must match its one message.
+refuses() {
+    local expected=$1 prefix=() status=0 started=$SECONDS
+    shift
+    while [[ $1 != -- ]]; do
+        prefix+=("$1")
+        shift
+    done
+    shift
+    timeout 60 "${launch[@]}" ${prefix[@]+"${prefix[@]}"} "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null ||
+        status=$?
+    local problem=""
+    if ((status == 0 || status > 123)); then
+        problem="status $status"
+    elif (($(grep -c '^03_gpt: ' "$folder/err") != 1)); then
+        problem="not one message"
+    elif ! grep '^03_gpt: ' "$folder/err" | grep -Eq -- "$expected"; then
+        problem="no message that matches '$expected'"
+    elif [[ $header == refused ]] && grep -Eq '^(model|ranks|step|budget|exact) ' "$folder/out"; then
+        problem="output before the message"
+    elif ((SECONDS - started > 30)); then
+        problem="took $((SECONDS - started)) s"
+    else
+        grep '^03_gpt: ' "$folder/err"
+        return
+    fi
+    failures=$((failures + 1))
+    echo "FAILED with '$*': $problem"
+    cat "$folder/out" "$folder/err"
+}
+
+: >"$folder/empty"
+head -c 1299 /dev/zero | tr '\0' 'a' >"$folder/short" # one byte less than 20 x (64 + 1)
+head -c 100000 /dev/zero | tr '\0' 'a' >"$folder/good"
+good=(--data "$folder/good" --layers 1 --heads 2 --width 32 --context 64 --batch 24 --steps 2 --sample 0)
+
+refuses "missing'.*No such file.*give a file" -- "${good[@]}" --data "$folder/missing"
+refuses "empty', which is empty; give" -- "${good[@]}" --data "$folder/empty"
+refuses "not a file; give one" -- "${good[@]}" --data "$folder"
+refuses "short has 1299 bytes, and --context 64 needs 1300; use" -- "${good[@]}" --data "$folder/short"
+refuses "'bible' is not installed; apt-get install bible-kjv, or" env PATH="$folder" -- --steps 1 --sample 0
+refuses "--heads is 3, which does not divide --width 32; choose" -- "${good[@]}" --heads 3
+refuses "--layers is '0'; give a whole number from 1" -- "${good[@]}" --layers 0
+refuses "--width is '-32'; give a whole number from 1" -- "${good[@]}" --width -32
+refuses "--context is 'long'; give a whole number" -- "${good[@]}" --context long
+refuses "--heads is ''; give a whole number" -- "${good[@]}" --heads ''
+refuses "--steps is '1e3'; give a whole number" -- "${good[@]}" --steps 1e3
+refuses "--batch is '99999999999999999999'; give a whole number" -- "${good[@]}" --batch 99999999999999999999
+refuses "--width 1000000000 .*more parameters than.*use smaller" -- "${good[@]}" --width 1000000000
+refuses "would need [0-9]+ bytes .*use more ranks, or a smaller" -- "${good[@]}" --width 1000000
+refuses "--batch 12000000 .*--context 1000.*more than a matrix product can index; use" \
+    -- "${good[@]}" --batch 12000000 --context 1000
+refuses "--lr is 'nan'; give a number" -- "${good[@]}" --lr nan
+refuses "--lr is '-1'; give a number" -- "${good[@]}" --lr -1
+refuses "--min-lr is 0.5, above --lr 0.1; use" -- "${good[@]}" --lr 0.1 --min-lr 0.5
+refuses "--warmup is 3, more than --steps 2; use" -- "${good[@]}" --warmup 3
+refuses "--strategy is 'zero'; use full_shard or no_shard" -- "${good[@]}" --strategy zero
+refuses "--dtype is 'bf16'.*use f32" -- "${good[@]}" --dtype bf16
+refuses "option '--colour' is unknown; --help" -- "${good[@]}" --colour
+refuses "option '--colour=red' is unknown.*--help" -- "${good[@]}" --colour=red
+refuses "option '-x' is unknown; --help" -- "${good[@]}" -x
+refuses "--steps needs a value; --help" -- "${good[@]}" --steps
+refuses "argument 'more' belongs to no option; --help" -- "${good[@]}" more
+if [[ ${RANKS:-1} -gt 1 ]]; then
+    refuses "--batch is 25, which $RANKS ranks cannot share equally; use a multiple of $RANKS" -- "${good[@]}" --batch 25
+fi
+
+# This one can only be found out on the way.
+header=allowed
+refuses "gradient norm of step [0-9]+ is not finite; use an --lr below 10" -- "${good[@]}" --lr 10 --warmup 0 --clip 1e9 \
+    --weight-decay 10 --steps 400 --interval 400
+
+((failures == 0)) || {
+    echo "$failures of the cases failed"
+    exit 1
+}

@@ -1,0 +1,43 @@
+# 03_gpt. Its own source is the text that it learns: the tests want no package with data.
+set(gpt_text "${PROJECT_SOURCE_DIR}/mpi-examples/03_gpt/gpt_model.c")
+set(gpt_small --data "${gpt_text}" --layers 2 --heads 2 --width 48 --context 40)
+
+# The f64 form checks gradients against differences and leaves them in a file, for the f32 form to be held against.
+fsdp_unit_test(NAME examples.gpt_gradients_f64 SOURCES test_gpt_gradients.c ARGS gpt_gradients.f64)
+fsdp_unit_test(NAME examples.gpt_gradients_f32 SOURCES test_gpt_gradients.c ARGS gpt_gradients.f64)
+target_link_libraries(test_examples_gpt_gradients_f64 PRIVATE gpt_model_f64)
+target_link_libraries(test_examples_gpt_gradients_f32 PRIVATE gpt_model)
+set_tests_properties(examples.gpt_gradients_f64 PROPERTIES FIXTURES_SETUP gpt_gradients)
+set_tests_properties(examples.gpt_gradients_f32 PROPERTIES FIXTURES_REQUIRED gpt_gradients)
+
+fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 CORE
+                      ARGS ${gpt_small} --batch 120 --steps 40 --lr 1e-2 --interval 20 --sample 60 --progress on --profile
+                      OUTPUT "^model +70848 parameters: 2 layers, 2 heads, width 48, context 40 bytes$"
+                             "^ranks +[0-9]+, FULL_SHARD, f32" "step +40 . loss [0-3][.]"
+                             "^  matrix products +[0-9.]+%$" "step [0-9]+ of 40, [0-9]+:[0-9][0-9] left"
+                             "validation loss [0-3][.][0-9]+ nats per byte" "^written by the model:$" "^memory held ")
+fsdp_mpi_program_test(NAME examples.gpt_help TARGET 03_gpt RANKS 2 ARGS --help OUTPUT "^  --val-batches X +batches")
+
+# gpt_check(NAME n SCRIPT [ARGUMENT...]): a script that starts the ranks itself
+function(gpt_check name n script)
+    add_test(NAME ${name} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
+    fsdp_test_properties(${name} ${n} ${FSDP_TEST_TIMEOUT} "slow")
+endfunction()
+
+fsdp_test_allowed_ranks(allowed ON "1;2;3;4;8")
+list(JOIN allowed " " ranks)
+gpt_check(examples.gpt_exact 8 check_gpt_exact.sh "${ranks}" $<TARGET_FILE:03_gpt> "${gpt_text}" ${MPIEXEC_EXECUTABLE}
+          ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+
+fsdp_test_allowed_ranks(allowed ON "1;3")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_bad_input.n${n} ${n} check_gpt_bad_input.sh $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
+              ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+    set_property(TEST examples.gpt_bad_input.n${n} APPEND PROPERTY ENVIRONMENT RANKS=${n})
+endforeach()
+
+fsdp_test_allowed_ranks(allowed ON "2;4")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_budget.n${n} ${n} check_gpt_budget.sh ${n} $<TARGET_FILE:03_gpt> "${gpt_text}"
+              ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
