@@ -428,10 +428,10 @@ void gpt_embedding_forward(gpt_activations *a, const gpt_pass *pass, const real 
     gpt_profile_lap(&a->profile, GPT_PART_EMBEDDING);
 }
 
-void gpt_block_forward(gpt_activations *a, const gpt_pass *pass, size_t i, const real *const *params)
+void gpt_block_forward(gpt_activations *a, const gpt_pass *pass, size_t layer, const real *const *params)
 {
     const size_t             c = a->config.width, first = pass->first;
-    const layer_activations *l = &a->layers[i];
+    const layer_activations *l = &a->layers[layer];
 
     layernorm(a, pass, l->in, params[GPT_LN_1_WEIGHT], params[GPT_LN_1_BIAS], l->ln_1, l->ln_1_mean, l->ln_1_scale);
     linear(a, pass, c, 3 * c, l->ln_1, params[GPT_ATTN_WEIGHT], params[GPT_ATTN_BIAS], NULL, l->qkv);
@@ -442,7 +442,7 @@ void gpt_block_forward(gpt_activations *a, const gpt_pass *pass, size_t i, const
     linear(a, pass, c, 4 * c, l->ln_2, params[GPT_FC_WEIGHT], params[GPT_FC_BIAS], NULL, l->fc);
     gpt_gelu((rows_end(pass) - first) * 4 * c, l->fc + first * 4 * c, l->gelu + first * 4 * c);
     gpt_profile_lap(&a->profile, GPT_PART_GELU);
-    linear(a, pass, 4 * c, c, l->gelu, params[GPT_PROJ_WEIGHT], params[GPT_PROJ_BIAS], l->middle, block_out(a, i));
+    linear(a, pass, 4 * c, c, l->gelu, params[GPT_PROJ_WEIGHT], params[GPT_PROJ_BIAS], l->middle, block_out(a, layer));
 }
 
 void gpt_head_forward(gpt_activations *a, const gpt_pass *pass, const real *const *params)
@@ -522,11 +522,11 @@ static void mlp_backward(gpt_activations *a, size_t rows, const layer_activation
     gpt_profile_lap(&a->profile, GPT_PART_LAYERNORM);
 }
 
-void gpt_block_backward(gpt_activations *a, const gpt_pass *pass, size_t i, const real *const *params,
+void gpt_block_backward(gpt_activations *a, const gpt_pass *pass, size_t layer, const real *const *params,
                         real *const *grads)
 {
     const size_t             c = a->config.width, rows = rows_end(pass);
-    const layer_activations *l = &a->layers[i];
+    const layer_activations *l = &a->layers[layer];
 
     mlp_backward(a, rows, l, params, grads);
     linear_backward(a, rows, c, c, l->attention, params[GPT_ATTN_PROJ_WEIGHT], a->d_residual,

@@ -76,7 +76,7 @@ fsdp_status gpt_sample(gpt_trainer *trainer, unsigned char *text, size_t bytes)
     unsigned char *context = malloc(trainer->options->config.context + 1);
     fsdp_status    status  = gpt_agree(trainer->ctx, context ? "" : "no memory for the text to be written");
 
-    if (status == FSDP_OK)
+    if (status == FSDP_OK && context)
         status = continue_text(trainer, context, text, bytes);
     free(context);
     return status;

@@ -54,7 +54,7 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     size_t                   i;
 
     *trainer        = (gpt_trainer){.options = options, .ctx = ctx, .batch = options->batch / (size_t)fsdp_size(ctx)};
-    trainer->blocks = calloc(options->config.layers, sizeof *trainer->blocks);
+    trainer->blocks = calloc(options->config.layers, sizeof(fsdp_unit *));
     GPT_TRY(gpt_agree(ctx, trainer->blocks ? "" : "no memory for the list of layers; use fewer --layers"));
     GPT_TRY(fsdp_model_create(ctx, &model, &trainer->model));
     GPT_TRY(add_embedding(trainer));

@@ -56,11 +56,14 @@ static fsdp_status report_exact_loss(gpt_trainer *trainer, const gpt_report *rep
 static fsdp_status train(gpt_trainer *trainer, const gpt_data *data, gpt_report *report)
 {
     const gpt_options     *o        = trainer->options;
-    const fsdp_lr_schedule schedule = {
-        .kind = FSDP_LR_COSINE, .peak = o->lr, .final = o->min_lr, .warmup = o->warmup, .total = o->steps};
-    gpt_profile *profile  = gpt_activations_profile(trainer->activations);
-    gpt_interval interval = {.seconds = gpt_now(), .wait_seconds = fsdp_wait_seconds(trainer->ctx)};
-    size_t       step;
+    const fsdp_lr_schedule schedule = {.kind   = FSDP_LR_COSINE,
+                                       .peak   = o->lr,
+                                       .final  = o->min_lr,
+                                       .warmup = o->warmup,
+                                       .total  = o->steps > o->warmup ? o->steps : o->warmup};
+    gpt_profile           *profile  = gpt_activations_profile(trainer->activations);
+    gpt_interval           interval = {.seconds = gpt_now(), .wait_seconds = fsdp_wait_seconds(trainer->ctx)};
+    size_t                 step;
 
     GPT_TRY(fsdp_lr_schedule_check(&schedule));
     gpt_report_start(report);

@@ -69,7 +69,6 @@ refuses "--batch 12000000 .*--context 1000.*more than a matrix product can index
 refuses "--lr is 'nan'; give a number" -- "${good[@]}" --lr nan
 refuses "--lr is '-1'; give a number" -- "${good[@]}" --lr -1
 refuses "--min-lr is 0.5, above --lr 0.1; use" -- "${good[@]}" --lr 0.1 --min-lr 0.5
-refuses "--warmup is 3, more than --steps 2; use" -- "${good[@]}" --warmup 3
 refuses "--strategy is 'zero'; use full_shard or no_shard" -- "${good[@]}" --strategy zero
 refuses "--dtype is 'bf16'.*use f32" -- "${good[@]}" --dtype bf16
 refuses "option '--colour' is unknown; --help" -- "${good[@]}" --colour
