@@ -52,8 +52,10 @@ const fsdpi_kernels *fsdpi_kernels_find(const char *name)
 {
     bool any = strcmp(name, "auto") == 0;
 
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here())
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here()) {
             return tables[i].kernels;
+        }
+    }
     return NULL;
 }

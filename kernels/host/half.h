@@ -39,8 +39,9 @@ static inline float fsdpi_bf16_to_f32(uint16_t bf16)
 {
     uint32_t bits = (uint32_t)bf16 << 16;
 
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
         bits |= 0x00400000u;
+    }
     return fsdpi_f32_from_bits(bits);
 }
 
@@ -49,12 +50,15 @@ static inline float fsdpi_f16_to_f32(uint16_t f16)
     uint32_t sign      = (uint32_t)(f16 & 0x8000u) << 16;
     uint32_t magnitude = f16 & 0x7fffu;
 
-    if (magnitude > 0x7c00u)
+    if (magnitude > 0x7c00u) {
         return fsdpi_f32_from_bits(sign | 0x7fc00000u | (magnitude & 0x03ffu) << 13);
-    if (magnitude == 0x7c00u)
+    }
+    if (magnitude == 0x7c00u) {
         return fsdpi_f32_from_bits(sign | 0x7f800000u);
-    if (magnitude < 0x0400u) /* a multiple of 2^-24, exact in f32 */
+    }
+    if (magnitude < 0x0400u) { /* a multiple of 2^-24, exact in f32 */
         return fsdpi_f32_from_bits(sign | fsdpi_f32_bits((float)magnitude * 0x1p-24f));
+    }
     return fsdpi_f32_from_bits(sign | ((magnitude << 13) + (112u << 23))); /* the biases differ by 127 - 15 */
 }
 
@@ -71,24 +75,28 @@ static inline uint16_t fsdpi_f64_to_16_bits(double value, int mantissa_bits, int
     uint64_t quiet_bit   = (uint64_t)1 << (mantissa_bits - 1);
     uint64_t kept, dropped, half;
 
-    if (magnitude > 0x7ff0000000000000u)
+    if (magnitude > 0x7ff0000000000000u) {
         return (uint16_t)(sign | infinity | quiet_bit | (significand >> shift & (2 * quiet_bit - 1)));
-    if (exponent > bias)
+    }
+    if (exponent > bias) {
         return (uint16_t)(sign | infinity);
+    }
     if (exponent < 1 - bias) { /* subnormal there: the last bit stays at a fixed place */
         shift += 1 - bias - exponent;
         exponent = -bias;
     }
-    if (shift > 53) /* less than half of the smallest subnormal; f64's own subnormals end here too */
+    if (shift > 53) { /* less than half of the smallest subnormal; f64's own subnormals end here too */
         return (uint16_t)sign;
+    }
     kept    = significand >> shift;
     dropped = significand & (((uint64_t)1 << shift) - 1);
     half    = (uint64_t)1 << (shift - 1);
     kept += dropped > half || (dropped == half && (kept & 1) == 1);
     /* A normal number's leading 1 adds one to the exponent field; a carry out of the mantissa does so once more, up to
      * and including infinity. */
-    if (exponent > -bias)
+    if (exponent > -bias) {
         kept += (uint64_t)(exponent + bias - 1) << mantissa_bits;
+    }
     return (uint16_t)(sign | kept);
 }
 
@@ -111,8 +119,9 @@ static inline uint16_t fsdpi_f32_to_bf16(float value)
 {
     uint32_t bits = fsdpi_f32_bits(value);
 
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
         return (uint16_t)(bits >> 16 | 0x0040u);
+    }
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 

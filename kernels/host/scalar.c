@@ -13,21 +13,24 @@
 /** Element `i` of an array of f32, bf16 or f16. */
 static float load_f32(const void *x, size_t i, fsdp_dtype dtype)
 {
-    if (dtype == FSDP_BF16)
+    if (dtype == FSDP_BF16) {
         return fsdpi_bf16_to_f32(((const uint16_t *)x)[i]);
-    if (dtype == FSDP_F16)
+    }
+    if (dtype == FSDP_F16) {
         return fsdpi_f16_to_f32(((const uint16_t *)x)[i]);
+    }
     return ((const float *)x)[i];
 }
 
 static void store_f32(void *x, size_t i, fsdp_dtype dtype, float value)
 {
-    if (dtype == FSDP_BF16)
+    if (dtype == FSDP_BF16) {
         ((uint16_t *)x)[i] = fsdpi_f32_to_bf16(value);
-    else if (dtype == FSDP_F16)
+    } else if (dtype == FSDP_F16) {
         ((uint16_t *)x)[i] = fsdpi_f32_to_f16(value);
-    else
+    } else {
         ((float *)x)[i] = value;
+    }
 }
 
 /** Element `i` of an array of f64, f32, bf16 or f16, which are all exact in f64. */
@@ -38,14 +41,15 @@ static double load_f64(const void *x, size_t i, fsdp_dtype dtype)
 
 static void store_f64(void *x, size_t i, fsdp_dtype dtype, double value)
 {
-    if (dtype == FSDP_F64)
+    if (dtype == FSDP_F64) {
         ((double *)x)[i] = value;
-    else if (dtype == FSDP_BF16)
+    } else if (dtype == FSDP_BF16) {
         ((uint16_t *)x)[i] = fsdpi_f64_to_bf16(value);
-    else if (dtype == FSDP_F16)
+    } else if (dtype == FSDP_F16) {
         ((uint16_t *)x)[i] = fsdpi_f64_to_f16(value);
-    else
+    } else {
         ((float *)x)[i] = (float)value;
+    }
 }
 
 static double combine_f64(double sum, double x, fsdp_redop op)
@@ -135,8 +139,9 @@ static void reduce_f64(double *out, const void *const *in, size_t n_in, size_t c
     for (size_t i = 0; i < count; i++) {
         double sum = ((const double *)in[0])[i];
 
-        for (size_t r = 1; r < n_in; r++)
+        for (size_t r = 1; r < n_in; r++) {
             sum = combine_f64(sum, ((const double *)in[r])[i], op);
+        }
         out[i] = op == FSDP_AVG ? sum / (double)n_in : sum;
     }
 }
@@ -146,8 +151,9 @@ static void reduce_in_f32(void *out, const void *const *in, size_t n_in, size_t 
     for (size_t i = 0; i < count; i++) {
         float sum = load_f32(in[0], i, dtype);
 
-        for (size_t r = 1; r < n_in; r++)
+        for (size_t r = 1; r < n_in; r++) {
             sum = combine_f32(sum, load_f32(in[r], i, dtype), op);
+        }
         store_f32(out, i, dtype, op == FSDP_AVG ? sum / (float)n_in : sum);
     }
 }
@@ -157,8 +163,9 @@ static void reduce_i64(int64_t *out, const void *const *in, size_t n_in, size_t 
     for (size_t i = 0; i < count; i++) {
         int64_t sum = ((const int64_t *)in[0])[i];
 
-        for (size_t r = 1; r < n_in; r++)
+        for (size_t r = 1; r < n_in; r++) {
             sum = combine_i64(sum, ((const int64_t *)in[r])[i], op);
+        }
         out[i] = op == FSDP_AVG ? sum / (int64_t)n_in : sum;
     }
 }
@@ -168,8 +175,9 @@ static void reduce_i32(int32_t *out, const void *const *in, size_t n_in, size_t 
     for (size_t i = 0; i < count; i++) {
         int32_t sum = ((const int32_t *)in[0])[i];
 
-        for (size_t r = 1; r < n_in; r++)
+        for (size_t r = 1; r < n_in; r++) {
             sum = combine_i32(sum, ((const int32_t *)in[r])[i], op);
+        }
         out[i] = op == FSDP_AVG ? (int32_t)((int64_t)sum / (int64_t)n_in) : sum;
     }
 }
@@ -179,8 +187,9 @@ static void reduce_u8(uint8_t *out, const void *const *in, size_t n_in, size_t c
     for (size_t i = 0; i < count; i++) {
         uint8_t sum = ((const uint8_t *)in[0])[i];
 
-        for (size_t r = 1; r < n_in; r++)
+        for (size_t r = 1; r < n_in; r++) {
             sum = combine_u8(sum, ((const uint8_t *)in[r])[i], op);
+        }
         out[i] = (uint8_t)(op == FSDP_AVG ? sum / n_in : sum);
     }
 }
@@ -214,17 +223,19 @@ static void cast(void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_
         memcpy(out, in, count * fsdpi_element_bytes(in_dtype));
         return;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         store_f64(out, i, out_dtype, load_f64(in, i, in_dtype));
+    }
 }
 
 static void scale(void *x, double factor, size_t count, fsdp_dtype dtype)
 {
     for (size_t i = 0; i < count; i++) {
-        if (dtype == FSDP_F64)
+        if (dtype == FSDP_F64) {
             ((double *)x)[i] *= factor;
-        else
+        } else {
             store_f32(x, i, dtype, load_f32(x, i, dtype) * (float)factor);
+        }
     }
 }
 
@@ -237,9 +248,11 @@ static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
 
         lanes[i % 16] += value * value;
     }
-    for (size_t width = 8; width > 0; width /= 2)
-        for (size_t j = 0; j < width; j++)
+    for (size_t width = 8; width > 0; width /= 2) {
+        for (size_t j = 0; j < width; j++) {
             lanes[j] += lanes[j + width];
+        }
+    }
     return lanes[0];
 }
 

@@ -64,10 +64,12 @@ SIMD_INLINE simd_half simd_load_half(const void *p)
 
 SIMD_INLINE simd simd_load(const void *p, fsdp_dtype dtype)
 {
-    if (dtype == FSDP_BF16)
+    if (dtype == FSDP_BF16) {
         return (simd)simd_f32_from_bf16(simd_load_half(p));
-    if (dtype == FSDP_F16)
+    }
+    if (dtype == FSDP_F16) {
         return (simd)simd_f32_from_f16(simd_load_half(p));
+    }
     return simd_load_any(p);
 }
 
@@ -88,19 +90,23 @@ SIMD_INLINE simd simd_load_tail(const void *p, size_t count, fsdp_dtype dtype)
 {
     simd x = simd_load_bytes(p, count * fsdpi_element_bytes(dtype));
 
-    if (dtype == FSDP_BF16)
+    if (dtype == FSDP_BF16) {
         return (simd)simd_f32_from_bf16(simd_low_half(x));
-    if (dtype == FSDP_F16)
+    }
+    if (dtype == FSDP_F16) {
         return (simd)simd_f32_from_f16(simd_low_half(x));
+    }
     return x;
 }
 
 SIMD_INLINE void simd_store_tail(void *p, simd x, size_t count, fsdp_dtype dtype)
 {
-    if (dtype == FSDP_BF16)
+    if (dtype == FSDP_BF16) {
         x = simd_from_half(simd_bf16_from_f32((simd_f32)x));
-    if (dtype == FSDP_F16)
+    }
+    if (dtype == FSDP_F16) {
         x = simd_from_half(simd_f16_from_f32((simd_f32)x));
+    }
     simd_store_bytes(p, x, count * fsdpi_element_bytes(dtype));
 }
 

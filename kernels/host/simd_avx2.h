@@ -196,8 +196,9 @@ SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
     char       *to   = out;
     const char *from = in;
 
-    for (; bytes >= 16; bytes -= 16, to += 16, from += 16)
+    for (; bytes >= 16; bytes -= 16, to += 16, from += 16) {
         memcpy(to, from, 16);
+    }
     if (bytes >= 8) {
         memcpy(to, from, 8);
         bytes -= 8, to += 8, from += 8;
@@ -206,8 +207,9 @@ SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
         memcpy(to, from, 4);
         bytes -= 4, to += 4, from += 4;
     }
-    for (; bytes > 0; bytes--)
+    for (; bytes > 0; bytes--) {
         *to++ = *from++;
+    }
 }
 
 /** All ones in the first `words` lanes of 32 bits. */
@@ -225,11 +227,13 @@ SIMD_INLINE simd simd_load_bytes(const void *p, size_t bytes)
     simd        next_word = _mm256_andnot_si256(simd_first_words(words), simd_first_words(words + 1));
     uint32_t    last      = 0;
 
-    if (bytes % 4 == 0)
+    if (bytes % 4 == 0) {
         return x;
+    }
     memcpy(&last, rest, bytes % 4 == 1 ? 1 : 2);
-    if (bytes % 4 == 3)
+    if (bytes % 4 == 3) {
         last |= (uint32_t)(uint8_t)rest[2] << 16;
+    }
     return _mm256_or_si256(x, _mm256_and_si256(next_word, _mm256_set1_epi32((int)last)));
 }
 
@@ -239,11 +243,13 @@ SIMD_INLINE void simd_store_bytes(void *p, simd x, size_t bytes)
     char   all[SIMD_BYTES];
 
     _mm256_maskstore_epi32(p, simd_first_words(words), x);
-    if (bytes % 4 == 0)
+    if (bytes % 4 == 0) {
         return;
+    }
     memcpy(all, &x, sizeof all);
-    for (size_t i = 4 * words; i < bytes; i++)
+    for (size_t i = 4 * words; i < bytes; i++) {
         ((char *)p)[i] = all[i];
+    }
 }
 
 SIMD_INLINE simd_half simd_low_half(simd x)

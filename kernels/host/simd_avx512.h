@@ -195,8 +195,9 @@ SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
     char       *to   = out;
     const char *from = in;
 
-    for (; bytes >= SIMD_BYTES; bytes -= SIMD_BYTES, to += SIMD_BYTES, from += SIMD_BYTES)
+    for (; bytes >= SIMD_BYTES; bytes -= SIMD_BYTES, to += SIMD_BYTES, from += SIMD_BYTES) {
         _mm512_storeu_si512(to, _mm512_loadu_si512(from));
+    }
     simd_store_bytes(to, simd_load_bytes(from, bytes), bytes);
 }
 

@@ -33,8 +33,9 @@ SIMD_INLINE void norm_add(simd_f64 lanes[4], const char *x, fsdp_dtype dtype)
     size_t step = simd_lanes(FSDP_F32) * fsdpi_element_bytes(dtype);
 
     norm_add_pair(lanes, x, dtype);
-    if (simd_lanes(FSDP_F32) < NORM_LANES)
+    if (simd_lanes(FSDP_F32) < NORM_LANES) {
         norm_add_pair(lanes + 2, x + step, dtype);
+    }
 }
 
 /** A balanced tree: lane j += lane j + 8, then + 4, + 2, + 1. */
@@ -43,9 +44,11 @@ static double norm_tree(const simd_f64 vectors[4])
     double lanes[NORM_LANES];
 
     memcpy(lanes, vectors, sizeof lanes);
-    for (size_t width = NORM_LANES / 2; width > 0; width /= 2)
-        for (size_t j = 0; j < width; j++)
+    for (size_t width = NORM_LANES / 2; width > 0; width /= 2) {
+        for (size_t j = 0; j < width; j++) {
             lanes[j] += lanes[j + width];
+        }
+    }
     return lanes[0];
 }
 
@@ -56,8 +59,9 @@ SIMD_INLINE double squared_norm_of(const char *x, size_t count, fsdp_dtype dtype
     size_t   bytes                 = fsdpi_element_bytes(dtype);
     size_t   i                     = 0;
 
-    for (; count - i >= NORM_LANES; i += NORM_LANES)
+    for (; count - i >= NORM_LANES; i += NORM_LANES) {
         norm_add(lanes, x + i * bytes, dtype);
+    }
     if (i < count) {
         simd_copy_tail(whole, x + i * bytes, (count - i) * bytes);
         norm_add(lanes, whole, dtype);
@@ -67,12 +71,15 @@ SIMD_INLINE double squared_norm_of(const char *x, size_t count, fsdp_dtype dtype
 
 static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
 {
-    if (dtype == FSDP_F64)
+    if (dtype == FSDP_F64) {
         return squared_norm_of(x, count, FSDP_F64);
-    if (dtype == FSDP_F32)
+    }
+    if (dtype == FSDP_F32) {
         return squared_norm_of(x, count, FSDP_F32);
-    if (dtype == FSDP_BF16)
+    }
+    if (dtype == FSDP_BF16) {
         return squared_norm_of(x, count, FSDP_BF16);
+    }
     return squared_norm_of(x, count, FSDP_F16);
 }
 

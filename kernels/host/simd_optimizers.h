@@ -40,10 +40,12 @@ static void adamw(float *w, const float *g, float *m, float *v, size_t count, co
     float             tail[4][F32_LANES] = {0};
     size_t            i                  = 0, bytes;
 
-    for (; count - i >= F32_LANES; i += F32_LANES)
+    for (; count - i >= F32_LANES; i += F32_LANES) {
         adamw_vector(w + i, g + i, m + i, v + i, &c);
-    if (i == count)
+    }
+    if (i == count) {
         return;
+    }
     bytes = (count - i) * sizeof *w;
     simd_copy_tail(tail[0], w + i, bytes);
     simd_copy_tail(tail[1], g + i, bytes);
@@ -64,13 +66,15 @@ SIMD_INLINE void sgd_vector(float *w, const float *g, float *b, const fsdpi_sgd 
         simd_f32 momentum = simd_f32_splat(c->momentum);
         simd_f32 buffer   = d;
 
-        if (!c->first_step)
+        if (!c->first_step) {
             buffer = momentum * load(b) + d;
+        }
         store(b, buffer);
-        if (c->nesterov)
+        if (c->nesterov) {
             d = d + momentum * buffer;
-        else
+        } else {
             d = buffer;
+        }
     }
     store(w, weight - simd_f32_splat(c->lr) * d);
 }
@@ -82,19 +86,23 @@ static void sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sg
     float           tail[3][F32_LANES] = {0};
     size_t          i                  = 0, bytes;
 
-    for (; count - i >= F32_LANES; i += F32_LANES)
+    for (; count - i >= F32_LANES; i += F32_LANES) {
         sgd_vector(w + i, g + i, buffered ? b + i : NULL, &c);
-    if (i == count)
+    }
+    if (i == count) {
         return;
+    }
     bytes = (count - i) * sizeof *w;
     simd_copy_tail(tail[0], w + i, bytes);
     simd_copy_tail(tail[1], g + i, bytes);
-    if (buffered)
+    if (buffered) {
         simd_copy_tail(tail[2], b + i, bytes);
+    }
     sgd_vector(tail[0], tail[1], tail[2], &c);
     simd_copy_tail(w + i, tail[0], bytes);
-    if (buffered)
+    if (buffered) {
         simd_copy_tail(b + i, tail[2], bytes);
+    }
 }
 
 #endif

@@ -27,10 +27,12 @@ SIMD_INLINE simd combine(simd sum, simd x, fsdp_dtype dtype, fsdp_redop op)
 /** The division of an average; that of integers has its own pass, see average_integers(). */
 SIMD_INLINE simd finish(simd sum, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
 {
-    if (op != FSDP_AVG)
+    if (op != FSDP_AVG) {
         return sum;
-    if (dtype == FSDP_F64)
+    }
+    if (dtype == FSDP_F64) {
         return (simd)((simd_f64)sum / simd_f64_splat((double)n_in));
+    }
     return (simd)((simd_f32)sum / simd_f32_splat((float)n_in));
 }
 
@@ -42,9 +44,11 @@ SIMD_INLINE void reduce_prefetch(const char *x, size_t bytes, fsdp_dtype dtype)
 {
     enum { AHEAD = 1024, LINE = 64 };
 
-    if (dtype == FSDP_BF16 || dtype == FSDP_F16)
-        for (size_t i = 0; i < bytes; i += LINE)
+    if (dtype == FSDP_BF16 || dtype == FSDP_F16) {
+        for (size_t i = 0; i < bytes; i += LINE) {
             __builtin_prefetch((const void *)((uintptr_t)x + AHEAD + i));
+        }
+    }
 }
 
 SIMD_INLINE simd_pair combine_pair(simd_pair sum, simd_pair x, fsdp_dtype dtype, fsdp_redop op)
@@ -91,8 +95,9 @@ SIMD_INLINE void reduce_vector(char *out, const char *const *in, size_t n_in, si
 {
     simd sum = simd_load(in[0] + at, dtype);
 
-    for (size_t r = 1; r < n_in; r++)
+    for (size_t r = 1; r < n_in; r++) {
         sum = combine(sum, simd_load(in[r] + at, dtype), dtype, op);
+    }
     simd_store(out + at, finish(sum, n_in, dtype, op), dtype);
 }
 
@@ -102,8 +107,9 @@ SIMD_INLINE void reduce_tail(char *out, const char *const *in, size_t n_in, size
 {
     simd sum = simd_load_tail(in[0] + at, count, dtype);
 
-    for (size_t r = 1; r < n_in; r++)
+    for (size_t r = 1; r < n_in; r++) {
         sum = combine(sum, simd_load_tail(in[r] + at, count, dtype), dtype, op);
+    }
     simd_store_tail(out + at, finish(sum, n_in, dtype, op), count, dtype);
 }
 
@@ -115,25 +121,32 @@ SIMD_INLINE void reduce_range(char *out, const char *const *in, size_t n_in, siz
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t i     = first;
 
-    for (; end - i >= 8 * lanes; i += 8 * lanes)
+    for (; end - i >= 8 * lanes; i += 8 * lanes) {
         reduce_block(out, in, n_in, i * bytes, dtype, op);
-    for (; end - i >= lanes; i += lanes)
+    }
+    for (; end - i >= lanes; i += lanes) {
         reduce_vector(out, in, n_in, i * bytes, dtype, op);
-    if (i < end)
+    }
+    if (i < end) {
         reduce_tail(out, in, n_in, i * bytes, end - i, dtype, op);
+    }
 }
 
 static void divide_integers(char *x, size_t divisor, size_t count, fsdp_dtype dtype)
 {
-    if (dtype == FSDP_I64)
-        for (size_t i = 0; i < count; i++)
+    if (dtype == FSDP_I64) {
+        for (size_t i = 0; i < count; i++) {
             ((int64_t *)(void *)x)[i] /= (int64_t)divisor;
-    else if (dtype == FSDP_I32)
-        for (size_t i = 0; i < count; i++)
+        }
+    } else if (dtype == FSDP_I32) {
+        for (size_t i = 0; i < count; i++) {
             ((int32_t *)(void *)x)[i] = (int32_t)(((int32_t *)(void *)x)[i] / (int64_t)divisor);
-    else
-        for (size_t i = 0; i < count; i++)
+        }
+    } else {
+        for (size_t i = 0; i < count; i++) {
             ((uint8_t *)x)[i] = (uint8_t)((uint8_t)x[i] / divisor);
+        }
+    }
 }
 
 /** Sums and then divides piece by piece, small enough that a piece is still in the first cache when it is divided. */
@@ -160,10 +173,11 @@ SIMD_INLINE void reduce_any(char *out, const char *const *in, size_t n_in, size_
         reduce_range(out, in, n_in, 0, count, dtype, FSDP_SUM);
         break;
     case FSDP_AVG:
-        if (integers)
+        if (integers) {
             average_integers(out, in, n_in, count, dtype);
-        else
+        } else {
             reduce_range(out, in, n_in, 0, count, dtype, FSDP_AVG);
+        }
         break;
     case FSDP_MIN:
         reduce_range(out, in, n_in, 0, count, dtype, FSDP_MIN);

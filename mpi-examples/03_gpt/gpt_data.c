@@ -24,8 +24,9 @@ static int read_stream(FILE *file, gpt_data *data)
         if (data->bytes == room) {
             unsigned char *larger = realloc(data->text, room = room ? 2 * room : (size_t)1 << 20);
 
-            if (!larger)
+            if (!larger) {
                 return ENOMEM;
+            }
             data->text = larger;
         }
         errno = 0;
@@ -41,17 +42,18 @@ static void read_bible(gpt_data *data, char *message)
     int   error  = file ? read_stream(file, data) : errno;
     int   status = file ? pclose(file) : -1;
 
-    if (error)
+    if (error) {
         snprintf(message, GPT_MESSAGE_BYTES,
                  "reading from the program 'bible' failed (%s); give a text with --data FILE", strerror(error));
-    else if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) == NOT_FOUND)
+    } else if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) == NOT_FOUND) {
         snprintf(message, GPT_MESSAGE_BYTES,
                  "the program 'bible' is not installed; apt-get install bible-kjv, or give a text with --data FILE");
-    else if (WEXITSTATUS(status) != 0 || data->bytes == 0)
+    } else if (WEXITSTATUS(status) != 0 || data->bytes == 0) {
         snprintf(message, GPT_MESSAGE_BYTES,
                  "'bible -f -l0 gen1:1-rev22:21' ended with status %d after %zu bytes; apt-get install --reinstall "
                  "bible-kjv, or give a text with --data FILE",
                  WEXITSTATUS(status), data->bytes);
+    }
 }
 
 /* The longest part of a file's name that a message has room for, its end. */
@@ -79,14 +81,16 @@ static void read_file(gpt_data *data, char *message)
     }
     file  = fopen(data->name, "rb");
     error = file ? read_stream(file, data) : errno;
-    if (file)
+    if (file) {
         fclose(file);
-    if (error)
+    }
+    if (error) {
         snprintf(message, GPT_MESSAGE_BYTES, "--data is '%s', reading it failed: %s; give a file that rank 0 can read",
                  shown(data->name), strerror(error));
-    else if (data->bytes == 0)
+    } else if (data->bytes == 0) {
         snprintf(message, GPT_MESSAGE_BYTES, "--data is '%s', which is empty; give a file that has text",
                  shown(data->name));
+    }
 }
 
 /* Both parts must have a window. */
@@ -94,10 +98,11 @@ static void check_length(const gpt_data *data, char *message)
 {
     const size_t needed = (data->context + 1) * VALIDATION_SHARE;
 
-    if (!message[0] && data->bytes < needed)
+    if (!message[0] && data->bytes < needed) {
         snprintf(message, GPT_MESSAGE_BYTES,
                  "%s has %zu bytes, and --context %zu needs %zu; use a longer text or a shorter context",
                  shown(data->name), data->bytes, data->context, needed);
+    }
 }
 
 static fsdp_status share(fsdp_context *ctx, gpt_data *data)
@@ -107,10 +112,12 @@ static fsdp_status share(fsdp_context *ctx, gpt_data *data)
 
     GPT_TRY(fsdp_broadcast(ctx, &bytes, 1, FSDP_I64, 0));
     data->bytes = (size_t)bytes;
-    if (fsdp_rank(ctx) != 0)
+    if (fsdp_rank(ctx) != 0) {
         data->text = malloc(data->bytes);
-    if (!data->text)
+    }
+    if (!data->text) {
         snprintf(message, sizeof message, "no memory for the %zu bytes of text; use a shorter one", data->bytes);
+    }
     GPT_TRY(gpt_agree(ctx, message));
     return fsdp_broadcast(ctx, data->text, data->bytes, FSDP_U8, 0);
 }
@@ -123,17 +130,20 @@ fsdp_status gpt_data_load(fsdp_context *ctx, const gpt_options *options, gpt_dat
     *data = (gpt_data){
         .name = options->data ? options->data : BIBLE_NAME, .context = options->config.context, .seed = options->seed};
     if (fsdp_rank(ctx) == 0) {
-        if (options->data)
+        if (options->data) {
             read_file(data, message);
-        else
+        } else {
             read_bible(data, message);
+        }
         check_length(data, message);
     }
     status = gpt_agree(ctx, message);
-    if (status == FSDP_OK)
+    if (status == FSDP_OK) {
         status = share(ctx, data);
-    if (status != FSDP_OK)
+    }
+    if (status != FSDP_OK) {
         gpt_data_release(data);
+    }
     data->train = data->bytes - data->bytes / VALIDATION_SHARE;
     return status;
 }

@@ -57,9 +57,11 @@ static inline real lanes_sum(const real *lanes)
     size_t n, i;
 
     memcpy(half, lanes, sizeof half);
-    for (n = GPT_LANES / 2; n > 0; n /= 2)
-        for (i = 0; i < n; i++)
+    for (n = GPT_LANES / 2; n > 0; n /= 2) {
+        for (i = 0; i < n; i++) {
             half[i] += half[i + n];
+        }
+    }
     return half[0];
 }
 
@@ -68,11 +70,14 @@ static inline real sum(size_t n, const real *x)
     real   lanes[GPT_LANES] = {0};
     size_t i, k;
 
-    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES)
-        for (k = 0; k < GPT_LANES; k++)
+    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES) {
+        for (k = 0; k < GPT_LANES; k++) {
             lanes[k] += x[i + k];
-    for (k = 0; i < n; i++, k++)
+        }
+    }
+    for (k = 0; i < n; i++, k++) {
         lanes[k] += x[i];
+    }
     return lanes_sum(lanes);
 }
 
@@ -81,11 +86,14 @@ static inline real dot(size_t n, const real *x, const real *y)
     real   lanes[GPT_LANES] = {0};
     size_t i, k;
 
-    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES)
-        for (k = 0; k < GPT_LANES; k++)
+    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES) {
+        for (k = 0; k < GPT_LANES; k++) {
             lanes[k] += x[i + k] * y[i + k];
-    for (k = 0; i < n; i++, k++)
+        }
+    }
+    for (k = 0; i < n; i++, k++) {
         lanes[k] += x[i] * y[i];
+    }
     return lanes_sum(lanes);
 }
 
@@ -94,11 +102,14 @@ static inline real sum_of_squares_around(size_t n, const real *x, real centre)
     real   lanes[GPT_LANES] = {0};
     size_t i, k;
 
-    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES)
-        for (k = 0; k < GPT_LANES; k++)
+    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES) {
+        for (k = 0; k < GPT_LANES; k++) {
             lanes[k] += (x[i + k] - centre) * (x[i + k] - centre);
-    for (k = 0; i < n; i++, k++)
+        }
+    }
+    for (k = 0; i < n; i++, k++) {
         lanes[k] += (x[i] - centre) * (x[i] - centre);
+    }
     return lanes_sum(lanes);
 }
 
@@ -107,16 +118,21 @@ static inline real largest(size_t n, const real *x)
     real   lanes[GPT_LANES], result;
     size_t i, k;
 
-    for (k = 0; k < GPT_LANES; k++)
+    for (k = 0; k < GPT_LANES; k++) {
         lanes[k] = LOWEST;
-    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES)
-        for (k = 0; k < GPT_LANES; k++)
+    }
+    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES) {
+        for (k = 0; k < GPT_LANES; k++) {
             lanes[k] = lanes[k] < x[i + k] ? x[i + k] : lanes[k];
-    for (k = 0; i < n; i++, k++)
+        }
+    }
+    for (k = 0; i < n; i++, k++) {
         lanes[k] = lanes[k] < x[i] ? x[i] : lanes[k];
+    }
     result = lanes[0];
-    for (k = 1; k < GPT_LANES; k++)
+    for (k = 1; k < GPT_LANES; k++) {
         result = result < lanes[k] ? lanes[k] : result;
+    }
     return result;
 }
 
@@ -125,8 +141,9 @@ static inline real exponentials(size_t n, real *x, real shift)
 {
     size_t i;
 
-    for (i = 0; i < n; i++)
+    for (i = 0; i < n; i++) {
         x[i] = exponential(x[i] - shift);
+    }
     return sum(n, x);
 }
 
@@ -134,8 +151,9 @@ static inline void multiply(size_t n, real *x, real factor)
 {
     size_t i;
 
-    for (i = 0; i < n; i++)
+    for (i = 0; i < n; i++) {
         x[i] *= factor;
+    }
 }
 
 GPT_VECTORISED
@@ -143,8 +161,9 @@ void gpt_add(size_t count, const real *restrict from, real *restrict to)
 {
     size_t i;
 
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count; i++) {
         to[i] += from[i];
+    }
 }
 
 GPT_VECTORISED
@@ -163,8 +182,9 @@ void gpt_add_bias(size_t rows, size_t columns, const real *base, const real *res
             memcpy(out, bias, columns * sizeof *out);
             continue;
         }
-        for (j = 0; j < columns; j++)
+        for (j = 0; j < columns; j++) {
             out[j] = base[r * columns + j] + bias[j];
+        }
     }
 }
 
@@ -173,9 +193,11 @@ void gpt_add_columns(size_t rows, size_t columns, const real *restrict d, real *
 {
     size_t r, j;
 
-    for (r = 0; r < rows; r++)
-        for (j = 0; j < columns; j++)
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < columns; j++) {
             d_bias[j] += d[r * columns + j];
+        }
+    }
 }
 
 GPT_VECTORISED
@@ -189,8 +211,9 @@ void gpt_layernorm(size_t rows, size_t columns, const real *restrict in, const r
         const real variance = sum_of_squares_around(columns, in, m) / (real)columns;
         const real s        = 1 / (real)sqrt((double)(variance + LAYERNORM_EPS));
 
-        for (j = 0; j < columns; j++)
+        for (j = 0; j < columns; j++) {
             out[j] = (in[j] - m) * s * weight[j] + bias[j];
+        }
         mean[r]  = m;
         scale[r] = s;
     }
@@ -203,11 +226,12 @@ static inline void layernorm_means(size_t n, const real *restrict d_out, const r
     real   lanes_g[GPT_LANES] = {0}, lanes_gx[GPT_LANES] = {0};
     size_t i, k;
 
-    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES)
+    for (i = 0; i + GPT_LANES <= n; i += GPT_LANES) {
         for (k = 0; k < GPT_LANES; k++) {
             lanes_g[k] += d_out[i + k] * weight[i + k];
             lanes_gx[k] += d_out[i + k] * weight[i + k] * ((in[i + k] - mean) * scale);
         }
+    }
     for (k = 0; i < n; i++, k++) {
         lanes_g[k] += d_out[i] * weight[i];
         lanes_gx[k] += d_out[i] * weight[i] * ((in[i] - mean) * scale);
@@ -258,7 +282,7 @@ void gpt_gelu_backward(size_t rows, size_t columns, const real *restrict in, rea
 {
     size_t r, j;
 
-    for (r = 0; r < rows; r++, in += columns, d += columns)
+    for (r = 0; r < rows; r++, in += columns, d += columns) {
         for (j = 0; j < columns; j++) {
             const real x     = in[j];
             const real y     = GELU_SCALE * (x + GELU_CUBIC * x * x * x);
@@ -269,6 +293,7 @@ void gpt_gelu_backward(size_t rows, size_t columns, const real *restrict in, rea
             d[j] *= s + x * slope * s * (e * s);
             d_bias[j] += d[j];
         }
+    }
 }
 
 /* A row is worked on up to a whole number of lanes, masked by LOWEST: single elements cost as much as a whole vector. */
@@ -283,8 +308,9 @@ void gpt_softmax_causal(size_t rows, size_t first, size_t columns, size_t stride
         real         total;
 
         width = width < columns ? width : columns;
-        for (j = valid; j < width; j++)
+        for (j = valid; j < width; j++) {
             p[j] = LOWEST;
+        }
         total = exponentials(width, p, largest(width, p));
         multiply(width, p, 1 / total);
         memset(p + valid, 0, (columns - valid) * sizeof *p);
@@ -300,8 +326,9 @@ void gpt_softmax_backward(size_t rows, size_t columns, size_t stride, const real
     for (r = 0; r < rows; r++, p += stride, d += columns) {
         const real centre = dot(columns, p, d);
 
-        for (j = 0; j < columns; j++)
+        for (j = 0; j < columns; j++) {
             d[j] = p[j] * (d[j] - centre) * scale;
+        }
     }
 }
 

@@ -66,8 +66,9 @@ static void append(char *name, size_t size, const char *text)
 {
     const size_t used = strlen(name), more = strlen(text);
 
-    if (used + more < size)
+    if (used + more < size) {
         memcpy(name + used, text, more + 1);
+    }
 }
 
 /* "h.12." */
@@ -224,8 +225,9 @@ size_t gpt_activations_bytes(const gpt_config *config, size_t batch)
     layer_activations layer;
     gpt_activations   a;
 
-    if (rows > INT_MAX || 4 * c > INT_MAX || !whole(bound))
+    if (rows > INT_MAX || 4 * c > INT_MAX || !whole(bound)) {
         return 0;
+    }
     return (config->layers * cut_layer(&layer, NULL, config, batch) + cut_shared(&a, NULL, config, batch)) *
            sizeof(real);
 }
@@ -237,8 +239,9 @@ gpt_activations *gpt_activations_create(const gpt_config *config, size_t batch)
     real            *next;
     size_t           i;
 
-    if (!a)
+    if (!a) {
         return NULL;
+    }
     a->config  = *config;
     a->layers  = calloc(config->layers, sizeof *a->layers);
     a->storage = aligned_alloc(BUFFER_MULTIPLE, bytes);
@@ -247,16 +250,18 @@ gpt_activations *gpt_activations_create(const gpt_config *config, size_t batch)
         return NULL;
     }
     next = a->storage + cut_shared(a, a->storage, config, batch);
-    for (i = 0; i < config->layers; i++)
+    for (i = 0; i < config->layers; i++) {
         next += cut_layer(&a->layers[i], next, config, batch);
+    }
     gpt_profile_start(&a->profile);
     return a;
 }
 
 void gpt_activations_destroy(gpt_activations *a)
 {
-    if (!a)
+    if (!a) {
         return;
+    }
     free(a->layers);
     free(a->storage);
     free(a);
@@ -384,12 +389,13 @@ static void attention_forward(gpt_activations *a, const gpt_pass *pass, const la
 {
     size_t sequence, head;
 
-    for (sequence = 0; sequence < pass->batch; sequence++)
+    for (sequence = 0; sequence < pass->batch; sequence++) {
         for (head = 0; head < a->config.heads; head++) {
             const attention_head h = attention_head_of(a, layer, pass, sequence, head);
 
             attention_head_forward(a, pass, &h);
         }
+    }
 }
 
 static void attention_backward(gpt_activations *a, const gpt_pass *pass, const layer_activations *layer,
@@ -398,13 +404,14 @@ static void attention_backward(gpt_activations *a, const gpt_pass *pass, const l
     const size_t c = a->config.width, size = c / a->config.heads;
     size_t       sequence, head;
 
-    for (sequence = 0; sequence < pass->batch; sequence++)
+    for (sequence = 0; sequence < pass->batch; sequence++) {
         for (head = 0; head < a->config.heads; head++) {
             const attention_head h   = attention_head_of(a, layer, pass, sequence, head);
             const size_t         row = sequence * pass->length;
 
             attention_head_backward(a, pass, &h, d_out + row * c + head * size, d_qkv + row * 3 * c + head * size);
         }
+    }
 }
 
 /* Where a block's result goes: the next block's input. */
@@ -419,12 +426,13 @@ void gpt_embedding_forward(gpt_activations *a, const gpt_pass *pass, const real 
     real        *x = a->layers[0].in;
     size_t       b, t;
 
-    for (b = 0; b < pass->batch; b++)
+    for (b = 0; b < pass->batch; b++) {
         for (t = pass->first; t < pass->length; t++) {
             const size_t token = pass->text[b * pass->stride + t];
 
             gpt_add_bias(1, c, params[GPT_WTE] + token * c, params[GPT_WPE] + t * c, x + (b * pass->length + t) * c);
         }
+    }
     gpt_profile_lap(&a->profile, GPT_PART_EMBEDDING);
 }
 
@@ -486,8 +494,9 @@ static void loss_backward(gpt_activations *a, const gpt_pass *pass)
     const real   share = 1 / (real)rows;
     size_t       row;
 
-    for (row = 0; row < rows; row++)
+    for (row = 0; row < rows; row++) {
         a->logits[row * GPT_VOCABULARY + target_of(pass, row)] -= 1;
+    }
     gpt_scale(rows * GPT_VOCABULARY, share, a->logits);
     gpt_profile_lap(&a->profile, GPT_PART_LOSS);
 }
@@ -544,7 +553,7 @@ void gpt_embedding_backward(gpt_activations *a, const gpt_pass *pass, real *cons
     const size_t c = a->config.width;
     size_t       b, t;
 
-    for (b = 0; b < pass->batch; b++)
+    for (b = 0; b < pass->batch; b++) {
         for (t = 0; t < pass->length; t++) {
             const size_t token = pass->text[b * pass->stride + t];
             const real  *d     = a->d_residual + (b * pass->length + t) * c;
@@ -552,5 +561,6 @@ void gpt_embedding_backward(gpt_activations *a, const gpt_pass *pass, real *cons
             gpt_add(c, d, grads[GPT_WTE] + token * c);
             gpt_add(c, d, grads[GPT_WPE] + t * c);
         }
+    }
     gpt_profile_lap(&a->profile, GPT_PART_EMBEDDING);
 }

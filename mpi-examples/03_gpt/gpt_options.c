@@ -61,14 +61,14 @@ static const char *const progress_names[] = {"auto", "on", "off"};
 
 /* What mpi-examples/demo.sh trains. A final rate below zero becomes a hundredth of the largest. */
 static const gpt_options defaults = {
-    .config       = {4, 4, 128, 128},
+    .config       = {3, 3, 144, 128},
     .batch        = 24,
     .steps        = 1000,
     .warmup       = 100,
     .interval     = 50,
     .sample       = 400,
     .seed         = 1,
-    .lr           = 4e-3,
+    .lr           = 6e-3,
     .min_lr       = -1,
     .weight_decay = 0.1,
     .beta2        = 0.99,
@@ -84,9 +84,10 @@ static fsdp_status read_size(const fsdp_context *ctx, const option_row *row, con
     errno  = 0;
     number = strtoull(text, &end, 10);
     if (strspn(text, "0123456789") != strlen(text) || !*text || errno || (double)number < row->least ||
-        (double)number > row->most)
+        (double)number > row->most) {
         return gpt_fail(ctx, "--%s is '%.60s'; give a whole number from %.0f to %.0f", row->name, text, row->least,
                         row->most);
+    }
     *value = (size_t)number;
     return FSDP_OK;
 }
@@ -96,8 +97,9 @@ static fsdp_status read_number(const fsdp_context *ctx, const option_row *row, c
     char  *end;
     double number = strtod(text, &end);
 
-    if (end == text || *end || !(number >= row->least && number <= row->most))
+    if (end == text || *end || !(number >= row->least && number <= row->most)) {
         return gpt_fail(ctx, "--%s is '%.60s'; give a number from %g to %g", row->name, text, row->least, row->most);
+    }
     *value = number;
     return FSDP_OK;
 }
@@ -106,11 +108,12 @@ static fsdp_status read_strategy(const fsdp_context *ctx, const char *text, fsdp
 {
     int s;
 
-    for (s = 0; s < FSDP_N_STRATEGIES; s++)
+    for (s = 0; s < FSDP_N_STRATEGIES; s++) {
         if (strcasecmp(text, fsdp_strategy_name((fsdp_strategy)s)) == 0) {
             *strategy = (fsdp_strategy)s;
             return FSDP_OK;
         }
+    }
     return gpt_fail(ctx, "--strategy is '%.60s'; use full_shard or no_shard", text);
 }
 
@@ -118,11 +121,12 @@ static fsdp_status read_progress(const fsdp_context *ctx, const char *text, gpt_
 {
     int p;
 
-    for (p = GPT_PROGRESS_AUTO; p <= GPT_PROGRESS_OFF; p++)
+    for (p = GPT_PROGRESS_AUTO; p <= GPT_PROGRESS_OFF; p++) {
         if (strcmp(text, progress_names[p]) == 0) {
             *progress = (gpt_progress)p;
             return FSDP_OK;
         }
+    }
     return gpt_fail(ctx, "--progress is '%.60s'; use auto, on or off", text);
 }
 
@@ -158,29 +162,34 @@ static fsdp_status check_model(const fsdp_context *ctx, const gpt_options *o)
     const gpt_config *c     = &o->config;
     const size_t      ranks = (size_t)fsdp_size(ctx);
 
-    if (c->width % c->heads != 0)
+    if (c->width % c->heads != 0) {
         return gpt_fail(ctx, "--heads is %zu, which does not divide --width %zu; choose a divisor of the width",
                         c->heads, c->width);
-    if (gpt_parameters(c) == 0)
+    }
+    if (gpt_parameters(c) == 0) {
         return gpt_fail(ctx,
                         "--layers %zu, --width %zu and --context %zu make more parameters than memory can address; "
                         "use smaller ones",
                         c->layers, c->width, c->context);
-    if (o->batch % ranks != 0)
+    }
+    if (o->batch % ranks != 0) {
         return gpt_fail(ctx, "--batch is %zu, which %zu ranks cannot share equally; use a multiple of %zu", o->batch,
                         ranks, ranks);
-    if (gpt_activations_bytes(c, o->batch / ranks) == 0)
+    }
+    if (gpt_activations_bytes(c, o->batch / ranks) == 0) {
         return gpt_fail(ctx,
                         "--batch %zu on %zu ranks with --context %zu and --width %zu is more than a matrix product can "
                         "index; use smaller ones",
                         o->batch, ranks, c->context, c->width);
+    }
     return FSDP_OK;
 }
 
 static fsdp_status check_schedule(const fsdp_context *ctx, const gpt_options *o)
 {
-    if (o->min_lr > o->lr)
+    if (o->min_lr > o->lr) {
         return gpt_fail(ctx, "--min-lr is %g, above --lr %g; use at most as much", o->min_lr, o->lr);
+    }
     return FSDP_OK;
 }
 
@@ -189,12 +198,15 @@ static fsdp_status report_unknown(const fsdp_context *ctx, int found, char *cons
 {
     const char *argument = argv[optind - 1];
 
-    if (found == ':')
+    if (found == ':') {
         return gpt_fail(ctx, "%.60s needs a value; --help lists the options", argument);
-    if (strncmp(argument, "--", 2) == 0 && strchr(argument, '='))
+    }
+    if (strncmp(argument, "--", 2) == 0 && strchr(argument, '=')) {
         return gpt_fail(ctx, "option '%.60s' is unknown or takes no value; --help lists the options", argument);
-    if (optopt)
+    }
+    if (optopt) {
         return gpt_fail(ctx, "option '-%c' is unknown; --help lists the options", optopt);
+    }
     return gpt_fail(ctx, "option '%.60s' is unknown; --help lists the options", argument);
 }
 
@@ -204,15 +216,19 @@ static fsdp_status read_all(const fsdp_context *ctx, int argc, char **argv, gpt_
     int           row               = 0, found;
     size_t        i;
 
-    for (i = 0; i < N_ROWS; i++)
+    for (i = 0; i < N_ROWS; i++) {
         table[i] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL, 0};
+    }
     opterr = 0;
-    while ((found = getopt_long(argc, argv, ":", table, &row)) == 0)
+    while ((found = getopt_long(argc, argv, ":", table, &row)) == 0) {
         GPT_TRY(read_value(ctx, &rows[row], optarg, options));
-    if (found != -1)
+    }
+    if (found != -1) {
         return report_unknown(ctx, found, argv);
-    if (optind < argc)
+    }
+    if (optind < argc) {
         return gpt_fail(ctx, "argument '%.60s' belongs to no option; --help lists the options", argv[optind]);
+    }
     return FSDP_OK;
 }
 
@@ -220,10 +236,12 @@ fsdp_status gpt_options_parse(const fsdp_context *ctx, int argc, char **argv, gp
 {
     *options = defaults;
     GPT_TRY(read_all(ctx, argc, argv, options));
-    if (options->help)
+    if (options->help) {
         return FSDP_OK;
-    if (options->min_lr < 0)
+    }
+    if (options->min_lr < 0) {
         options->min_lr = options->lr / 100;
+    }
     GPT_TRY(check_model(ctx, options));
     return check_schedule(ctx, options);
 }
@@ -237,10 +255,11 @@ static void print_default(const option_row *row)
         printf(" (%zu)", *(const size_t *)field);
         break;
     case NUMBER:
-        if (*(const double *)field < 0)
+        if (*(const double *)field < 0) {
             printf(" (a hundredth of the largest)");
-        else
+        } else {
             printf(" (%g)", *(const double *)field);
+        }
         break;
     case STRATEGY:
         printf(" (full_shard)");

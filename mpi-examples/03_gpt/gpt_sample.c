@@ -11,8 +11,9 @@ static double largest(const real *logits)
     double most = (double)logits[0];
     size_t v;
 
-    for (v = 1; v < GPT_VOCABULARY; v++)
+    for (v = 1; v < GPT_VOCABULARY; v++) {
         most = (double)logits[v] > most ? (double)logits[v] : most;
+    }
     return most;
 }
 
@@ -30,8 +31,9 @@ static unsigned char choose(const real *logits, double temperature, double u)
         total += weights[v];
     }
     u *= total;
-    for (v = 0; v < GPT_VOCABULARY - 1 && u >= weights[v]; v++)
+    for (v = 0; v < GPT_VOCABULARY - 1 && u >= weights[v]; v++) {
         u -= weights[v];
+    }
     return (unsigned char)v;
 }
 
@@ -40,8 +42,9 @@ static size_t make_room(unsigned char *context, size_t length, size_t most)
 {
     const size_t kept = most / 2 > 0 ? most / 2 : 1;
 
-    if (length < most)
+    if (length < most) {
         return length;
+    }
     memmove(context, context + length - kept, kept);
     return kept;
 }
@@ -59,8 +62,9 @@ static fsdp_status continue_text(gpt_trainer *trainer, unsigned char *context, u
         const gpt_pass pass = {context, most + 1, batch, batch ? computed : 0, length};
 
         GPT_TRY(gpt_trainer_forward(trainer, &pass));
-        if (!batch)
+        if (!batch) {
             continue;
+        }
         text[i]         = choose(gpt_last_logits(trainer->activations, &pass), options->temperature,
                                  fsdp_random_uniform(options->seed, stream, i));
         context[length] = text[i];
@@ -76,8 +80,9 @@ fsdp_status gpt_sample(gpt_trainer *trainer, unsigned char *text, size_t bytes)
     unsigned char *context = malloc(trainer->options->config.context + 1);
     fsdp_status    status  = gpt_agree(trainer->ctx, context ? "" : "no memory for the text to be written");
 
-    if (status == FSDP_OK && context)
+    if (status == FSDP_OK && context) {
         status = continue_text(trainer, context, text, bytes);
+    }
     free(context);
     return status;
 }

@@ -38,10 +38,11 @@ size_t gpt_threads_set(const gpt_node *node, size_t wanted)
 {
     const int fair = node->cores > node->ranks ? node->cores / node->ranks : 1;
 
-    if (wanted)
+    if (wanted) {
         openblas_set_num_threads((int)wanted);
-    else if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS"))
+    } else if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS")) {
         openblas_set_num_threads(fair);
+    }
     return (size_t)openblas_get_num_threads();
 }
 #else

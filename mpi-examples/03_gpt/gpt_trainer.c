@@ -58,8 +58,9 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     GPT_TRY(gpt_agree(ctx, trainer->blocks ? "" : "no memory for the list of layers; use fewer --layers"));
     GPT_TRY(fsdp_model_create(ctx, &model, &trainer->model));
     GPT_TRY(add_embedding(trainer));
-    for (i = 0; i < options->config.layers; i++)
+    for (i = 0; i < options->config.layers; i++) {
         GPT_TRY(add_block(trainer, i));
+    }
     return fsdp_model_budget(trainer->model, options->strategy, 0, FSDP_ADAMW, &trainer->budget);
 }
 
@@ -67,8 +68,9 @@ static fsdp_status check_memory(const gpt_trainer *trainer, size_t limit)
 {
     const size_t activations = gpt_activations_bytes(&trainer->options->config, trainer->batch);
 
-    if (activations <= limit && trainer->budget.total <= limit - activations)
+    if (activations <= limit && trainer->budget.total <= limit - activations) {
         return FSDP_OK;
+    }
     return gpt_fail(trainer->ctx,
                     "a rank would need %zu bytes of training state and %zu of activations, and its part of the node's "
                     "memory is %zu; use more ranks, or a smaller --width, --layers, --context or --batch",
@@ -126,8 +128,9 @@ static fsdp_status begin_forward(gpt_trainer *trainer, fsdp_unit *unit, size_t n
     size_t i;
 
     GPT_TRY(fsdp_unit_begin_forward(unit));
-    for (i = 0; i < n_tensors; i++)
+    for (i = 0; i < n_tensors; i++) {
         views->params[i] = fsdp_unit_param(unit, i);
+    }
     lap(trainer, GPT_PART_SHARDING);
     return FSDP_OK;
 }
@@ -209,8 +212,9 @@ static void load_batch(gpt_trainer *trainer, const gpt_data *data, size_t step)
     const size_t first = step * trainer->options->batch + (size_t)fsdp_rank(trainer->ctx) * trainer->batch;
     size_t       i;
 
-    for (i = 0; i < trainer->batch; i++)
+    for (i = 0; i < trainer->batch; i++) {
         set_window(trainer, i, gpt_data_train_window(data, first + i));
+    }
 }
 
 fsdp_status gpt_trainer_step(gpt_trainer *trainer, const gpt_data *data, size_t step, double lr, double *loss,
@@ -236,8 +240,9 @@ static size_t load_val_batch(gpt_trainer *trainer, const gpt_data *data, size_t 
     const size_t mine = first + (size_t)fsdp_rank(trainer->ctx) * trainer->batch;
     size_t       i;
 
-    for (i = 0; i < trainer->batch && mine + i < windows; i++)
+    for (i = 0; i < trainer->batch && mine + i < windows; i++) {
         set_window(trainer, i, gpt_data_val_window(data, mine + i));
+    }
     return i;
 }
 

@@ -70,25 +70,30 @@ static fsdp_status train(gpt_trainer *trainer, const gpt_data *data, gpt_report 
     for (step = 0; step < o->steps; step++) {
         double loss;
 
-        if (step <= 1)
+        if (step <= 1) {
             gpt_profile_start(profile); /* the first step touches all memory for the first time */
+        }
         GPT_TRY(gpt_trainer_step(trainer, data, step, fsdp_lr_at(&schedule, step), &loss, &interval.norm));
-        if (!isfinite(interval.norm))
+        if (!isfinite(interval.norm)) {
             return gpt_fail(trainer->ctx, "the gradient norm of step %zu is not finite; use an --lr below %g", step + 1,
                             o->lr);
+        }
         interval.step = step + 1;
         interval.loss += loss;
         interval.tokens += o->batch * o->config.context;
-        if (o->exact)
+        if (o->exact) {
             GPT_TRY(report_exact_loss(trainer, report, step + 1, loss));
-        if ((step + 1) % o->interval == 0 || step + 1 == o->steps)
+        }
+        if ((step + 1) % o->interval == 0 || step + 1 == o->steps) {
             GPT_TRY(report_interval(trainer, report, &interval));
+        }
         gpt_report_progress(report, step + 1);
     }
     gpt_profile_lap(profile, GPT_PART_OTHER);
     gpt_report_clear(report);
-    if (o->profile)
+    if (o->profile) {
         gpt_report_profile(report, profile, o->steps > 1 ? o->steps - 1 : 1);
+    }
     return FSDP_OK;
 }
 
@@ -98,10 +103,12 @@ static fsdp_status write_sample(gpt_trainer *trainer, const gpt_report *report)
     unsigned char *text   = bytes ? malloc(bytes) : NULL;
     fsdp_status    status = gpt_agree(trainer->ctx, text || !bytes ? "" : "no memory for --sample bytes; use fewer");
 
-    if (status == FSDP_OK && bytes)
+    if (status == FSDP_OK && bytes) {
         status = gpt_sample(trainer, text, bytes);
-    if (status == FSDP_OK && bytes)
+    }
+    if (status == FSDP_OK && bytes) {
         gpt_report_sample(report, text, bytes);
+    }
     free(text);
     return status;
 }
@@ -160,11 +167,13 @@ static fsdp_status run(fsdp_context *ctx, const gpt_options *options)
     gpt_data    data;
     fsdp_status status = gpt_data_load(ctx, options, &data);
 
-    if (status != FSDP_OK)
+    if (status != FSDP_OK) {
         return status;
+    }
     status = gpt_trainer_open(ctx, options, &trainer);
-    if (status == FSDP_OK)
+    if (status == FSDP_OK) {
         status = run_trainer(&trainer, &data);
+    }
     gpt_trainer_close(&trainer);
     gpt_data_release(&data);
     return status;
@@ -180,12 +189,14 @@ int main(int argc, char **argv)
     status = fsdp_init(MPI_COMM_WORLD, NULL, &ctx);
     if (status == FSDP_OK) {
         status = gpt_options_parse(ctx, argc, argv, &options);
-        if (status == FSDP_OK && options.help && fsdp_rank(ctx) == 0)
+        if (status == FSDP_OK && options.help && fsdp_rank(ctx) == 0) {
             gpt_options_help();
-        else if (status == FSDP_OK && !options.help)
+        } else if (status == FSDP_OK && !options.help) {
             status = run(ctx, &options);
-        if (fsdp_finalize(ctx) != FSDP_OK)
+        }
+        if (fsdp_finalize(ctx) != FSDP_OK) {
             status = FSDP_ERR_MPI;
+        }
     }
     MPI_Finalize();
     return status == FSDP_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -54,8 +54,9 @@ static void fill_tensor(const gpt_tensor *tensor, real *values, uint64_t *state)
 {
     size_t i;
 
-    for (i = 0; i < tensor->elements; i++)
+    for (i = 0; i < tensor->elements; i++) {
         values[i] = (real)(float)(tensor->mean + 0.3 * next_random(state));
+    }
 }
 
 static void add_unit_tensors(test_model *m, size_t unit, uint64_t *state)
@@ -66,10 +67,11 @@ static void add_unit_tensors(test_model *m, size_t unit, uint64_t *state)
     for (i = 0; i < m->n_tensors[unit]; i++) {
         gpt_tensor *tensor = &m->tensors[unit][i];
 
-        if (unit)
+        if (unit) {
             gpt_block_tensor(&m->config, unit - 1, i, tensor);
-        else
+        } else {
             gpt_embedding_tensor(&m->config, i, tensor);
+        }
         m->params[unit][i] = calloc(tensor->elements, sizeof(real));
         m->grads[unit][i]  = calloc(tensor->elements, sizeof(real));
         assert_non_null(m->params[unit][i]);
@@ -88,13 +90,15 @@ static void open_model(test_model *m, size_t which)
     m->n_units     = m->config.layers + 1;
     m->activations = gpt_activations_create(&m->config, cases[which].batch);
     assert_non_null(m->activations);
-    for (i = 0; i < m->n_units; i++)
+    for (i = 0; i < m->n_units; i++) {
         add_unit_tensors(m, i, &state);
+    }
     bytes   = cases[which].batch * (m->config.context + 1);
     m->text = malloc(bytes);
     assert_non_null(m->text);
-    for (i = 0; i < bytes; i++)
+    for (i = 0; i < bytes; i++) {
         m->text[i] = (unsigned char)(128 + 120 * next_random(&state));
+    }
     m->pass = (gpt_pass){m->text, m->config.context + 1, cases[which].batch, 0, m->config.context};
 }
 
@@ -102,11 +106,12 @@ static void close_model(test_model *m)
 {
     size_t unit, i;
 
-    for (unit = 0; unit < m->n_units; unit++)
+    for (unit = 0; unit < m->n_units; unit++) {
         for (i = 0; i < m->n_tensors[unit]; i++) {
             free(m->params[unit][i]);
             free(m->grads[unit][i]);
         }
+    }
     free(m->text);
     gpt_activations_destroy(m->activations);
 }
@@ -121,8 +126,9 @@ static void run_forward(test_model *m, const gpt_pass *pass)
     size_t i;
 
     gpt_embedding_forward(m->activations, pass, params_of(m, 0));
-    for (i = 0; i < m->config.layers; i++)
+    for (i = 0; i < m->config.layers; i++) {
         gpt_block_forward(m->activations, pass, i, params_of(m, i + 1));
+    }
     gpt_head_forward(m->activations, pass, params_of(m, 0));
 }
 
@@ -138,8 +144,9 @@ static void run_backward(test_model *m)
 
     (void)mean_loss(m);
     gpt_head_backward(m->activations, &m->pass, params_of(m, 0), m->grads[0]);
-    for (i = m->config.layers; i-- > 0;)
+    for (i = m->config.layers; i-- > 0;) {
         gpt_block_backward(m->activations, &m->pass, i, params_of(m, i + 1), m->grads[i + 1]);
+    }
     gpt_embedding_backward(m->activations, &m->pass, m->grads[0]);
 }
 
@@ -193,11 +200,13 @@ static void a_text_continued_gives_the_logits_of_the_whole(void **state)
         memcpy(whole, gpt_last_logits(m.activations, &pass), sizeof whole);
         pass.length = m.config.context / 2;
         run_forward(&m, &pass);
-        for (pass.first = pass.length++; pass.first < m.config.context; pass.first = pass.length++)
+        for (pass.first = pass.length++; pass.first < m.config.context; pass.first = pass.length++) {
             run_forward(&m, &pass);
+        }
         pass.length = m.config.context;
-        for (v = 0; v < GPT_VOCABULARY; v++)
+        for (v = 0; v < GPT_VOCABULARY; v++) {
             assert_true(fabs((double)(whole[v] - gpt_last_logits(m.activations, &pass)[v])) < TOLERANCE_CONTINUED);
+        }
         close_model(&m);
     }
 }
@@ -239,7 +248,7 @@ static void gradients_agree_with_central_differences(void **state)
 
         open_model(&m, which);
         run_backward(&m);
-        for (unit = 0; unit < m.n_units; unit++)
+        for (unit = 0; unit < m.n_units; unit++) {
             for (i = 0; i < m.n_tensors[unit]; i++) {
                 double error, size;
 
@@ -247,6 +256,7 @@ static void gradients_agree_with_central_differences(void **state)
                 print_message("%-24s norm %.3e, error %.1e of it\n", m.tensors[unit][i].name, size, error / size);
                 assert_true(size > 0 && error <= TOLERANCE_F64 * size);
             }
+        }
         close_model(&m);
     }
 }
@@ -263,10 +273,12 @@ static void gradients_are_written_for_f32(void **state)
 
         open_model(&m, which);
         run_backward(&m);
-        for (unit = 0; unit < m.n_units; unit++)
-            for (i = 0; i < m.n_tensors[unit]; i++)
+        for (unit = 0; unit < m.n_units; unit++) {
+            for (i = 0; i < m.n_tensors[unit]; i++) {
                 assert_int_equal(m.tensors[unit][i].elements,
                                  fwrite(m.grads[unit][i], sizeof(double), m.tensors[unit][i].elements, file));
+            }
+        }
         close_model(&m);
     }
     assert_int_equal(0, fclose(file));
@@ -303,9 +315,11 @@ static void gradients_agree_with_f64(void **state)
 
         open_model(&m, which);
         run_backward(&m);
-        for (unit = 0; unit < m.n_units; unit++)
-            for (i = 0; i < m.n_tensors[unit]; i++)
+        for (unit = 0; unit < m.n_units; unit++) {
+            for (i = 0; i < m.n_tensors[unit]; i++) {
                 compare_with_f64(&m, unit, i, file);
+            }
+        }
         close_model(&m);
     }
     fclose(file);

@@ -25,12 +25,14 @@ void choose_tables(int argc, char **argv)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const fsdpi_kernels *kernels = fsdpi_kernels_find(names[i]);
 
-        if (argc > 1 && strcmp(argv[1], names[i]) != 0)
+        if (argc > 1 && strcmp(argv[1], names[i]) != 0) {
             continue;
-        if (kernels == NULL)
+        }
+        if (kernels == NULL) {
             print_message("no %s here: only the reference and the other tables are tested\n", names[i]);
-        else
+        } else {
             tables_under_test[n++] = kernels;
+        }
     }
     tables_under_test[n] = NULL;
 }
@@ -62,16 +64,19 @@ void *fenced_array(size_t number, size_t bytes, ptrdiff_t offset)
 
 static void assert_fence_stands(const char *fence, size_t bytes, const char *where)
 {
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)fence[i] != FENCE_BYTE)
+    for (size_t i = 0; i < bytes; i++) {
+        if ((unsigned char)fence[i] != FENCE_BYTE) {
             fail_msg("byte %zu of the fence %s an array has changed", i, where);
+        }
+    }
 }
 
 void assert_fences_stand(void)
 {
     for (const struct array *array = arrays; array < arrays + MAX_ARRAYS; array++) {
-        if (array->data == NULL)
+        if (array->data == NULL) {
             continue;
+        }
         assert_fence_stands(array->data - FENCE, FENCE, "before");
         assert_fence_stands(array->data + array->bytes, array->fence_behind, "behind");
     }
@@ -167,8 +172,9 @@ static uint64_t load_bits(const void *x, size_t i, fsdp_dtype dtype)
 
 void fill_with_any_values(void *x, size_t count, fsdp_dtype dtype)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         store_bits(x, i, dtype, random_bits() % 4 == 0 ? special_bits(dtype) : random_bits());
+    }
 }
 
 static int is_nan(uint64_t bits, fsdp_dtype dtype)
@@ -195,9 +201,10 @@ void assert_same_or_both_nan(const void *expected, const void *found, size_t cou
     for (size_t i = 0; i < count; i++) {
         uint64_t a = load_bits(expected, i, dtype), b = load_bits(found, i, dtype);
 
-        if (a != b && !(is_nan(a, dtype) && is_nan(b, dtype)))
+        if (a != b && !(is_nan(a, dtype) && is_nan(b, dtype))) {
             fail_msg("%s: element %zu of %zu is 0x%llx instead of 0x%llx", what, i, count, (unsigned long long)b,
                      (unsigned long long)a);
+        }
     }
 }
 

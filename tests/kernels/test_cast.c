@@ -56,25 +56,27 @@ static void assert_nearest_even(const format *f, double x, uint16_t bits)
 
         fits = fits && (size < above || (size == above && even));
     }
-    if (!fits)
+    if (!fits) {
         fail_msg("%a was rounded to 0x%04x with %d bits of mantissa", x, bits, f->mantissa_bits);
+    }
 }
 
 static void every_16_bit_value_means_what_ieee_754_says(void **state)
 {
     (void)state;
-    for (const format *f = formats; f < formats + 2; f++)
+    for (const format *f = formats; f < formats + 2; f++) {
         for (int magnitude = 0; magnitude < infinity_bits(f); magnitude++) {
             assert_true((double)f->to_f32((uint16_t)magnitude) == value_of(f, magnitude));
             assert_true((double)f->to_f32((uint16_t)(magnitude | 0x8000)) == -value_of(f, magnitude));
             assert_true(signbit(f->to_f32((uint16_t)(magnitude | 0x8000))));
         }
+    }
 }
 
 static void every_16_bit_value_survives_a_round_trip(void **state)
 {
     (void)state;
-    for (const format *f = formats; f < formats + 2; f++)
+    for (const format *f = formats; f < formats + 2; f++) {
         for (unsigned bits = 0; bits <= 0xffff; bits++) {
             int      is_nan = (bits & 0x7fff) > infinity_bits(f);
             uint16_t quiet  = (uint16_t)(bits | (is_nan ? 1u << (f->mantissa_bits - 1) : 0));
@@ -84,18 +86,21 @@ static void every_16_bit_value_survives_a_round_trip(void **state)
             assert_int_equal(quiet, f->from_f32(wide));
             assert_int_equal(quiet, f->from_f64((double)wide));
         }
+    }
 }
 
 static void f32_rounds_to_the_nearest_even(void **state)
 {
     (void)state;
-    for (const format *f = formats; f < formats + 2; f++)
+    for (const format *f = formats; f < formats + 2; f++) {
         for (int i = 0; i < 1000000; i++) {
             float x = fsdpi_f32_from_bits((uint32_t)random_bits());
 
-            if (!isnan(x))
+            if (!isnan(x)) {
                 assert_nearest_even(f, (double)x, f->from_f32(x));
+            }
         }
+    }
 }
 
 /** The next number below x, x itself or the next one above, for `side` -1, 0 and 1. */
@@ -113,8 +118,8 @@ static float beside_f32(double x, int side)
 static void every_middle_and_what_is_beside_it_rounds_to_the_nearest_even(void **state)
 {
     (void)state;
-    for (const format *f = formats; f < formats + 2; f++)
-        for (int magnitude = 0; magnitude < infinity_bits(f); magnitude++)
+    for (const format *f = formats; f < formats + 2; f++) {
+        for (int magnitude = 0; magnitude < infinity_bits(f); magnitude++) {
             for (int sign = -1; sign <= 1; sign += 2) {
                 double middle = sign * (value_of(f, magnitude) + value_of(f, magnitude + 1)) / 2;
 
@@ -126,6 +131,8 @@ static void every_middle_and_what_is_beside_it_rounds_to_the_nearest_even(void *
                     assert_nearest_even(f, (double)narrow, f->from_f32(narrow));
                 }
             }
+        }
+    }
 }
 
 /** Random bits of f64 are nearly all beyond the range of f16: exponents around its range, mantissas around middles. */
@@ -141,12 +148,13 @@ static double random_near_range(const format *f)
 static void f64_rounds_to_the_nearest_even(void **state)
 {
     (void)state;
-    for (const format *f = formats; f < formats + 2; f++)
+    for (const format *f = formats; f < formats + 2; f++) {
         for (int i = 0; i < 1000000; i++) {
             double x = random_near_range(f);
 
             assert_nearest_even(f, x, f->from_f64(x));
         }
+    }
 }
 
 static void extremes_of_f64_round_to_infinity_or_zero(void **state)
@@ -207,18 +215,22 @@ static void check(const fsdpi_kernels *kernels, fsdp_dtype out_dtype, ptrdiff_t 
 
     fsdpi_kernels_scalar.cast(expected, out_dtype, in, in_dtype, count);
     kernels->cast(out, out_dtype, in, in_dtype, count);
-    if (memcmp(expected, out, bytes) != 0)
+    if (memcmp(expected, out, bytes) != 0) {
         fail_msg("%s: %zu elements from type %d to %d differ", kernels->name, count, in_dtype, out_dtype);
+    }
     assert_fences_stand();
 }
 
 /** Calls `body` for each table and each two types, equal ones too. */
 static void for_each_pair(void (*body)(const fsdpi_kernels *, fsdp_dtype, fsdp_dtype))
 {
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (size_t i = 0; i < N_FLOATS; i++)
-            for (size_t j = 0; j < N_FLOATS; j++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t i = 0; i < N_FLOATS; i++) {
+            for (size_t j = 0; j < N_FLOATS; j++) {
                 body(tables_under_test[t], floats[i], floats[j]);
+            }
+        }
+    }
 }
 
 static void check_tails(const fsdpi_kernels *kernels, fsdp_dtype out_dtype, fsdp_dtype in_dtype)
@@ -241,13 +253,14 @@ static void check_offsets(const fsdpi_kernels *kernels, fsdp_dtype out_dtype, fs
 {
     size_t in_bytes = element_bytes(in_dtype), out_bytes = element_bytes(out_dtype);
 
-    for (size_t i = 0; i <= 16; i++)
+    for (size_t i = 0; i <= 16; i++) {
         for (size_t j = 0; j <= 16; j++) {
             void *in = fenced_array(IN, 83 * in_bytes, (ptrdiff_t)(i * in_bytes));
 
             fill_with_any_values(in, 83, in_dtype);
             check(kernels, out_dtype, (ptrdiff_t)(j * out_bytes), in, in_dtype, 83);
         }
+    }
 }
 
 static void any_alignment_of_the_element_types_equals_the_reference(void **state)
@@ -275,16 +288,19 @@ static void nothing_behind_the_end_is_touched(void **state)
 static void every_16_bit_value_equals_the_reference(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (size_t j = 0; j < N_FLOATS; j++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t j = 0; j < N_FLOATS; j++) {
             for (size_t first = 0; first < 65536; first += CHUNK) {
                 uint16_t *in = fenced_array(IN, CHUNK * sizeof *in, 0);
 
-                for (size_t i = 0; i < CHUNK; i++)
+                for (size_t i = 0; i < CHUNK; i++) {
                     in[i] = (uint16_t)(first + i);
+                }
                 check(tables_under_test[t], floats[j], 0, in, FSDP_BF16, CHUNK);
                 check(tables_under_test[t], floats[j], 0, in, FSDP_F16, CHUNK);
             }
+        }
+    }
 }
 
 /** The middles from number `first` on, or the numbers beside them, in f64 and f32 to every type. */
@@ -308,11 +324,15 @@ static void check_middles(const fsdpi_kernels *kernels, const format *f, int fir
 static void every_middle_equals_the_reference(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (const format *f = formats; f < formats + 2; f++)
-            for (int first = 0; first < infinity_bits(f); first += CHUNK)
-                for (int side = -1; side <= 1; side++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (const format *f = formats; f < formats + 2; f++) {
+            for (int first = 0; first < infinity_bits(f); first += CHUNK) {
+                for (int side = -1; side <= 1; side++) {
                     check_middles(tables_under_test[t], f, first, side);
+                }
+            }
+        }
+    }
 }
 
 static void values_near_the_range_equal_the_reference(void **state)
@@ -320,15 +340,18 @@ static void values_near_the_range_equal_the_reference(void **state)
     enum { ROUNDS = 100 };
 
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         for (int round = 0; round < ROUNDS; round++) {
             double *wide = fenced_array(IN, CHUNK * sizeof *wide, 0);
 
-            for (size_t i = 0; i < CHUNK; i++)
+            for (size_t i = 0; i < CHUNK; i++) {
                 wide[i] = random_near_range(&formats[i % 2]);
-            for (size_t j = 0; j < N_FLOATS; j++)
+            }
+            for (size_t j = 0; j < N_FLOATS; j++) {
                 check(tables_under_test[t], floats[j], 0, wide, FSDP_F64, CHUNK);
+            }
         }
+    }
 }
 
 int main(int argc, char **argv)

@@ -47,45 +47,54 @@ static void check(void (*of)(const fsdpi_kernels *, float *const[N_ARRAYS], size
         found[i]    = fenced_array(i, count * sizeof(float), shift);
         expected[i] = fenced_array(N_ARRAYS + i, count * sizeof(float), 0);
         fill_with_any_values(found[i], count, FSDP_F32);
-        if (count > 0)
+        if (count > 0) {
             memcpy(expected[i], found[i], count * sizeof(float));
+        }
     }
     of(&fsdpi_kernels_scalar, expected, count, c);
     of(kernels, found, count, c);
-    for (size_t i = 0; i < N_ARRAYS; i++)
+    for (size_t i = 0; i < N_ARRAYS; i++) {
         assert_same_or_both_nan(expected[i], found[i], count, FSDP_F32, kernels->name);
+    }
     assert_fences_stand();
 }
 
 static void check_all_variants(const fsdpi_kernels *kernels, size_t count, ptrdiff_t offset)
 {
     check(adamw_of, &adamw_default, kernels, count, offset);
-    for (size_t i = 0; i < N_SGD_VARIANTS; i++)
+    for (size_t i = 0; i < N_SGD_VARIANTS; i++) {
         check(sgd_of, &sgd_variants[i], kernels, count, offset);
+    }
 }
 
 static void a_tail_of_any_length_equals_the_reference(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (const size_t *count = tail_counts; *count != SIZE_MAX; count++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (const size_t *count = tail_counts; *count != SIZE_MAX; count++) {
             check_all_variants(tables_under_test[t], *count, 0);
+        }
+    }
 }
 
 static void any_alignment_of_f32_equals_the_reference(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (ptrdiff_t offset = 0; offset <= 16; offset++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (ptrdiff_t offset = 0; offset <= 16; offset++) {
             check_all_variants(tables_under_test[t], 83, offset);
+        }
+    }
 }
 
 static void nothing_behind_the_end_is_touched(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (size_t count = 0; count <= 70; count++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t count = 0; count <= 70; count++) {
             check_all_variants(tables_under_test[t], count, AT_END);
+        }
+    }
 }
 
 /** Values as they are in training, which no infinity or NaN hides. */
@@ -106,8 +115,9 @@ static void training_steps_in_a_row_equal_the_reference(void **state)
         for (int step = 1; step <= 20; step++) {
             c.correction1 = 1 - powf(c.beta1, (float)step);
             c.correction2 = 1 - powf(c.beta2, (float)step);
-            for (size_t i = 0; i < MAX_COUNT; i++)
+            for (size_t i = 0; i < MAX_COUNT; i++) {
                 found[1][i] = expected[1][i] = random_float(0.1);
+            }
             fsdpi_kernels_scalar.adamw(expected[0], expected[1], expected[2], expected[3], MAX_COUNT, &c);
             tables_under_test[t]->adamw(found[0], found[1], found[2], found[3], MAX_COUNT, &c);
             assert_memory_equal(expected, found, sizeof found);
@@ -120,8 +130,9 @@ static void training_steps_in_a_row_equal_the_reference(void **state)
 /** Fails unless `found` is within some ulps of f32 of `expected`, where `size` is the largest number on the way. */
 static void assert_close(long double expected, float found, long double size, const char *what)
 {
-    if (!(fabsl((long double)found - expected) <= 4 * 0x1p-24L * fabsl(size)))
+    if (!(fabsl((long double)found - expected) <= 4 * 0x1p-24L * fabsl(size))) {
         fail_msg("%s is %a instead of %La", what, (double)found, expected);
+    }
 }
 
 static void adamw_is_near_its_definition_in_long_double(void **state)
@@ -169,8 +180,9 @@ static void adamw_without_gradient_only_decays(void **state)
     float       w = 5, g = 0, m = 0, v = 0;
 
     (void)state;
-    for (int step = 1; step <= 100; step++)
+    for (int step = 1; step <= 100; step++) {
         fsdpi_kernels_scalar.adamw(&w, &g, &m, &v, 1, &c);
+    }
     assert_true(fabs((double)w - 5 * pow(1 - (double)c.lr * (double)c.weight_decay, 100)) < 1e-4);
     assert_true(m == 0 && v == 0);
 }
@@ -189,8 +201,9 @@ static void sgd_is_near_its_definition_in_long_double(void **state)
 
         fsdpi_kernels_scalar.sgd(&w, &g, c->momentum == 0 ? NULL : &b, 1, c);
         assert_close(expected, w, 2, "the weight");
-        if (c->momentum != 0)
+        if (c->momentum != 0) {
             assert_close(buffer, b, 2, "the momentum");
+        }
     }
 }
 
@@ -212,15 +225,17 @@ static void sgd_without_momentum_leaves_the_buffer_alone(void **state)
     float w[33] = {1}, g[33] = {1}, b[33];
 
     (void)state;
-    for (size_t i = 0; i < 33; i++)
+    for (size_t i = 0; i < 33; i++) {
         b[i] = 7;
+    }
     fsdpi_kernels_scalar.sgd(w, g, b, 33, &sgd_variants[0]);
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         tables_under_test[t]->sgd(w, g, b, 33, &sgd_variants[0]);
         tables_under_test[t]->sgd(w, g, NULL, 33, &sgd_variants[1]);
     }
-    for (size_t i = 0; i < 33; i++)
+    for (size_t i = 0; i < 33; i++) {
         assert_true(b[i] == 7);
+    }
 }
 
 int main(int argc, char **argv)

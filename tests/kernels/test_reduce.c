@@ -49,11 +49,15 @@ static void check(const fsdpi_kernels *kernels, void *out, size_t n_in, size_t c
 /** Calls `body` for each table, type, reduction and number of inputs. */
 static void for_each_case(void (*body)(const fsdpi_kernels *, size_t, fsdp_dtype, fsdp_redop))
 {
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++)
-            for (int op = 0; op < FSDP_N_REDOPS; op++)
-                for (size_t i = 0; i < sizeof n_ins / sizeof n_ins[0]; i++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++) {
+            for (int op = 0; op < FSDP_N_REDOPS; op++) {
+                for (size_t i = 0; i < sizeof n_ins / sizeof n_ins[0]; i++) {
                     body(tables_under_test[t], n_ins[i], (fsdp_dtype)dtype, (fsdp_redop)op);
+                }
+            }
+        }
+    }
 }
 
 static void check_tails(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
@@ -90,11 +94,12 @@ static void check_in_place(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype
 {
     static const size_t counts[] = {1, 7, 64, 130, 521, 2053};
 
-    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (size_t r = 0; r < n_in; r++) {
             make_inputs(n_in, counts[c], dtype, c, 0);
             check(kernels, (void *)(uintptr_t)in[r], n_in, counts[c], dtype, op);
         }
+    }
 }
 
 static void the_output_may_be_any_of_the_inputs(void **state)
@@ -122,7 +127,7 @@ static void the_inputs_are_left_alone(void **state)
     char before[64 * 8];
 
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++) {
             size_t bytes = 64 * element_bytes((fsdp_dtype)dtype);
 
@@ -131,6 +136,7 @@ static void the_inputs_are_left_alone(void **state)
             tables_under_test[t]->reduce(fenced_array(OUT, bytes, 0), in, 2, 64, (fsdp_dtype)dtype, FSDP_SUM);
             assert_memory_equal(before, in[1], bytes);
         }
+    }
 }
 
 /* The reference against what is known. */
@@ -267,7 +273,7 @@ static void an_average_of_halves_does_not_overflow_in_between(void **state)
 static void min_and_max_yield_nan_wherever_it_is(void **state)
 {
     (void)state;
-    for (size_t at = 0; at < 3; at++)
+    for (size_t at = 0; at < 3; at++) {
         for (int op = FSDP_MIN; op <= FSDP_MAX; op++) {
             double      x[3]   = {1, 2, 3}, out64;
             float       y[3]   = {1, 2, 3}, out32;
@@ -280,6 +286,7 @@ static void min_and_max_yield_nan_wherever_it_is(void **state)
             assert_true(isnan(out64));
             assert_true(isnan(out32));
         }
+    }
 }
 
 static void min_and_max_keep_the_first_of_equal_zeros(void **state)
@@ -303,8 +310,9 @@ static void more_inputs_than_a_byte_counts_are_averaged(void **state)
     uint8_t              out[33], expected[33];
 
     (void)state;
-    for (size_t r = 0; r < 300; r++)
+    for (size_t r = 0; r < 300; r++) {
         many[r] = x;
+    }
     fsdpi_kernels_scalar.reduce(expected, many, 300, 33, FSDP_U8, FSDP_AVG);
     assert_int_equal(0, expected[0]); /* the sum wraps to 44, less than 300 */
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
@@ -319,8 +327,9 @@ static void find_knows_its_tables_by_name(void **state)
     assert_ptr_equal(&fsdpi_kernels_scalar, fsdpi_kernels_find("scalar"));
     assert_null(fsdpi_kernels_find("no such table"));
     assert_non_null(fsdpi_kernels_find("auto"));
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         assert_ptr_equal(tables_under_test[t], fsdpi_kernels_find(tables_under_test[t]->name));
+    }
 }
 
 int main(int argc, char **argv)

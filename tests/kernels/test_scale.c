@@ -19,8 +19,9 @@ static void check(const fsdpi_kernels *kernels, fsdp_dtype dtype, size_t count, 
     void  *expected = fenced_array(EXPECTED, bytes, 0);
 
     fill_with_any_values(x, count, dtype);
-    if (bytes > 0)
+    if (bytes > 0) {
         memcpy(expected, x, bytes);
+    }
     fsdpi_kernels_scalar.scale(expected, factor, count, dtype);
     kernels->scale(x, factor, count, dtype);
     assert_same_or_both_nan(expected, x, count, dtype, kernels->name);
@@ -30,29 +31,39 @@ static void check(const fsdpi_kernels *kernels, fsdp_dtype dtype, size_t count, 
 static void a_tail_of_any_length_equals_the_reference(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (size_t d = 0; d < N_FLOATS; d++)
-            for (size_t f = 0; f < sizeof factors / sizeof factors[0]; f++)
-                for (const size_t *count = tail_counts; *count != SIZE_MAX; count++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t d = 0; d < N_FLOATS; d++) {
+            for (size_t f = 0; f < sizeof factors / sizeof factors[0]; f++) {
+                for (const size_t *count = tail_counts; *count != SIZE_MAX; count++) {
                     check(tables_under_test[t], floats[d], *count, 0, factors[f]);
+                }
+            }
+        }
+    }
 }
 
 static void any_alignment_of_the_element_type_equals_the_reference(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (size_t d = 0; d < N_FLOATS; d++)
-            for (size_t offset = 0; offset <= 16; offset++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t d = 0; d < N_FLOATS; d++) {
+            for (size_t offset = 0; offset <= 16; offset++) {
                 check(tables_under_test[t], floats[d], 83, (ptrdiff_t)(offset * element_bytes(floats[d])), 0.3);
+            }
+        }
+    }
 }
 
 static void nothing_behind_the_end_is_touched(void **state)
 {
     (void)state;
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
-        for (size_t d = 0; d < N_FLOATS; d++)
-            for (size_t count = 0; count <= 70; count++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t d = 0; d < N_FLOATS; d++) {
+            for (size_t count = 0; count <= 70; count++) {
                 check(tables_under_test[t], floats[d], count, AT_END, 0.3);
+            }
+        }
+    }
 }
 
 static void f64_multiplies_by_the_whole_factor(void **state)

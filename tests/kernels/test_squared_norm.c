@@ -12,10 +12,12 @@ static const fsdp_dtype floats[N_FLOATS] = {FSDP_F64, FSDP_F32, FSDP_BF16, FSDP_
 
 static double value_at(const void *x, size_t i, fsdp_dtype dtype)
 {
-    if (dtype == FSDP_F64)
+    if (dtype == FSDP_F64) {
         return ((const double *)x)[i];
-    if (dtype == FSDP_F32)
+    }
+    if (dtype == FSDP_F32) {
         return (double)((const float *)x)[i];
+    }
     return (double)(dtype == FSDP_BF16 ? fsdpi_bf16_to_f32 : fsdpi_f16_to_f32)(((const uint16_t *)x)[i]);
 }
 
@@ -35,8 +37,9 @@ static double lane_sum(const void *x, size_t count, fsdp_dtype dtype, size_t lan
 /** What the tree makes of the lanes `lane`, `lane` + `distance` and so on below 16. */
 static double subtree(const void *x, size_t count, fsdp_dtype dtype, size_t lane, size_t distance)
 {
-    if (distance == 16)
+    if (distance == 16) {
         return lane_sum(x, count, dtype, lane);
+    }
     return subtree(x, count, dtype, lane, 2 * distance) + subtree(x, count, dtype, lane + distance, 2 * distance);
 }
 
@@ -45,12 +48,13 @@ static void fill_with_finite_values(void *x, size_t count, fsdp_dtype dtype)
     for (size_t i = 0; i < count; i++) {
         float value = (float)ldexp((double)(int64_t)random_bits(), (int)(random_bits() % 20) - 75);
 
-        if (dtype == FSDP_F64)
+        if (dtype == FSDP_F64) {
             ((double *)x)[i] = ldexp((double)(int64_t)random_bits(), (int)(random_bits() % 20) - 75);
-        else if (dtype == FSDP_F32)
+        } else if (dtype == FSDP_F32) {
             ((float *)x)[i] = value;
-        else
+        } else {
             ((uint16_t *)x)[i] = dtype == FSDP_BF16 ? fsdpi_f32_to_bf16(value) : fsdpi_f32_to_f16(value);
+        }
     }
 }
 
@@ -68,14 +72,15 @@ static void assert_norm(const fsdpi_kernels *kernels, const void *x, size_t coun
 static void assert_norms(const void *x, size_t count, fsdp_dtype dtype)
 {
     assert_norm(&fsdpi_kernels_scalar, x, count, dtype);
-    for (size_t t = 0; tables_under_test[t] != NULL; t++)
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         assert_norm(tables_under_test[t], x, count, dtype);
+    }
 }
 
 static void a_tail_of_any_length_is_summed_in_the_documented_order(void **state)
 {
     (void)state;
-    for (size_t d = 0; d < N_FLOATS; d++)
+    for (size_t d = 0; d < N_FLOATS; d++) {
         for (const size_t *count = tail_counts; *count != SIZE_MAX; count++) {
             void *x = fenced_array(X, *count * element_bytes(floats[d]), 0);
 
@@ -84,12 +89,13 @@ static void a_tail_of_any_length_is_summed_in_the_documented_order(void **state)
             fill_with_any_values(x, *count, floats[d]);
             assert_norms(x, *count, floats[d]);
         }
+    }
 }
 
 static void any_alignment_of_the_element_type_gives_the_same(void **state)
 {
     (void)state;
-    for (size_t d = 0; d < N_FLOATS; d++)
+    for (size_t d = 0; d < N_FLOATS; d++) {
         for (size_t offset = 0; offset <= 16; offset++) {
             size_t bytes = element_bytes(floats[d]);
             void  *x     = fenced_array(X, 83 * bytes, (ptrdiff_t)(offset * bytes));
@@ -97,18 +103,20 @@ static void any_alignment_of_the_element_type_gives_the_same(void **state)
             fill_with_finite_values(x, 83, floats[d]);
             assert_norms(x, 83, floats[d]);
         }
+    }
 }
 
 static void nothing_behind_the_end_is_read(void **state)
 {
     (void)state;
-    for (size_t d = 0; d < N_FLOATS; d++)
+    for (size_t d = 0; d < N_FLOATS; d++) {
         for (size_t count = 0; count <= 70; count++) {
             void *x = fenced_array(X, count * element_bytes(floats[d]), AT_END);
 
             fill_with_finite_values(x, count, floats[d]);
             assert_norms(x, count, floats[d]);
         }
+    }
 }
 
 static void another_order_would_show(void **state)
@@ -117,8 +125,9 @@ static void another_order_would_show(void **state)
 
     (void)state;
     fill_with_finite_values(x, MAX_COUNT, FSDP_F64);
-    for (size_t i = 0; i < MAX_COUNT; i++)
+    for (size_t i = 0; i < MAX_COUNT; i++) {
         one_by_one += x[i] * x[i];
+    }
     assert_false(one_by_one == fsdpi_kernels_scalar.squared_norm(x, MAX_COUNT, FSDP_F64));
 }
 
