@@ -19,6 +19,7 @@ fsdp_packages=(
     'demo  | bible-kjv      | command -v bible               | the text that the demo learns'
     'test  | g++            | command -v c++                 | shows that the headers serve C++'
     'test  | valgrind       | command -v valgrind            | looks for leaks'
+    'test  | procps         | command -v pgrep               | finds the rank that a test stops'
     'mpich | libmpich-dev   | command -v mpicc.mpich         | the second MPI, to compile with'
     'mpich | mpich          | command -v mpiexec.mpich       | the second MPI, to start programs with'
     'hip   | libamdhip64-dev| pkg-config --exists hip        | the HIP runtime, which knows GPU memory'

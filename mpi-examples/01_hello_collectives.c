@@ -85,7 +85,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "unknown argument '%s'; there is only --settings\n", argv[1]);
         }
         if (fsdp_finalize(ctx) != FSDP_OK) {
-            result = EXIT_FAILURE;
+            MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
         }
     }
     MPI_Finalize();

@@ -109,7 +109,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     if (fsdp_init(MPI_COMM_WORLD, NULL, &ctx) == FSDP_OK) {
         result = train(ctx);
-        result = fsdp_finalize(ctx) == FSDP_OK ? result : EXIT_FAILURE;
+        if (fsdp_finalize(ctx) != FSDP_OK) {
+            MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
+        }
     }
     MPI_Finalize();
     return result;

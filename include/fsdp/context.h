@@ -60,7 +60,8 @@ FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_co
 
 /**
  * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.
- * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is left.
+ * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is left. Then
+ * MPI_Finalize() may wait for ever for a rank that is gone: end the program with MPI_Abort().
  *
  * @param[in] ctx  an open context, invalid afterwards whatever is returned; or NULL, which does nothing
  * @return FSDP_OK; FSDP_ERR_LEAK: models or requests were still open; they have been released, and a warning names them;

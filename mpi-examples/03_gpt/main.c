@@ -195,7 +195,7 @@ int main(int argc, char **argv)
             status = run(ctx, &options);
         }
         if (fsdp_finalize(ctx) != FSDP_OK) {
-            status = FSDP_ERR_MPI;
+            MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
         }
     }
     MPI_Finalize();

@@ -41,3 +41,9 @@ foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_budget.n${n} ${n} check_gpt_budget.sh ${n} $<TARGET_FILE:03_gpt> "${gpt_text}"
               ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
 endforeach()
+
+fsdp_test_allowed_ranks(allowed ON "3")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_lost_rank.n${n} ${n} check_gpt_lost_rank.sh $<TARGET_FILE:03_gpt> "${gpt_text}"
+              ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
