@@ -9,6 +9,12 @@
 
 #include "lib/queue.h"
 
+/** Where this rank's contribution lies. */
+static inline const unsigned char *fsdpi_input_of(const fsdpi_call *call)
+{
+    return call->in != FSDP_IN_PLACE ? call->in : call->out;
+}
+
 /** A run of ELEMENTS of the full vector. */
 typedef struct fsdpi_slice {
     size_t begin;

@@ -1,5 +1,6 @@
 #include "collectives/allreduce/one_shot.h"
 
+#include "collectives/arguments.h"
 #include "lib/context.h"
 #include "lib/memory.h"
 
@@ -9,11 +10,6 @@ bool fsdpi_allreduce_one_shot_fits(const fsdp_context *ctx, size_t count, fsdp_d
 
     return fsdpi_multiply(count, (size_t)ctx->size - 1, &elements) &&
            fsdpi_multiply(elements, fsdp_dtype_size(dtype), &bytes) && bytes <= (size_t)ctx->config.staging_bytes;
-}
-
-static const void *input_of(const fsdpi_call *call)
-{
-    return call->in != FSDP_IN_PLACE ? call->in : call->out;
 }
 
 /* Where the vector of the n-th other rank is received. */
@@ -42,7 +38,7 @@ static fsdp_status post(fsdp_request *request, size_t round)
     }
     for (int peer = 0; peer < request->ctx->size; peer++) {
         if (peer != me) {
-            FSDP_TRY(fsdpi_post_send(request, input_of(&request->call), bytes, peer));
+            FSDP_TRY(fsdpi_post_send(request, fsdpi_input_of(&request->call), bytes, peer));
         }
     }
     return FSDP_OK;
@@ -59,7 +55,7 @@ static void finish(fsdp_request *request, size_t round)
         return;
     }
     for (int r = 0; r < ctx->size; r++) {
-        ctx->operands[r] = r == ctx->rank ? input_of(call) : staged(request, n++);
+        ctx->operands[r] = r == ctx->rank ? fsdpi_input_of(call) : staged(request, n++);
     }
     ctx->kernels->reduce(call->out, ctx->operands, (size_t)ctx->size, call->count, call->dtype, call->op);
 }

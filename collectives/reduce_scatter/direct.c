@@ -3,11 +3,6 @@
 #include "collectives/arguments.h"
 #include "lib/context.h"
 
-static const unsigned char *input_of(const fsdpi_call *call)
-{
-    return call->in != FSDP_IN_PLACE ? call->in : call->out;
-}
-
 /* ELEMENTS per rank and round. */
 static size_t piece_count(const fsdp_request *request)
 {
@@ -46,7 +41,7 @@ fsdp_status fsdpi_reduce_scatter_direct_prepare(fsdp_request *request)
 fsdp_status fsdpi_reduce_scatter_direct_post(fsdp_request *request, size_t round)
 {
     const size_t         width = fsdp_dtype_size(request->call.dtype);
-    const unsigned char *in    = input_of(&request->call);
+    const unsigned char *in    = fsdpi_input_of(&request->call);
     const int            me    = request->ctx->rank;
     const fsdpi_slice    mine  = piece_of(request, me, round);
     size_t               n     = 0;
@@ -78,7 +73,7 @@ void fsdpi_reduce_scatter_direct_finish(fsdp_request *request, size_t round, voi
         return;
     }
     for (int r = 0; r < ctx->size; r++) {
-        ctx->operands[r] = r == ctx->rank ? input_of(call) + mine.begin * width : staged(request, n++);
+        ctx->operands[r] = r == ctx->rank ? fsdpi_input_of(call) + mine.begin * width : staged(request, n++);
     }
     ctx->kernels->reduce((unsigned char *)slice + skip * width, ctx->operands, (size_t)ctx->size, mine.count,
                          call->dtype, call->op);
