@@ -16,10 +16,13 @@
  * - FSDP_ERR_ARG: a NULL pointer, an element type, reduction or root that is none, a count whose size in bytes
  *   overflows, overlapping buffers. FSDP_ERR_MISMATCH: ranks called different functions or passed different arguments.
  *   Nothing has been moved and the context is still good (under FSDP_VERIFY=off: undefined behaviour).
+ * - FSDP_ERR_UNSUPPORTED: a buffer is GPU memory, which a build with HIP recognises; likewise.
  * - FSDP_ERR_MEMORY: staging memory could not be had; outputs are untouched and the context is still good.
  * - FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: outputs are undefined, and the context can only be finalized.
- * A nonblocking form itself returns FSDP_ERR_ARG only where it has no context or no place for the request; every other
- * error is what fsdp_wait() returns, so that a rank with a wrong argument still takes part and no other rank hangs.
+ * A nonblocking form itself fails only where there is no request that could: FSDP_ERR_ARG without a context or a place for
+ * the request, FSDP_ERR_MEMORY where not even a request can be had (the other ranks then time out), and the status that
+ * has made the context fit for fsdp_finalize() only. Every other error is what fsdp_wait() returns, so that a rank with a
+ * wrong argument still takes part and no other rank hangs.
  *
  * Semantics follow the MPI 3.1 standard, chapter 5, where nothing else is said.
  */

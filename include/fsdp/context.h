@@ -54,7 +54,7 @@ FSDP_EXTERN_C_BEGIN
  *         FSDP_ERR_STATE: MPI is not running;
  *         FSDP_ERR_MISMATCH: a setting differs between ranks that must not: same on all ranks;
  *         FSDP_ERR_UNSUPPORTED: an instruction set was asked for that this processor lacks;
- *         FSDP_ERR_MEMORY, FSDP_ERR_MPI. The detail is in fsdp_last_error(NULL).
+ *         FSDP_ERR_MEMORY, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT. The detail is in fsdp_last_error(NULL).
  */
 FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx);
 
