@@ -1,11 +1,33 @@
-# FSDP_HIP decides whether the library is built with the HIP runtime: AUTO (where it is found), ON or OFF.
-# Sets FSDP_WITH_HIP, FSDP_HIP_INCLUDE_DIR, and FSDP_DEVICE_LIBRARIES: what the library then links.
+# Which GPU runtime the library is built with.
+#
+#   FSDP_GPU  hip or cuda: the same sources, where a header gives CUDA's functions HIP's names
+#   FSDP_HIP  whether it is built with the HIP runtime: AUTO (where it is found), ON or OFF
+#
+# Sets FSDP_WITH_HIP, which says that there is a runtime, FSDP_HIP_INCLUDE_DIR, FSDP_DEVICE_DEFINITIONS for sources that
+# include it, and FSDP_DEVICE_LIBRARIES: what the library then links.
+set(FSDP_GPU hip CACHE STRING "The GPU runtime to build with: hip or cuda")
+set_property(CACHE FSDP_GPU PROPERTY STRINGS hip cuda)
 set(FSDP_HIP AUTO CACHE STRING "Build with the HIP runtime: AUTO, ON or OFF")
 set_property(CACHE FSDP_HIP PROPERTY STRINGS AUTO ON OFF)
 
 set(FSDP_WITH_HIP OFF)
 set(FSDP_DEVICE_LIBRARIES "")
-if(FSDP_HIP STREQUAL "AUTO" OR FSDP_HIP)
+set(FSDP_DEVICE_DEFINITIONS __HIP_PLATFORM_AMD__)
+if(FSDP_GPU STREQUAL "cuda")
+    find_program(FSDP_NVCC nvcc HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+    find_path(FSDP_CUDA_INCLUDE_DIR cuda_runtime_api.h HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES include)
+    find_library(FSDP_CUDA_LIBRARY cudart HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES lib64 lib)
+    if(NOT FSDP_NVCC OR NOT FSDP_CUDA_INCLUDE_DIR OR NOT FSDP_CUDA_LIBRARY)
+        message(FATAL_ERROR "FSDP_GPU is cuda, but nvcc or CUDA's runtime is not there: install the CUDA toolkit, or set "
+                            "CUDA_PATH to where it is")
+    endif()
+    set(FSDP_WITH_HIP ON)
+    set(FSDP_HIP_INCLUDE_DIR "${FSDP_CUDA_INCLUDE_DIR}")
+    set(FSDP_DEVICE_DEFINITIONS FSDPI_GPU_CUDA)
+    set(FSDP_DEVICE_LIBRARIES "${FSDP_CUDA_LIBRARY}")
+elseif(NOT FSDP_GPU STREQUAL "hip")
+    message(FATAL_ERROR "FSDP_GPU is '${FSDP_GPU}'; it is hip or cuda")
+elseif(FSDP_HIP STREQUAL "AUTO" OR FSDP_HIP)
     find_path(FSDP_HIP_INCLUDE_DIR hip/hip_runtime_api.h HINTS ENV ROCM_PATH /opt/rocm PATH_SUFFIXES include)
     find_library(FSDP_HIP_LIBRARY amdhip64 HINTS ENV ROCM_PATH /opt/rocm PATH_SUFFIXES lib)
     if(FSDP_HIP_INCLUDE_DIR AND FSDP_HIP_LIBRARY)
@@ -16,4 +38,4 @@ if(FSDP_HIP STREQUAL "AUTO" OR FSDP_HIP)
                             "ROCM_PATH to where ROCm is")
     endif()
 endif()
-message(STATUS "HIP runtime: ${FSDP_WITH_HIP}")
+message(STATUS "GPU runtime: ${FSDP_GPU} ${FSDP_WITH_HIP}")

@@ -3,6 +3,13 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fsdp")
 
+# A program that finds the library beside it, wherever that is.
+function(fsdp_install_program target)
+    file(RELATIVE_PATH to_library "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+    install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endfunction()
+
 install(TARGETS fsdp EXPORT fsdpTargets)
 install(DIRECTORY include/fsdp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT fsdpTargets NAMESPACE fsdp:: DESTINATION "${package_dir}")
@@ -41,7 +48,7 @@ if(BUILD_SHARED_LIBS)
     set(pc_libs_private "-pthread -lm")
 else()
     list(JOIN FSDP_DEVICE_LIBRARIES " " pc_device_libs)
-    set(pc_libs "-pthread -lm ${pc_device_libs}")
+    set(pc_libs "-pthread -lm -ldl ${pc_device_libs} ${FSDP_HWLOC_LIBRARY}")
     set(pc_libs_private "")
 endif()
 configure_file(cmake/fsdp.pc.in fsdp.pc @ONLY)

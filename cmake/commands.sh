@@ -17,7 +17,7 @@ fsdp_check_writable() {
     done
 }
 
-# fsdp_build PRESET [TARGET...]: configures if there is a need, and builds.
+# fsdp_build PRESET [TARGET...]: configures, since packages may have come that were not there the last time, and builds.
 fsdp_build() {
     local preset=$1 folder=$fsdp_source/build/$1 targets=()
     shift
@@ -28,9 +28,7 @@ fsdp_build() {
     fsdp_check_writable "$fsdp_source/build" "$folder" "$folder/CMakeCache.txt" "$folder/CMakeFiles"
 
     cd "$fsdp_source" # presets are found from here only
-    if [[ ! -e $folder/Makefile && ! -e $folder/build.ninja || CMakePresets.json -nt $folder/CMakeCache.txt ]]; then
-        cmake --preset "$preset"
-    fi
+    cmake --preset "$preset"
     cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}"
 }
 

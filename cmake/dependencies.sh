@@ -14,15 +14,26 @@ fsdp_packages=(
     'build | pkg-config     | command -v pkg-config          | finds cmocka and BLAS'
     'build | libopenmpi-dev | command -v mpicc               | MPI, to compile with'
     'build | openmpi-bin    | command -v mpiexec             | MPI, to start programs with'
+    'build | libhwloc-dev   | pkg-config --exists hwloc      | knows cores, caches, NUMA nodes and where GPUs are'
     'build | libopenblas-dev| pkg-config --exists openblas   | matrix products of the examples'
+    'build | zlib1g-dev     | pkg-config --exists zlib       | reads the images that an example learns'
+    'build | libxxhash-dev  | pkg-config --exists libxxhash  | checksums of checkpoints'
     'build | libcmocka-dev  | pkg-config --exists cmocka     | unit tests, part of the default build'
     'demo  | bible-kjv      | command -v bible               | the text that the demo learns'
+    'demo  | dataset-fashion-mnist | test -d /usr/share/datasets/fashion-mnist | the images that 04_fashion_mnist learns'
     'test  | g++            | command -v c++                 | shows that the headers serve C++'
+    'test  | python3        | command -v python3             | reads and writes checkpoints independently'
     'test  | valgrind       | command -v valgrind            | looks for leaks'
     'test  | procps         | command -v pgrep               | finds the rank that a test stops'
+    'test  | iproute2       | command -v ip                  | makes several hosts of one machine'
+    'test  | gnuplot-nox    | command -v gnuplot             | draws the figures of fsdp-bench'
     'mpich | libmpich-dev   | command -v mpicc.mpich         | the second MPI, to compile with'
     'mpich | mpich          | command -v mpiexec.mpich       | the second MPI, to start programs with'
+    'fuzz  | clang          | command -v clang               | compiles the fuzzers'
+    'fuzz  | libclang-rt-dev| :                              | libFuzzer and sanitizers for it'
     'hip   | libamdhip64-dev| pkg-config --exists hip        | the HIP runtime, which knows GPU memory'
+    'hip   | hipcc          | command -v hipcc               | compiles kernels for GPUs'
+    'hip   | rocm-device-libs | command -v hipcc             | what these kernels link'
 )
 
 fsdp_trim() {
@@ -66,7 +77,7 @@ fsdp_find_missing() {
 fsdp_print_missing() {
     local i
     for i in "${fsdp_missing[@]}"; do
-        printf '  %-16s %s\n' "${fsdp_names[i]}" "${fsdp_purposes[i]}"
+        printf '  %-21s %s\n' "${fsdp_names[i]}" "${fsdp_purposes[i]}"
     done
 }
 
@@ -121,13 +132,28 @@ fsdp_require_packages() {
     ((${#fsdp_missing[@]} == 0)) || { echo "Still missing after the installation:" >&2; fsdp_print_missing >&2; return 1; }
 }
 
+fsdp_list_groups() {
+    printf '%s\n' "${fsdp_packages[@]%% *}" | sort -u | paste -sd ' '
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     set -euo pipefail
     fsdp_install=yes
+    if [[ ${1-} == --help || ${1-} == -h ]]; then
+        echo "usage: cmake/dependencies.sh [--no-install] [GROUP...]"
+        echo "Installs the packages that are missing, or only names them; GROUP is of: $(fsdp_list_groups); default: build demo test"
+        exit
+    fi
     if [[ ${1-} == --no-install ]]; then
         fsdp_install=no
         shift
     fi
     (($# > 0)) || set -- build demo test
+    for fsdp_group; do
+        if [[ " $(fsdp_list_groups) " != *" $fsdp_group "* ]]; then
+            echo "dependencies.sh: there is no group '$fsdp_group'; use $(fsdp_list_groups)" >&2
+            exit 2
+        fi
+    done
     fsdp_require_packages "$fsdp_install" "$@"
 fi

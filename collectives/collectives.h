@@ -16,6 +16,16 @@ typedef struct fsdpi_purpose {
         status; /* this rank's own verdict, its detail recorded in the context; buffers are not looked at then */
 } fsdpi_purpose;
 
+fsdp_status fsdpi_allgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
+                            size_t count, fsdp_dtype dtype);
+fsdp_status fsdpi_reduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
+                                 size_t count, fsdp_dtype dtype, fsdp_redop op);
+fsdp_status fsdpi_allreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
+                            fsdp_dtype dtype, fsdp_redop op);
+fsdp_status fsdpi_alltoall(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
+                           fsdp_dtype dtype);
+
+/** The same, nonblocking: `request` ends with fsdp_wait(). `purpose->name` and `->label` have to last until then. */
 fsdp_status fsdpi_iallgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
                              size_t count, fsdp_dtype dtype, fsdp_request **request);
 fsdp_status fsdpi_ireduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,

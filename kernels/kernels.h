@@ -12,12 +12,13 @@
 #ifndef FSDPI_KERNELS_H
 #define FSDPI_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "fsdp/dtype.h"
 
-/** Coefficients of one AdamW step (Loshchilov and Hutter, 2019), bias corrections already computed by the caller. */
-typedef struct fsdpi_adamw {
+/** Coefficients of one step of Adam or AdamW, bias corrections already computed by the caller. */
+typedef struct fsdpi_adam {
     float lr;
     float beta1;
     float beta2;
@@ -25,7 +26,15 @@ typedef struct fsdpi_adamw {
     float weight_decay; /* 0 for elements that do not decay */
     float correction1;  /* 1 - beta1^t, from the f32 value of beta1 */
     float correction2;  /* 1 - beta2^t, from the f32 value of beta2 */
-} fsdpi_adamw;
+} fsdpi_adam;
+
+/** Coefficients of one Lion step. */
+typedef struct fsdpi_lion {
+    float lr;
+    float beta1;        /* of the direction */
+    float beta2;        /* of the moment */
+    float weight_decay; /* 0 for elements that do not decay */
+} fsdpi_lion;
 
 /** Coefficients of one SGD step in PyTorch's definition (weight decay added to the gradient, dampening 0). */
 typedef struct fsdpi_sgd {
@@ -41,11 +50,23 @@ typedef struct fsdpi_kernels {
 
     /**
      * out[i] = in[0][i] op in[1][i] op ... in[n_in - 1][i], accumulated strictly in that order (bf16 and f16 in f32,
-     * one rounding to nearest even at the end). FSDP_AVG divides by `n_in` before that rounding; of integers, the
-     * wrapped sum. FSDP_MIN and FSDP_MAX yield the first of equal operands, which shows in the sign of zero. `out` may
+     * one rounding to nearest even at the end). FSDP_AVG divides by `divisor` before that rounding; of integers, the
+     * wrapped sum. Other reductions ignore `divisor`. FSDP_MIN and FSDP_MAX yield the first of equal operands, which shows in the sign of zero. `out` may
      * be one of the inputs, and else overlaps none. n_in >= 1.
      */
-    void (*reduce)(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op);
+    void (*reduce)(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
+                   size_t divisor);
+
+    /**
+     * The same into several outputs, each of which may be one of the inputs. `past_caches`: for what nobody reads before it
+     * would have left them; complete, for other processors too, when it returns.
+     */
+    void (*reduce_into)(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches);
+
+    /** Copies `bytes` past the caches: for what nobody reads before it would have left them. No overlap. Complete, for other
+     *  processors too, when it returns. */
+    void (*stream)(void *out, const void *in, size_t bytes);
 
     /**
      * out[i] = in[i] in another of f64, f32, bf16, f16: rounded once, to nearest even, overflow to infinity. NaN keeps
@@ -63,12 +84,36 @@ typedef struct fsdpi_kernels {
      */
     double (*squared_norm)(const void *x, size_t count, fsdp_dtype dtype);
 
+    /** The largest of |x[i]|, or NaN where any element is; 0 for no elements. Exact. f64, f32, bf16, f16. */
+    double (*absolute_maximum)(const void *x, size_t count, fsdp_dtype dtype);
+
     /**
-     * One AdamW step on f32 arrays: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) (g g);
+     * x[i] = -limit where that is larger, `limit` where that is smaller, and x[i] else; so is NaN, which stays NaN. In
+     * f64; of f32, bf16 and f16 in f32, with `limit` rounded to f32, and then rounded. limit >= 0.
+     */
+    void (*clamp)(void *x, double limit, size_t count, fsdp_dtype dtype);
+
+    /**
+     * One Adam step (Kingma and Ba, 2015) on f32 arrays, weight decay added to the gradient: d = g + wd * w;
+     * m = b1 m + (1 - b1) d; v = b2 v + (1 - b2) (d d); w = w - (lr * (m / c1)) / (sqrt(v / c2) + eps), each operation
+     * rounded to f32 on its own, in the order of the brackets. 1 - b1 and 1 - b2 are taken in f32 too. The arrays do not
+     * overlap.
+     */
+    void (*adam)(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c);
+
+    /**
+     * One AdamW step (Loshchilov and Hutter, 2019) on f32 arrays: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) (g g);
      * w = (w - (lr * wd) * w) - (lr * (m / c1)) / (sqrt(v / c2) + eps), each operation rounded to f32 on its own, in
      * the order of the brackets. 1 - b1 and 1 - b2 are taken in f32 too. The arrays do not overlap.
      */
-    void (*adamw)(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adamw *c);
+    void (*adamw)(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c);
+
+    /**
+     * One Lion step (Chen et al., 2023) on f32 arrays: u = sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g;
+     * w = (w - (lr * wd) * w) - lr * u, each operation rounded on its own, in the order of the brackets. The sign of what
+     * is above 0 is 1, of what is below -1; a zero and a NaN are their own. The arrays do not overlap.
+     */
+    void (*lion)(float *w, const float *g, float *m, size_t count, const fsdpi_lion *c);
 
     /**
      * One SGD step on f32 arrays: d = g + wd * w; with momentum: b = first ? d : mu * b + d, d = nesterov ? d + mu * b

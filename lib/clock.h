@@ -7,6 +7,8 @@
 #define FSDPI_CLOCK_H
 
 #include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
 static inline double fsdpi_seconds(void)
@@ -17,20 +19,38 @@ static inline double fsdpi_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/** Call between two polls; `polls` counts them, `waited` is the time since the first. */
-static inline void fsdpi_back_off(unsigned polls, double waited)
+/** Of a core, used by the calling thread. */
+static inline uint64_t fsdpi_thread_nanoseconds(void)
 {
-    enum { POLLS_AT_FULL_SPEED = 64 };
-    static const double YIELDING_SECONDS = 1e-3;
+    struct timespec used;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/** How long to give way before sleeping, where what is waited for wakes the sleeper or is not urgent. */
+#define FSDPI_YIELDING_SECONDS 200e-6
+
+/** Call between two polls; `polls` counts them, `waited` is the time since the first. False: it is time to sleep. */
+static inline bool fsdpi_back_off(unsigned polls, double waited, double yielding_seconds)
+{
+    enum { POLLS_AT_FULL_SPEED = 16 };
 
     if (polls < POLLS_AT_FULL_SPEED) {
-        return;
+        return true;
     }
-    if (waited < YIELDING_SECONDS) {
+    if (waited < yielding_seconds) {
         (void)sched_yield();
-        return;
+        return true;
     }
-    const struct timespec nap = {.tv_sec = 0, .tv_nsec = waited < 20 * YIELDING_SECONDS ? 50000 : 200000};
+    return false;
+}
+
+static inline void fsdpi_nap(double seconds)
+{
+    const struct timespec nap = {.tv_sec  = (time_t)seconds,
+                                 .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
     (void)nanosleep(&nap, NULL);
 }
 

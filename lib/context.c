@@ -1,38 +1,61 @@
 #include "lib/context.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "lib/agreement.h"
 #include "lib/device/gpu.h"
 #include "lib/log.h"
+#include "lib/machine.h"
 #include "lib/memory.h"
+#include "lib/peers.h"
 #include "lib/settings.h"
+#include "lib/yielding.h"
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512"};
 
 static size_t operands_bytes(int size)
 {
-    return (size_t)size * sizeof(void *);
+    return (size_t)2 * (size_t)size * sizeof(void *);
+}
+
+static size_t verdicts_bytes(int size)
+{
+    return (size_t)size * sizeof(fsdpi_verdict);
+}
+
+/* What has to be there before ranks can tell each other that something is missing. */
+static size_t first_bytes(int size)
+{
+    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(verdicts_bytes(size)) +
+           fsdpi_alloc_size(fsdpi_nodes_bytes(size));
 }
 
 size_t fsdpi_context_bookkeeping(int size)
 {
-    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping();
+    return first_bytes(size) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
+           fsdpi_messages_bookkeeping() + fsdpi_mailbox_bookkeeping(size) + fsdpi_rails_bookkeeping(size);
 }
 
-/* The context itself is the first of its own allocations. */
-static fsdp_context *allocate_context(void)
+/* The context, the verdicts and the tables of its nodes are the first of its own allocations, in one piece. */
+static fsdp_context *allocate_context(int size)
 {
-    const size_t  bytes = fsdpi_alloc_size(sizeof(fsdp_context));
-    fsdp_context *ctx   = fsdpi_device_host.alloc(bytes);
+    const size_t   bytes = first_bytes(size);
+    unsigned char *begin = fsdpi_device_host.alloc(bytes);
+    fsdp_context  *ctx   = (fsdp_context *)(void *)begin;
 
-    if (ctx != NULL) {
-        ctx->comm                                    = MPI_COMM_NULL;
-        ctx->device                                  = &fsdpi_device_host;
-        ctx->memory.current[FSDP_MEMORY_BOOKKEEPING] = bytes;
-        ctx->memory.current_total                    = bytes;
-        ctx->memory.peak_total                       = bytes;
-        (void)pthread_mutex_init(&ctx->lock, NULL);
+    if (ctx == NULL) {
+        return NULL;
     }
+    ctx->comm                                    = MPI_COMM_NULL;
+    ctx->node_comm                               = MPI_COMM_NULL;
+    ctx->device                                  = &fsdpi_device_host;
+    ctx->size                                    = size;
+    ctx->verdicts                                = (fsdpi_verdict *)(void *)(begin + fsdpi_alloc_size(sizeof *ctx));
+    ctx->memory.current[FSDP_MEMORY_BOOKKEEPING] = bytes;
+    ctx->memory.current_total                    = bytes;
+    ctx->memory.peak_total                       = bytes;
+    (void)pthread_mutex_init(&ctx->memory_lock, NULL);
     return ctx;
 }
 
@@ -61,16 +84,17 @@ static fsdp_status check_communicator(MPI_Comm comm)
 }
 
 /* Duplicates, and finds out whether every rank has its context, before anything else is sent. */
-static fsdp_status duplicate(MPI_Comm comm, fsdp_context *ctx)
+static fsdp_status duplicate(MPI_Comm comm, int timeout_s, fsdp_context *ctx)
 {
     MPI_Comm copy = MPI_COMM_NULL;
     int      all  = ctx != NULL;
 
-    FSDPI_TRY_MPI(NULL, MPI_Comm_dup(comm, &copy));
-    if (MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN) != MPI_SUCCESS ||
-        MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, copy) != MPI_SUCCESS) {
+    FSDPI_TRY_MPI(NULL, fsdpi_mpi_duplicate(comm, &copy, timeout_s));
+    (void)MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+    const int code = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, copy, timeout_s);
+    if (code != MPI_SUCCESS) {
         (void)MPI_Comm_free(&copy);
-        return fsdpi_fail(NULL, FSDP_ERR_MPI, "fsdp_init: the duplicate of the communicator cannot be used");
+        return fsdpi_fail_mpi(NULL, code, "fsdp_init");
     }
     if (!all) {
         (void)MPI_Comm_free(&copy);
@@ -79,6 +103,7 @@ static fsdp_status duplicate(MPI_Comm comm, fsdp_context *ctx)
     ctx->comm = copy;
     (void)MPI_Comm_rank(copy, &ctx->rank);
     (void)MPI_Comm_size(copy, &ctx->size);
+    ctx->shown_rank = ctx->rank;
     return FSDP_OK;
 }
 
@@ -95,63 +120,124 @@ static fsdp_status choose_kernels(fsdp_context *ctx)
                       "FSDP_ISA is '%s', which this processor or this build lacks; use 'auto'", name);
 }
 
+/* Leaders exchange short records through half of the staging memory. */
 static fsdp_status check_staging(fsdp_context *ctx)
 {
-    const size_t least = (size_t)ctx->size * sizeof(fsdpi_verdict);
-
-    if ((size_t)ctx->config.staging_bytes < least) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "FSDP_STAGING_BYTES is %lld; %d ranks need at least %zu",
-                          (long long)ctx->config.staging_bytes, ctx->size, least);
+    if (!fsdpi_exchange_fits((size_t)ctx->config.staging_bytes / 2, ctx->nodes.count)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "FSDP_STAGING_BYTES is %lld; %d nodes need at least %zu",
+                          (long long)ctx->config.staging_bytes, ctx->nodes.count,
+                          2 * (size_t)ctx->nodes.count * (sizeof(fsdpi_record_head) + 16));
     }
     return FSDP_OK;
 }
 
-/* What agreement itself needs is allocated first; a rank that cannot have even that leaves the others to their time-out. */
-static fsdp_status allocate_parts(fsdp_context *ctx)
+static bool mpi_allows_threads(void)
 {
-    const size_t least = (size_t)ctx->size * sizeof(fsdpi_verdict);
+    int provided = MPI_THREAD_SINGLE;
 
-    if ((size_t)ctx->config.staging_bytes < least) {
-        ctx->config.staging_bytes = (int64_t)least; /* refused in a moment; the refusal itself travels through it */
+    (void)MPI_Query_thread(&provided);
+    return provided == MPI_THREAD_MULTIPLE;
+}
+
+static fsdp_status check_progress(fsdp_context *ctx)
+{
+    if (ctx->config.progress == FSDP_PROGRESS_THREAD && !mpi_allows_threads()) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "FSDP_PROGRESS is 'thread', but MPI was not started with MPI_THREAD_MULTIPLE; start it so, or "
+            "use 'auto'");
     }
-    ctx->staging  = fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, (size_t)ctx->config.staging_bytes);
-    ctx->operands = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
-    if (ctx->staging == NULL || ctx->operands == NULL) {
-        return FSDP_ERR_MEMORY;
+    return FSDP_OK;
+}
+
+/* Settings first: nothing is laid out before all ranks hold the same. */
+static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
+{
+    char settings[FSDPI_DETAIL_BYTES - 32];
+
+    if (status != FSDP_OK) {
+        (void)fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
     }
-    return fsdpi_queue_open(ctx);
+    fsdpi_settings_describe(&ctx->config, settings, sizeof settings);
+    const fsdp_status table = fsdpi_table_open(ctx);
+    const uint64_t    hash  = fsdpi_settings_fingerprint(&ctx->config) ^ fsdpi_table_fingerprint(&ctx->table);
+    return fsdpi_agree_by_mpi(ctx, status != FSDP_OK ? status : table, settings, hash);
+}
+
+static fsdp_status find_nodes(fsdp_context *ctx)
+{
+    void *memory = (unsigned char *)ctx->verdicts + fsdpi_alloc_size(verdicts_bytes(ctx->size));
+
+    FSDP_TRY(fsdpi_nodes_find(ctx->comm, ctx->config.node_size, ctx->config.timeout_s, memory, &ctx->nodes));
+    if (ctx->nodes.count == 1) {
+        FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &ctx->node_comm, ctx->config.timeout_s));
+    } else {
+        FSDPI_TRY_MPI(ctx, MPI_Comm_split(ctx->comm, ctx->nodes.mine, ctx->rank, &ctx->node_comm));
+    }
+    FSDPI_TRY_MPI(ctx, MPI_Comm_set_errhandler(ctx->node_comm, MPI_ERRORS_RETURN));
+    return FSDP_OK;
+}
+
+static fsdp_status open_parts(fsdp_context *ctx)
+{
+    ctx->operands         = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
+    fsdp_status status    = ctx->operands != NULL ? fsdpi_queue_open(ctx) : FSDP_ERR_MEMORY;
+    status                = status == FSDP_OK ? fsdpi_messages_open(ctx) : status;
+    status                = status == FSDP_OK ? fsdpi_trace_open(ctx) : status;
+    status                = status == FSDP_OK ? fsdpi_rails_open(ctx) : status;
+    const fsdp_status box = fsdpi_mailbox_open(ctx); /* collective: whatever has failed before */
+    return status == FSDP_OK ? box : status;
 }
 
 static void release_context(fsdp_context *ctx)
 {
     fsdpi_queue_close(ctx);
+    fsdpi_trace_close(ctx);
+    fsdpi_gpu_context_leave(ctx);
+    fsdpi_buffers_close(ctx);
+    fsdpi_gpu_context_close(ctx);
+    fsdpi_rails_close(ctx);
+    fsdpi_messages_close(ctx);
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
-    fsdpi_free(ctx, FSDP_MEMORY_STAGING, ctx->staging, (size_t)ctx->config.staging_bytes);
+    if (ctx->nodes.size > 0) {
+        fsdpi_mailbox_close(ctx);
+    }
+    if (ctx->node_comm != MPI_COMM_NULL) {
+        (void)MPI_Comm_free(&ctx->node_comm);
+    }
     if (ctx->comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->comm);
     }
-    (void)pthread_mutex_destroy(&ctx->lock);
+    (void)pthread_mutex_destroy(&ctx->memory_lock);
     fsdpi_device_host.release(ctx);
 }
 
-/* Everything after the duplicate exists: settings, kernels, memory, and all ranks' consent. */
-static fsdp_status set_up(fsdp_context *ctx, const fsdp_config *config)
+/* Everything after the duplicate exists. A failure on one rank is that of all. */
+static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
 {
-    char        settings[FSDPI_DETAIL_BYTES - 32];
-    fsdp_status status = fsdpi_settings_resolve(config, &ctx->config);
-
-    if (status != FSDP_OK) {
-        (void)fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
+    FSDP_TRY(agree_on_settings(ctx, settings));
+    FSDP_TRY(find_nodes(ctx));
+    fsdp_status status = fsdpi_bind(ctx); /* before memory is touched, and before HIP is used */
+    if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
+        return status;
     }
+    fsdpi_table_find_limits(ctx);
     const fsdp_status staging = check_staging(ctx);
-    status                    = status == FSDP_OK ? staging : status;
-    FSDP_TRY(allocate_parts(ctx));
-    if (status == FSDP_OK) {
-        status = choose_kernels(ctx);
+    ctx->n_gpus               = fsdpi_gpu_count();
+    const fsdp_status threads = check_progress(ctx), kernels = choose_kernels(ctx), parts = open_parts(ctx);
+    status = status != FSDP_OK    ? status
+             : staging != FSDP_OK ? staging
+             : threads != FSDP_OK ? threads
+             : kernels != FSDP_OK ? kernels
+                                  : parts;
+    FSDP_TRY(fsdpi_agree_by_mpi(ctx, status, "fsdp_init", 0));
+    FSDP_TRY(fsdpi_peers_probe(ctx));
+    FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
+    FSDP_TRY(fsdpi_gpu_context_open(ctx));
+    if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
+        status = fsdpi_queue_start_thread(ctx);
     }
-    ctx->n_gpus = fsdpi_gpu_count();
-    fsdpi_settings_describe(&ctx->config, settings, sizeof settings);
-    return fsdpi_agree(ctx, "fsdp_init", settings, fsdpi_settings_fingerprint(&ctx->config), status, true);
+    return fsdpi_agree(ctx, "fsdp_init", NULL, 0, status, true);
 }
 
 fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx)
@@ -162,25 +248,38 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
     *ctx = NULL;
     FSDP_TRY(check_communicator(comm));
 
-    fsdp_context     *made   = allocate_context();
-    const fsdp_status copied = duplicate(comm, made);
+    int size;
+    FSDPI_TRY_MPI(NULL, MPI_Comm_size(comm, &size));
+    fsdp_config       resolved;
+    fsdp_context     *made     = allocate_context(size);
+    const fsdp_status settings = fsdpi_settings_resolve(config, &resolved);
+    const fsdp_status copied   = duplicate(comm, resolved.timeout_s, made);
     if (copied != FSDP_OK) {
         if (made != NULL) {
             release_context(made);
         }
         return copied;
     }
-    const fsdp_status status = set_up(made, config);
+    made->config             = resolved;
+    const fsdp_status status = set_up(made, settings);
     if (status != FSDP_OK) {
         (void)fsdpi_record(NULL, status, "%s", made->error);
+        fsdpi_bind_undo(&made->binding);
         release_context(made);
         return status;
     }
     if (made->rank == 0) {
         fsdpi_settings_warn_unknown(made);
     }
-    fsdpi_log(made, FSDP_LOG_INFO, "context opened: %d ranks, %s kernels, %d GPUs", made->size, made->kernels->name,
-              made->n_gpus);
+    fsdpi_log(made, FSDP_LOG_INFO,
+              "context opened: %d ranks on %d nodes, %s kernels, %d GPUs, %s; operations advance %s; peers' "
+              "memory is %s",
+              made->size, made->nodes.count, made->kernels->name, made->n_gpus,
+              made->gpu.device == NULL ? "none used"
+              : made->gpu.shares       ? "which reach each other"
+                                       : "each for itself",
+              made->queue.has_thread ? "on a thread" : "inside calls only",
+              made->reads_peers ? "read directly" : "read through shared memory");
     *ctx = made;
     return FSDP_OK;
 }
@@ -219,6 +318,36 @@ fsdp_status fsdp_finalize(fsdp_context *ctx)
     return objects + requests > 0 ? FSDP_ERR_LEAK : FSDP_OK;
 }
 
+int fsdp_node_count(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.count : -1;
+}
+
+int fsdp_node_index(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.mine : -1;
+}
+
+int fsdp_node_size(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.size : -1;
+}
+
+int fsdp_node_rank(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.position : -1;
+}
+
+int fsdp_has_progress_thread(const fsdp_context *ctx)
+{
+    return ctx != NULL && ctx->queue.has_thread;
+}
+
+double fsdp_progress_cpu_seconds(const fsdp_context *ctx)
+{
+    return ctx != NULL ? 1e-9 * (double)atomic_load(&ctx->queue.thread_nanoseconds) : 0.0;
+}
+
 int fsdp_rank(const fsdp_context *ctx)
 {
     return ctx != NULL ? ctx->rank : -1;
@@ -231,7 +360,7 @@ int fsdp_size(const fsdp_context *ctx)
 
 double fsdp_wait_seconds(const fsdp_context *ctx)
 {
-    return ctx != NULL ? ctx->wait_seconds : 0.0;
+    return ctx != NULL ? fsdpi_queue_wait_seconds((fsdp_context *)(uintptr_t)ctx) : 0.0;
 }
 
 void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *))

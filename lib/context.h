@@ -12,42 +12,59 @@
 
 #include "fsdp/context.h"
 #include "kernels/kernels.h"
+#include "lib/buffers.h"
 #include "lib/device/device.h"
+#include "lib/device/gpu_context.h"
+#include "lib/device/mapped.h"
 #include "lib/error.h"
+#include "lib/exchange.h"
+#include "lib/machine.h"
+#include "lib/mailbox.h"
+#include "lib/messages.h"
+#include "lib/nodes.h"
+#include "lib/owned.h"
 #include "lib/queue.h"
-
-/** Something opened in a context that fsdp_finalize() releases if its owner has not. */
-typedef struct fsdpi_owned {
-    struct fsdpi_owned *next;
-    const char         *kind; /* "model" */
-    void               *object;
-    void (*release)(void *object);
-} fsdpi_owned;
+#include "lib/rails.h"
+#include "lib/table.h"
+#include "lib/topology/bind.h"
+#include "lib/trace.h"
 
 struct fsdp_context {
     MPI_Comm             comm; /* the duplicate; nothing is ever sent on the caller's own */
+    MPI_Comm             node_comm;
     int                  rank;
     int                  size;
-    fsdp_config          config; /* resolved: no field is unset */
+    int                  shown_rank; /* what errors call this rank: of a part of another context its number there */
+    fsdp_config          config;     /* resolved: no field is unset */
+    fsdpi_nodes          nodes;
     const fsdpi_kernels *kernels;
     const fsdpi_device  *device;
     int                  n_gpus; /* that this process may use; 0 in a build without HIP */
-    pthread_mutex_t      lock;   /* over queue and wait_seconds */
+    fsdpi_gpu            gpu;
+    fsdpi_binding        binding;     /* to cores, memory and GPU */
+    fsdpi_machine        machine;     /* what the ranks of this node share */
+    bool                 reads_peers; /* process_vm_readv() works between the ranks of every node */
     fsdpi_queue          queue;
-    fsdp_status          broken;   /* FSDP_OK; or why the context can only be finalized */
-    unsigned char       *staging;  /* config.staging_bytes, used by the operation at the head of the queue */
-    const void         **operands; /* `size` pointers, likewise */
-    fsdpi_owned         *owned;
-    fsdp_memory          memory;
-    double               wait_seconds;
-    char                 error[FSDPI_ERROR_BYTES];
+    _Atomic fsdp_status  broken; /* FSDP_OK; or why the context can only be finalized */
+
+    /* Of the operation at the head of the queue. */
+    fsdpi_mailbox  box;
+    fsdpi_exchange exchange;
+    fsdpi_messages messages;
+    fsdpi_rails    rails;
+    fsdpi_verdict *verdicts; /* `size` of them */
+    const void   **operands; /* twice `size` pointers */
+
+    fsdpi_buffers   buffers; /* symmetric ones */
+    fsdpi_pages     known_pages;
+    fsdpi_table     table; /* of algorithms */
+    fsdpi_owned    *owned;
+    fsdpi_trace     trace;
+    pthread_mutex_t memory_lock;
+    fsdp_memory     memory;
+    double          wait_seconds;
+    char            error[FSDPI_ERROR_BYTES];
 };
-
-/** Puts an object on the list of what fsdp_finalize() releases; `entry` lives inside it. */
-void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *));
-
-/** Takes it off again; does nothing if it is not there. */
-void fsdpi_disown(fsdp_context *ctx, const fsdpi_owned *entry);
 
 /** BYTES of bookkeeping that a context of `size` ranks holds from the beginning. For budgets. */
 size_t fsdpi_context_bookkeeping(int size);

@@ -42,6 +42,18 @@ fsdp_status fsdpi_fail(fsdp_context *ctx, fsdp_status status, const char *format
 fsdp_status fsdpi_record(fsdp_context *ctx, fsdp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/**
+ * Where the calling thread records the details of a context from now on, in place of the context's own: whoever carries
+ * out an operation of another thread records them with the operation. FSDPI_ERROR_BYTES; NULL: in the context again.
+ */
+void fsdpi_record_into(char *place);
+
+/** What the calling thread has recorded last for this context. */
+const char *fsdpi_error_recorded(fsdp_context *ctx);
+
+/** Records what was recorded last for one context for another as well, where `status` is not FSDP_OK and they are two. */
+void fsdpi_error_hand_on(fsdp_context *from, fsdp_context *to, fsdp_status status);
+
 /** Records an MPI failure in MPI's words, and marks the context as fit for fsdp_finalize() only. */
 fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call);
 

@@ -21,6 +21,14 @@ static inline uint64_t fsdpi_hash_bytes(uint64_t hash, const void *bytes, size_t
     return hash;
 }
 
+/** A quick mix of one word into a hash, where FNV's eight steps cost too much. */
+static inline uint64_t fsdpi_hash_word(uint64_t hash, uint64_t value)
+{
+    const uint64_t mixed = (hash ^ value ^ FSDPI_HASH_START) * 0x9e3779b97f4a7c15u;
+
+    return mixed ^ mixed >> 29;
+}
+
 static inline uint64_t fsdpi_hash_u64(uint64_t hash, uint64_t value)
 {
     return fsdpi_hash_bytes(hash, &value, sizeof value);

@@ -23,13 +23,38 @@ fsdp_status fsdp_memory_usage(const fsdp_context *ctx, fsdp_memory *memory)
     if (ctx == NULL || memory == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_memory_usage: a pointer is NULL");
     }
+    fsdp_context *held = (fsdp_context *)(uintptr_t)ctx; /* for the lock */
+    (void)pthread_mutex_lock(&held->memory_lock);
     *memory = ctx->memory;
+    (void)pthread_mutex_unlock(&held->memory_lock);
     return FSDP_OK;
 }
 
 size_t fsdpi_alloc_size(size_t bytes)
 {
     return (bytes + FSDPI_ALIGNMENT - 1) / FSDPI_ALIGNMENT * FSDPI_ALIGNMENT;
+}
+
+/* The progress thread allocates too. */
+void fsdpi_count_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+{
+    const size_t size = fsdpi_alloc_size(bytes);
+
+    (void)pthread_mutex_lock(&ctx->memory_lock);
+    ctx->memory.current[kind] += size;
+    ctx->memory.current_total += size;
+    if (ctx->memory.current_total > ctx->memory.peak_total) {
+        ctx->memory.peak_total = ctx->memory.current_total;
+    }
+    (void)pthread_mutex_unlock(&ctx->memory_lock);
+}
+
+void fsdpi_uncount_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+{
+    (void)pthread_mutex_lock(&ctx->memory_lock);
+    ctx->memory.current[kind] -= fsdpi_alloc_size(bytes);
+    ctx->memory.current_total -= fsdpi_alloc_size(bytes);
+    (void)pthread_mutex_unlock(&ctx->memory_lock);
 }
 
 void *fsdpi_alloc(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
@@ -49,11 +74,7 @@ void *fsdpi_alloc(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
                          bytes, fsdp_memory_name(kind), ctx->memory.current_total);
         return NULL;
     }
-    ctx->memory.current[kind] += size;
-    ctx->memory.current_total += size;
-    if (ctx->memory.current_total > ctx->memory.peak_total) {
-        ctx->memory.peak_total = ctx->memory.current_total;
-    }
+    fsdpi_count_memory(ctx, kind, bytes);
     return memory;
 }
 
@@ -65,8 +86,7 @@ void fsdpi_free(fsdp_context *ctx, fsdp_memory_kind kind, void *memory, size_t b
     if (ctx->broken == FSDP_OK) { /* else MPI may still write to it */
         ctx->device->release(memory);
     }
-    ctx->memory.current[kind] -= fsdpi_alloc_size(bytes);
-    ctx->memory.current_total -= fsdpi_alloc_size(bytes);
+    fsdpi_uncount_memory(ctx, kind, bytes);
 }
 
 int fsdpi_multiply(size_t a, size_t b, size_t *product)

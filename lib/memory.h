@@ -21,6 +21,10 @@ void *fsdpi_alloc(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
 /** Releases what fsdpi_alloc() gave, with the same `kind` and `bytes`; NULL does nothing. */
 void fsdpi_free(fsdp_context *ctx, fsdp_memory_kind kind, void *memory, size_t bytes);
 
+/** Counts memory that was had elsewhere, and uncounts it. */
+void fsdpi_count_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
+void fsdpi_uncount_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
+
 /** Sets a * b, or returns 0 where that is above SIZE_MAX. */
 int fsdpi_multiply(size_t a, size_t b, size_t *product);
 

@@ -1,17 +1,23 @@
 #include "lib/queue.h"
 
 #include <inttypes.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "lib/agreement.h"
 #include "lib/clock.h"
 #include "lib/context.h"
+#include "lib/device/gpu_request.h"
 #include "lib/error.h"
-#include "lib/hash.h"
 #include "lib/log.h"
 #include "lib/memory.h"
+#include "lib/trace.h"
 
-enum { REQUESTS_AT_A_TIME = 32, MESSAGES_AT_FIRST = 32, MOST_RANKS_NAMED = 4, COUNTS_SHOWN = 6 };
+enum { REQUESTS_AT_A_TIME = 32 };
 
 /* A block of requests that are allocated together. */
 typedef struct request_block {
@@ -19,12 +25,27 @@ typedef struct request_block {
     fsdp_request          requests[REQUESTS_AT_A_TIME];
 } request_block;
 
-/* ---- requests ---------------------------------------------------------------------------------------------------- */
+static int state_of(const fsdp_request *request)
+{
+    return atomic_load_explicit(&request->state, memory_order_acquire);
+}
+
+static void lock(fsdp_context *ctx)
+{
+    fsdpi_lock_take(&ctx->queue.lock);
+}
+
+static void unlock(fsdp_context *ctx)
+{
+    fsdpi_lock_give(&ctx->queue.lock);
+}
+
+/* ---- requests; under the lock ------------------------------------------------------------------------------------ */
 
 static void put_free(fsdpi_queue *queue, fsdp_request *request)
 {
-    request->state = FSDPI_REQUEST_FREE;
-    request->next  = NULL;
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_FREE, memory_order_relaxed);
+    request->next = NULL;
     if (queue->free_tail != NULL) {
         queue->free_tail->next = request;
     } else {
@@ -77,434 +98,454 @@ static void enqueue(fsdpi_queue *queue, fsdp_request *request)
     queue->tail = request;
 }
 
-/* The operation at the head is over: keeps its verdict for whoever waits, and lets the next one begin. */
+/* ---- carrying out the head: by one thread at a time, which holds `running` instead of the lock --------------------- */
+
+static fsdp_status record_broken(fsdp_context *ctx, fsdp_status broken)
+{
+    (void)fsdpi_record(ctx, broken, "the context cannot be used any more since an earlier failure (%s); finalize it",
+                       fsdp_status_text(broken));
+    return broken;
+}
+
+/* It is over: keeps its verdict for whoever waits, and lets the next one begin. */
 static void complete_head(fsdp_context *ctx, fsdp_status status)
 {
-    fsdpi_queue  *queue   = &ctx->queue;
-    fsdp_request *request = queue->head;
+    fsdp_request *request = ctx->queue.head;
 
     request->status = status;
-    request->state  = FSDPI_REQUEST_DONE;
-    if (status != FSDP_OK) {
-        memcpy(request->error, ctx->error, sizeof request->error);
+    if (ctx->trace.file != NULL) {
+        fsdpi_trace_operation(request);
     }
-    queue->head       = request->next;
-    queue->tail       = queue->head != NULL ? queue->tail : NULL;
-    queue->n_messages = ctx->broken == FSDP_OK ? 0 : queue->n_messages;
-    fsdpi_free(ctx, FSDP_MEMORY_STAGING, request->scratch, request->scratch_bytes);
-    request->scratch       = NULL;
-    request->scratch_bytes = 0;
+    if (ctx->broken == FSDP_OK) {
+        ctx->messages.n = 0;
+    }
+    if (request->scratch != NULL) {
+        fsdpi_free(ctx, FSDP_MEMORY_STAGING, request->scratch, request->scratch_bytes);
+        request->scratch = NULL;
+    }
+    lock(ctx);
+    ctx->queue.head = request->next;
+    ctx->queue.tail = ctx->queue.head != NULL ? ctx->queue.tail : NULL;
+    if (request->algorithm != NULL) {
+        ctx->queue.last_algorithm = request->algorithm->name;
+    }
+    unlock(ctx);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_DONE, memory_order_release);
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------------- */
-
-static fsdp_status next_message(fsdp_context *ctx, MPI_Request **message)
+static void start(fsdp_request *request)
 {
-    fsdpi_queue *queue = &ctx->queue;
+    const fsdpi_collective *collective = request->call.collective;
 
-    if (queue->n_messages == queue->capacity) {
-        const size_t capacity = queue->capacity > 0 ? 2 * queue->capacity : MESSAGES_AT_FIRST;
-        MPI_Request *messages = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, capacity * sizeof(MPI_Request));
-        if (messages == NULL) {
-            ctx->broken = FSDP_ERR_MEMORY; /* some messages of this round are under way, and peers wait for the rest */
-            return FSDP_ERR_MEMORY;
-        }
-        if (queue->n_messages > 0) {
-            memcpy(messages, queue->messages, queue->n_messages * sizeof(MPI_Request));
-        }
-        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, queue->messages, queue->capacity * sizeof(MPI_Request));
-        queue->messages = messages;
-        queue->capacity = capacity;
+    request->begun = fsdpi_trace_now(request->ctx);
+    if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
+        fsdpi_take_local_verdict(request, collective->prepare(request));
     }
-    *message  = &queue->messages[queue->n_messages++];
-    **message = MPI_REQUEST_NULL;
+    if (request->call.on_device && request->verdict.status == FSDP_OK) {
+        fsdpi_gpu_begin(request);
+    }
+    fsdpi_agreement_post(request);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+}
+
+/* The second agreement: on what has become of it. */
+static void agree_at_end(fsdp_request *request)
+{
+    request->closing = true;
+    fsdpi_agreement_post(request);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+}
+
+static fsdp_status end_on_device(fsdp_request *request)
+{
+    if (request->algorithm->end != NULL) {
+        request->algorithm->end(request);
+    }
+    return request->verdict.status != FSDP_OK ? (fsdp_status)request->verdict.status : fsdpi_gpu_note_end(request);
+}
+
+static void leave(fsdp_request *request)
+{
+    fsdpi_milestone_set(request->ctx, FSDPI_MILESTONE(request->number, FSDPI_LEFT));
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_LEAVING, memory_order_relaxed);
+}
+
+static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
+{
+    const fsdpi_collective *collective = request->call.collective;
+    bool                    agreed     = false;
+
+    FSDP_TRY(fsdpi_agreement_advance(request, progress, &agreed));
+    if (!agreed) {
+        return FSDP_OK;
+    }
+    if (request->closing) {
+        *progress = FSDPI_FINISHED;
+        return end_on_device(request);
+    }
+    request->algorithm = collective != NULL && collective->choose != NULL ? collective->choose(request) : NULL;
+    if (request->algorithm == NULL) {
+        *progress = FSDPI_FINISHED;
+    }
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
     return FSDP_OK;
 }
 
-typedef enum message_kind { SEND, RECEIVE, BROADCAST } message_kind;
-
-static fsdp_status post_piece(fsdp_request *request, message_kind kind, void *data, int bytes, int peer)
+static fsdp_status moving(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdp_context *ctx = request->ctx;
-    const int     tag = (int)(request->sequence & 0x7fff); /* the smallest upper bound that MPI allows is 32767 */
-    MPI_Request  *message;
-
-    FSDP_TRY(next_message(ctx, &message));
-    switch (kind) {
-    case SEND:
-        FSDPI_TRY_MPI(ctx, MPI_Isend(data, bytes, MPI_BYTE, peer, tag, ctx->comm, message));
-        break;
-    case RECEIVE:
-        FSDPI_TRY_MPI(ctx, MPI_Irecv(data, bytes, MPI_BYTE, peer, tag, ctx->comm, message));
-        break;
-    case BROADCAST:
-        FSDPI_TRY_MPI(ctx, MPI_Ibcast(data, bytes, MPI_BYTE, peer, ctx->comm, message));
-        break;
-    }
-    return FSDP_OK;
-}
-
-/* MPI counts in int: sender and receiver cut alike. */
-static fsdp_status post(fsdp_request *request, message_kind kind, void *data, size_t bytes, int peer)
-{
-    const size_t   most = (size_t)request->ctx->config.message_bytes;
-    unsigned char *from = data;
-
-    for (size_t done = 0; done < bytes;) {
-        const size_t piece = bytes - done < most ? bytes - done : most;
-        FSDP_TRY(post_piece(request, kind, from + done, (int)piece, peer));
-        done += piece;
-    }
-    return FSDP_OK;
-}
-
-fsdp_status fsdpi_post_send(fsdp_request *request, const void *data, size_t bytes, int peer)
-{
-    return post(request, SEND, (void *)(uintptr_t)data, bytes, peer);
-}
-
-fsdp_status fsdpi_post_receive(fsdp_request *request, void *data, size_t bytes, int peer)
-{
-    return post(request, RECEIVE, data, bytes, peer);
-}
-
-fsdp_status fsdpi_post_broadcast(fsdp_request *request, void *data, size_t bytes, int root)
-{
-    return post(request, BROADCAST, data, bytes, root);
-}
-
-fsdp_status fsdpi_post_barrier(fsdp_request *request)
-{
-    MPI_Request *message;
-
-    FSDP_TRY(next_message(request->ctx, &message));
-    FSDPI_TRY_MPI(request->ctx, MPI_Ibarrier(request->ctx->comm, message));
-    return FSDP_OK;
-}
-
-static fsdp_status messages_complete(fsdp_context *ctx, int *complete)
-{
-    fsdpi_queue *queue = &ctx->queue;
-
-    *complete = 1;
-    if (queue->n_messages > 0) {
-        FSDPI_TRY_MPI(ctx, MPI_Testall((int)queue->n_messages, queue->messages, complete, MPI_STATUSES_IGNORE));
-        queue->n_messages = *complete ? 0 : queue->n_messages;
+    FSDP_TRY(request->algorithm->advance(request, progress));
+    if (*progress == FSDPI_FINISHED && request->algorithm->agrees_at_end) {
+        agree_at_end(request);
+        *progress = FSDPI_MOVED;
+    } else if (*progress == FSDPI_FINISHED && request->algorithm->leaves_together && request->ctx->nodes.size > 1) {
+        leave(request);
+        *progress = FSDPI_MOVED;
+    } else if (*progress == FSDPI_FINISHED && request->algorithm->end != NULL) {
+        request->algorithm->end(request);
     }
     return FSDP_OK;
 }
 
-/* ---- agreement --------------------------------------------------------------------------------------------------- */
-
-static void describe_counts(const fsdp_context *ctx, const fsdpi_call *call, char *text, size_t size)
+static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
 {
-    size_t used = (size_t)snprintf(text, size, " of");
-
-    for (int r = 0; r < ctx->size && r < COUNTS_SHOWN && used < size; r++) {
-        used += (size_t)snprintf(text + used, size - used, "%s%zu", r > 0 ? "+" : " ", call->counts[r]);
-    }
-    if (ctx->size > COUNTS_SHOWN && used < size) {
-        (void)snprintf(text + used, size - used, "+...");
-    }
-}
-
-/* "reduce of 5 f32 elements, sum, root 2, for unit h.0" */
-static void describe(const fsdp_context *ctx, const fsdpi_call *call, char *text, size_t size)
-{
-    char what[80] = "", op[16] = "", root[24] = "";
-
-    if (call->has_data && call->division == FSDPI_DIVISION_COUNTS && call->counts != NULL) {
-        describe_counts(ctx, call, what, sizeof what);
-    } else if (call->has_data) {
-        (void)snprintf(what, sizeof what, " of %zu", call->count);
-    }
-    if (call->has_op) {
-        (void)snprintf(op, sizeof op, ", %s", fsdp_redop_name(call->op));
-    }
-    if (call->has_root) {
-        (void)snprintf(root, sizeof root, ", root %d", call->root);
-    }
-    (void)snprintf(text, size, "%s%s%s%s%s%s%s%s%s", call->name, what, call->has_data ? " " : "",
-                   call->has_data ? fsdp_dtype_name(call->dtype) : "", call->has_data ? " elements" : "", op, root,
-                   call->label != NULL ? ", " : "", call->label != NULL ? call->label : "");
-}
-
-static uint64_t fingerprint(const fsdp_context *ctx, const fsdpi_call *call)
-{
-    uint64_t hash = fsdpi_hash_text(FSDPI_HASH_START, call->name);
-
-    hash = fsdpi_hash_text(hash, call->label != NULL ? call->label : "");
-    hash = fsdpi_hash_u64(hash, call->salt);
-    hash = fsdpi_hash_u64(hash, call->has_data ? (uint64_t)call->dtype : 0);
-    hash = fsdpi_hash_u64(hash, call->has_op ? (uint64_t)call->op : 0);
-    hash = fsdpi_hash_u64(hash, call->has_root ? (uint64_t)call->root : 0);
-    hash = fsdpi_hash_u64(hash, call->count);
-    if (call->division == FSDPI_DIVISION_COUNTS && call->counts != NULL) {
-        hash = fsdpi_hash_bytes(hash, call->counts, (size_t)ctx->size * sizeof *call->counts);
-    }
-    return hash;
-}
-
-/* The largest of h and of ~h over all ranks are complements of each other just where all h are equal. */
-static fsdp_status post_agreement(fsdp_request *request)
-{
-    fsdp_context  *ctx  = request->ctx;
-    const uint64_t hash = fingerprint(ctx, &request->call);
-    MPI_Request   *message;
-
-    request->words[0] = hash;
-    request->words[1] = ~hash;
-    request->words[2] = (uint64_t)request->verdict.status;
-    FSDP_TRY(next_message(ctx, &message));
-    FSDPI_TRY_MPI(ctx, MPI_Iallreduce(MPI_IN_PLACE, request->words, FSDPI_AGREE_WORDS, MPI_UINT64_T, MPI_MAX, ctx->comm,
-                                      message));
-    return FSDP_OK;
-}
-
-static bool all_agree(const fsdp_request *request)
-{
-    return request->words[0] == ~request->words[1] && request->words[2] == FSDP_OK;
-}
-
-static fsdp_status post_details(fsdp_request *request)
-{
-    fsdp_context *ctx = request->ctx;
-    MPI_Request  *message;
-
-    if (request->verdict.status == FSDP_OK) {
-        describe(ctx, &request->call, request->verdict.text, sizeof request->verdict.text);
-    }
-    FSDP_TRY(next_message(ctx, &message));
-    FSDPI_TRY_MPI(ctx, MPI_Iallgather(&request->verdict, (int)sizeof request->verdict, MPI_BYTE, ctx->staging,
-                                      (int)sizeof request->verdict, MPI_BYTE, ctx->comm, message));
-    return FSDP_OK;
-}
-
-/* Some rank's arguments are bad: names the first few of those ranks with what each had to say. */
-static fsdp_status failed_ranks(fsdp_request *request, const fsdpi_verdict *verdicts)
-{
-    fsdp_context *ctx = request->ctx;
-    char          text[FSDPI_ERROR_BYTES];
-    size_t        used  = 0;
-    int           named = 0, failed = 0;
-    fsdp_status   status = FSDP_OK;
-
-    for (int r = 0; r < ctx->size; r++) {
-        if (verdicts[r].status == FSDP_OK) {
-            continue;
-        }
-        status = status == FSDP_OK ? (fsdp_status)verdicts[r].status : status;
-        failed++;
-        if (named < MOST_RANKS_NAMED && used < sizeof text) {
-            used += (size_t)snprintf(text + used, sizeof text - used, "%srank %d: %.*s", named > 0 ? "; " : "", r,
-                                     FSDPI_DETAIL_BYTES, verdicts[r].text);
-            named++;
+    *progress = FSDPI_WAITING;
+    if (fsdpi_milestone_reached(request->ctx, FSDPI_MILESTONE(request->number, FSDPI_LEFT))) {
+        *progress = FSDPI_FINISHED;
+        if (request->algorithm->end != NULL) {
+            request->algorithm->end(request);
         }
     }
-    if (failed > named && used < sizeof text) {
-        (void)snprintf(text + used, sizeof text - used, "; and %d more ranks", failed - named);
-    }
-    return fsdpi_record(ctx, status, "%s", text);
-}
-
-/* All arguments are good but differ: names rank 0's call and the first that reads otherwise. */
-static fsdp_status differing_ranks(fsdp_request *request, const fsdpi_verdict *verdicts)
-{
-    fsdp_context *ctx   = request->ctx;
-    int           other = 1;
-
-    while (other < ctx->size && strcmp(verdicts[other].text, verdicts[0].text) == 0) {
-        other++;
-    }
-    if (other == ctx->size) {
-        return fsdpi_record(ctx, FSDP_ERR_MISMATCH,
-                            "all ranks call %s, but with arguments that differ in what is not "
-                            "shown here; pass the same on every rank",
-                            verdicts[0].text);
-    }
-    return fsdpi_record(ctx, FSDP_ERR_MISMATCH,
-                        "rank 0 calls %s, but rank %d calls %s; make the same call on every rank", verdicts[0].text,
-                        other, verdicts[other].text);
-}
-
-static fsdp_status common_failure(fsdp_request *request)
-{
-    const fsdpi_verdict *verdicts = (const fsdpi_verdict *)(const void *)request->ctx->staging;
-
-    if (request->words[2] != FSDP_OK) {
-        return failed_ranks(request, verdicts);
-    }
-    const fsdp_status status = differing_ranks(request, verdicts);
-    if (request->ctx->rank == 0) {
-        fsdpi_log(request->ctx, FSDP_LOG_ERROR, "%s (%s)", request->ctx->error, fsdp_status_name(status));
-    }
-    return status;
-}
-
-/* ---- progress ---------------------------------------------------------------------------------------------------- */
-
-static fsdp_status record_broken(fsdp_context *ctx)
-{
-    return fsdpi_record(ctx, ctx->broken,
-                        "the context cannot be used any more since an earlier failure (%s); finalize it",
-                        fsdp_status_text(ctx->broken));
-}
-
-static void take_local_verdict(fsdp_request *request, fsdp_status status)
-{
-    request->verdict.status = (int32_t)status;
-    if (status != FSDP_OK) {
-        (void)snprintf(request->verdict.text, sizeof request->verdict.text, "%.*s", FSDPI_DETAIL_BYTES - 1,
-                       request->ctx->error);
-    }
-}
-
-static bool needs_agreement(const fsdp_request *request)
-{
-    const fsdp_context *ctx = request->ctx;
-
-    return ctx->size > 1 && (ctx->config.verify != FSDP_VERIFY_OFF || request->call.forced);
-}
-
-static fsdp_status start(fsdp_request *request)
-{
-    if (request->verdict.status == FSDP_OK && request->algorithm != NULL && request->algorithm->prepare != NULL) {
-        take_local_verdict(request, request->algorithm->prepare(request));
-    }
-    if (needs_agreement(request)) {
-        request->state = FSDPI_REQUEST_AGREEING;
-        return post_agreement(request);
-    }
-    if (request->verdict.status != FSDP_OK) {
-        return fsdpi_record(request->ctx, (fsdp_status)request->verdict.status, "%s", request->verdict.text);
-    }
-    request->state = FSDPI_REQUEST_MOVING;
     return FSDP_OK;
 }
 
-/* Computes on the round whose messages are complete, then posts the next one. */
-static fsdp_status next_round(fsdp_request *request)
+static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
 {
-    if (request->round > 0 && request->algorithm->finish != NULL) {
-        request->algorithm->finish(request, request->round - 1);
-    }
-    if (request->round < request->rounds) {
-        FSDP_TRY(request->algorithm->post(request, request->round));
-    }
-    request->round++;
-    return FSDP_OK;
-}
-
-/* One step of the operation at the head. `over` is set when it has come to its end. */
-static fsdp_status step_head(fsdp_request *request, bool *over)
-{
-    switch (request->state) {
+    switch (atomic_load_explicit(&request->state, memory_order_relaxed)) {
     case FSDPI_REQUEST_QUEUED:
-        return start(request);
-    case FSDPI_REQUEST_AGREEING:
-        if (all_agree(request)) {
-            request->state = FSDPI_REQUEST_MOVING;
-            return FSDP_OK;
-        }
-        request->state = FSDPI_REQUEST_EXCHANGING_DETAILS;
-        return post_details(request);
+        start(request);
+        *progress = FSDPI_MOVED;
+        return FSDP_OK;
     case FSDPI_REQUEST_EXCHANGING_DETAILS:
-        return common_failure(request);
+        return fsdpi_details_advance(request, progress);
     case FSDPI_REQUEST_MOVING:
-        *over = request->round > request->rounds || request->rounds == 0;
-        return *over ? FSDP_OK : next_round(request);
-    case FSDPI_REQUEST_FREE:
-    case FSDPI_REQUEST_DONE:
-        break;
+        return moving(request, progress);
+    case FSDPI_REQUEST_LEAVING:
+        return leaving(request, progress);
+    default:
+        return agreeing(request, progress);
     }
-    return FSDP_OK;
 }
 
 /* Takes the operation at the head as far as it gets without waiting. True when it is over. */
 static bool advance_head(fsdp_context *ctx)
 {
-    for (;;) {
-        int         complete = 0;
-        bool        over     = false;
-        fsdp_status status   = ctx->broken != FSDP_OK ? record_broken(ctx) : messages_complete(ctx, &complete);
+    fsdp_request  *request  = ctx->queue.head;
+    fsdpi_progress progress = FSDPI_MOVED;
+    fsdp_status    status   = FSDP_OK;
 
-        if (status == FSDP_OK && !complete) {
-            return false;
-        }
-        if (status == FSDP_OK) {
-            status = step_head(ctx->queue.head, &over);
-        }
-        if (status != FSDP_OK || over) {
-            complete_head(ctx, status);
-            return true;
-        }
+    fsdpi_record_into(request->error);
+    while (status == FSDP_OK && progress == FSDPI_MOVED) {
+        const fsdp_status broken = ctx->broken;
+        status                   = broken != FSDP_OK ? record_broken(ctx, broken) : step(request, &progress);
     }
+    fsdpi_record_into(NULL);
+    if (status == FSDP_OK && progress == FSDPI_WAITING) {
+        return false;
+    }
+    complete_head(ctx, status);
+    return true;
 }
 
-static void advance(fsdp_context *ctx)
+/* Everything queued ends with FSDP_ERR_TIMEOUT: what the head has begun can be neither completed nor taken back. */
+static void give_up(fsdp_context *ctx)
 {
-    while (ctx->queue.head != NULL && advance_head(ctx)) {
-    }
-}
+    char what[FSDPI_DETAIL_BYTES], missing[FSDPI_DETAIL_BYTES];
 
-/* ---- issuing and ending ------------------------------------------------------------------------------------------ */
-
-fsdp_status fsdpi_issue(fsdp_context *ctx, const fsdpi_call *call, const fsdpi_algorithm *algorithm, fsdp_status status,
-                        fsdp_request **request)
-{
-    fsdp_status outcome = FSDP_OK;
-
-    (void)pthread_mutex_lock(&ctx->lock);
-    fsdp_request *made = ctx->broken == FSDP_OK ? take_free(ctx) : NULL;
-    if (made == NULL) {
-        outcome = ctx->broken != FSDP_OK ? record_broken(ctx) : FSDP_ERR_MEMORY;
-    } else {
-        made->algorithm = algorithm;
-        made->call      = *call;
-        made->state     = FSDPI_REQUEST_QUEUED;
-        made->status    = FSDP_OK;
-        made->sequence  = ctx->queue.sequence++;
-        made->round     = 0;
-        made->rounds    = 0;
-        made->error[0]  = '\0';
-        take_local_verdict(made, status);
-        enqueue(&ctx->queue, made);
-        advance(ctx);
-        *request = made;
-    }
-    (void)pthread_mutex_unlock(&ctx->lock);
-    return outcome;
-}
-
-/* Everything queued ends with FSDP_ERR_TIMEOUT: the messages of the head can be neither completed nor taken back. */
-static void give_up(fsdp_request *request)
-{
-    fsdp_context *ctx = request->ctx;
-    char          what[FSDPI_DETAIL_BYTES];
-
-    describe(ctx, &ctx->queue.head->call, what, sizeof what);
+    fsdpi_describe(ctx, &ctx->queue.head->call, what, sizeof what);
+    fsdpi_describe_missing(ctx->queue.head, missing, sizeof missing);
     ctx->broken = FSDP_ERR_TIMEOUT;
-    (void)fsdpi_fail(
-        ctx, FSDP_ERR_TIMEOUT,
-        "%s (operation %" PRIu64 ") has not ended within FSDP_TIMEOUT_S=%d seconds while %s; look for a rank "
-        "that died or made another call, and finalize the context",
-        what, ctx->queue.head->sequence, ctx->config.timeout_s,
-        ctx->queue.head->state == FSDPI_REQUEST_MOVING ? "data moved" : "ranks were still to make this call");
-    while (ctx->queue.head != NULL) {
+    fsdpi_record_into(ctx->queue.head->error);
+    (void)fsdpi_fail(ctx, FSDP_ERR_TIMEOUT,
+                     "%s (operation %" PRIu64
+                     ") has not ended within FSDP_TIMEOUT_S=%d seconds while %s; look for a rank "
+                     "that died or made another call, and finalize the context",
+                     what, ctx->queue.head->sequence, ctx->config.timeout_s, missing);
+    fsdpi_record_into(NULL);
+    for (const char *detail = ctx->queue.head->error; ctx->queue.head != NULL;) {
+        fsdp_request *head = ctx->queue.head;
+        if (head->error != detail) {
+            memcpy(head->error, detail, sizeof head->error);
+        }
         complete_head(ctx, FSDP_ERR_TIMEOUT);
     }
 }
 
-/* Releases a request that is done, and makes its error the context's last. */
-static fsdp_status end_request(fsdp_request *request)
+static void ring(fsdpi_queue *queue)
 {
-    fsdp_context *ctx = request->ctx;
-
-    if (request->status != FSDP_OK && strcmp(ctx->error, request->error) != 0) {
-        (void)fsdpi_record(ctx, request->status, "%s", request->error);
+    (void)atomic_fetch_add(&queue->bell, 1);
+    if (atomic_load(&queue->sleeping) != 0) {
+        (void)syscall(SYS_futex, &queue->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
+}
+
+/* Becomes the thread that carries out the head, if there is one and nobody else does. */
+static bool take_over(fsdp_context *ctx, bool is_progress_thread)
+{
+    lock(ctx);
+    const bool taken = !ctx->queue.running && ctx->queue.head != NULL;
+    if (taken) {
+        ctx->queue.running = true;
+    }
+    ctx->queue.passed_over = ctx->queue.passed_over || (is_progress_thread && ctx->queue.running && !taken);
+    unlock(ctx);
+    return taken;
+}
+
+static bool was_passed_over(fsdpi_queue *queue)
+{
+    const bool passed = queue->passed_over && queue->head != NULL;
+
+    queue->passed_over = false;
+    return passed;
+}
+
+static void hand_back(fsdp_context *ctx)
+{
+    lock(ctx);
+    ctx->queue.running = false;
+    const bool passed  = was_passed_over(&ctx->queue);
+    unlock(ctx);
+    if (passed) {
+        ring(&ctx->queue);
+    }
+}
+
+static bool is_queue_empty(fsdp_context *ctx)
+{
+    lock(ctx);
+    const bool empty = ctx->queue.head == NULL;
+    unlock(ctx);
+    return empty;
+}
+
+/* Carries out what can be, up to the end of `last` or, if that is NULL, of all. False where everything waits. */
+static bool advance(fsdp_context *ctx, const fsdp_request *last)
+{
+    bool any = false;
+
+    while ((last == NULL || state_of(last) != FSDPI_REQUEST_DONE) && !is_queue_empty(ctx)) {
+        if (!advance_head(ctx)) {
+            return any;
+        }
+        any = true;
+    }
+    return any;
+}
+
+/* ---- the progress thread ----------------------------------------------------------------------------------------- */
+
+static bool messages_are_under_way(const fsdp_context *ctx)
+{
+    return ctx->messages.n > 0 || ctx->rails.n_messages > 0;
+}
+
+/* Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. */
+static void pause_between_polls(fsdp_context *ctx, unsigned polls, double waited)
+{
+    static const double NAP = 100e-6, LONG_NAP = 2e-3, MESSAGE_YIELDING_SECONDS = 2e-3;
+
+    const bool messages = messages_are_under_way(ctx);
+    if (fsdpi_back_off(polls, waited, messages ? MESSAGE_YIELDING_SECONDS : FSDPI_YIELDING_SECONDS)) {
+        return;
+    }
+    const double nap = messages || waited < 20e-3 ? NAP : LONG_NAP;
+    if (!fsdpi_mailbox_sleep(ctx, messages ? nap : LONG_NAP)) {
+        fsdpi_nap(nap);
+    }
+}
+
+/*
+ * Between two looks of the progress thread. It never spins: the core belongs to whoever computes. Sockets and queues of
+ * messages hold some milliseconds' worth, so one is soon enough for long transfers, and a twentieth of that for the
+ * first looks.
+ */
+static void nap_between_looks(fsdp_context *ctx, unsigned idle)
+{
+    static const double FIRST = 50e-6, LAST = 1000e-6;
+    const double        doubled = FIRST * (double)(1U << (idle < 10 ? idle : 10));
+    const double        nap     = doubled < LAST ? doubled : LAST;
+
+    if (messages_are_under_way(ctx) || !fsdpi_mailbox_sleep(ctx, LAST)) {
+        fsdpi_nap(nap);
+    }
+}
+
+static void work(fsdp_context *ctx)
+{
+    fsdpi_queue *queue = &ctx->queue;
+    double       since = fsdpi_seconds();
+
+    for (unsigned idle = 0; atomic_load(&queue->waiters) == 0 && !is_queue_empty(ctx); idle++) {
+        if (advance(ctx, NULL)) {
+            since = fsdpi_seconds();
+            idle  = 0;
+        }
+        if (!is_queue_empty(ctx) && ctx->config.timeout_s > 0 && fsdpi_seconds() - since > ctx->config.timeout_s) {
+            give_up(ctx);
+        }
+        nap_between_looks(ctx, idle);
+    }
+    atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
+}
+
+/* As the kernel has it since Linux 3.14; the C library does not. */
+typedef struct scheduling {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t  nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} scheduling;
+
+/*
+ * This thread works for some microseconds at a time, and late it is of no use: where computing keeps all cores busy, a
+ * short slice (Linux 6.12; else nothing happens) lets it come first without giving it a larger share.
+ */
+static void ask_for_short_slices(void)
+{
+    enum { SLICE_NANOSECONDS = 100000 };
+    const scheduling wish = {.size = sizeof wish, .runtime = SLICE_NANOSECONDS};
+
+    (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    (void)syscall(SYS_sched_setattr, 0, &wish, 0);
+}
+
+/* Works only while no other thread waits for the queue. */
+static void *progress_thread(void *context)
+{
+    fsdp_context *ctx   = context;
+    fsdpi_queue  *queue = &ctx->queue;
+
+    (void)pthread_setname_np(pthread_self(), "fsdp-progress");
+    ask_for_short_slices();
+    while (!atomic_load(&queue->stop)) {
+        atomic_store(&queue->sleeping, 1);
+        const uint32_t bell = atomic_load(&queue->bell);
+        if (atomic_load(&queue->waiters) == 0 && take_over(ctx, true)) {
+            atomic_store(&queue->sleeping, 0);
+            work(ctx);
+            hand_back(ctx);
+        } else if (!atomic_load(&queue->stop)) {
+            (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, NULL, NULL, 0);
+        }
+    }
+    return NULL;
+}
+
+fsdp_status fsdpi_queue_start_thread(fsdp_context *ctx)
+{
+    if (pthread_create(&ctx->queue.thread, NULL, progress_thread, ctx) != 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "the progress thread cannot be started; set FSDP_PROGRESS=inline");
+    }
+    fsdpi_bind_thread(&ctx->binding, ctx->queue.thread);
+    ctx->queue.has_thread = true;
+    return FSDP_OK;
+}
+
+static void stop_thread(fsdp_context *ctx)
+{
+    if (!ctx->queue.has_thread) {
+        return;
+    }
+    atomic_store(&ctx->queue.stop, true);
+    ring(&ctx->queue);
+    (void)pthread_join(ctx->queue.thread, NULL);
+    ctx->queue.has_thread = false;
+}
+
+/* ---- issuing and ending ------------------------------------------------------------------------------------------ */
+
+static void fill(fsdp_context *ctx, fsdp_request *request, const fsdpi_call *call, fsdp_status status)
+{
+    request->call      = *call;
+    request->algorithm = NULL;
+    request->status    = FSDP_OK;
+    request->sequence  = ctx->queue.sequence++;
+    request->at        = 0;
+    request->stage     = 0;
+    request->step      = 0;
+    request->flags     = 0;
+    request->tested    = 0;
+    request->closing   = false;
+    request->error[0]  = '\0';
+    request->issued    = fsdpi_trace_now(ctx);
+    if (call->on_device && status == FSDP_OK) {
+        status = fsdpi_gpu_note_issue(request);
+    }
+    fsdpi_take_local_verdict(request, status);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_QUEUED, memory_order_relaxed);
+}
+
+/* Enqueues; `run` is set where the calling thread is to carry it out. */
+static fsdp_status issue(fsdp_context *ctx, const fsdpi_call *call, fsdp_status status, bool blocking, bool *run,
+                         fsdp_request **request)
+{
+    fsdpi_queue *queue = &ctx->queue;
+
+    const fsdp_status broken = ctx->broken;
+    if (broken != FSDP_OK) {
+        return record_broken(ctx, broken);
+    }
+    lock(ctx);
+    fsdp_request *made = take_free(ctx);
+    if (made == NULL) {
+        unlock(ctx);
+        return FSDP_ERR_MEMORY;
+    }
+    fill(ctx, made, call, status);
+    enqueue(queue, made);
+    *run           = !queue->running && (!queue->has_thread || (blocking && queue->head == made));
+    queue->running = queue->running || *run;
+    unlock(ctx);
+    if (!*run && !blocking && queue->has_thread) {
+        ring(queue);
+    }
+    *request = made;
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_issue(fsdp_context *ctx, const fsdpi_call *call, fsdp_status status, fsdp_request **request)
+{
+    bool run = false;
+
+    FSDP_TRY(issue(ctx, call, status, false, &run, request));
+    if (run) {
+        (void)advance(ctx, NULL);
+        hand_back(ctx);
+    }
+    return FSDP_OK;
+}
+
+/* Releases a request that is done, and makes its error the context's last. `running`: and hands back the work. */
+static fsdp_status end_request(fsdp_request *request, bool running)
+{
+    fsdp_context *ctx    = request->ctx;
+    fsdp_status   status = request->status;
+
+    if (request->call.on_device && status == FSDP_OK) {
+        status = fsdpi_gpu_hand_over(request);
+    } else if (status != FSDP_OK) {
+        (void)fsdpi_record(ctx, status, "%s", request->error);
+    }
+    lock(ctx);
+    ctx->queue.running = ctx->queue.running && !running;
     put_free(&ctx->queue, request);
-    return request->status;
+    const bool passed = running && was_passed_over(&ctx->queue);
+    unlock(ctx);
+    if (passed) {
+        ring(&ctx->queue);
+    }
+    return status;
 }
 
 static fsdp_status ended_before(const fsdp_request *request)
@@ -512,43 +553,91 @@ static fsdp_status ended_before(const fsdp_request *request)
     return fsdpi_fail(request->ctx, FSDP_ERR_STATE, "this request has been ended before; wait for each request once");
 }
 
+/* One look: carries out what can be, and gives up when the time is over. */
+static void wait_once(fsdp_request *request, bool running, unsigned polls, double waited)
+{
+    fsdp_context *ctx = request->ctx;
+
+    if (running || take_over(ctx, false)) {
+        (void)advance(ctx, request);
+        if (state_of(request) != FSDPI_REQUEST_DONE && ctx->config.timeout_s > 0 && waited > ctx->config.timeout_s) {
+            give_up(ctx);
+        }
+        if (state_of(request) != FSDPI_REQUEST_DONE) {
+            pause_between_polls(ctx, polls, waited);
+        }
+        if (!running) {
+            hand_back(ctx);
+        }
+    } else if (!fsdpi_back_off(polls, waited, FSDPI_YIELDING_SECONDS)) {
+        fsdpi_nap(50e-6);
+    }
+}
+
+/* Time is only taken once the first look has not been enough: the shortest operations cost less than asking for it. */
+static void wait_for(fsdp_request *request, bool running)
+{
+    fsdp_context *ctx   = request->ctx;
+    const double  begin = fsdpi_seconds();
+
+    (void)atomic_fetch_add(&ctx->queue.waiters, 1);
+    for (unsigned polls = 0; state_of(request) != FSDPI_REQUEST_DONE; polls++) {
+        wait_once(request, running, polls, fsdpi_seconds() - begin);
+    }
+    lock(ctx);
+    ctx->wait_seconds += fsdpi_seconds() - begin;
+    unlock(ctx);
+    if (atomic_fetch_sub(&ctx->queue.waiters, 1) == 1 && ctx->queue.has_thread && !is_queue_empty(ctx)) {
+        ring(&ctx->queue);
+    }
+}
+
+fsdp_status fsdpi_run(fsdp_context *ctx, const fsdpi_call *call, fsdp_status status)
+{
+    fsdp_request *request = NULL;
+    bool          run     = false;
+
+    FSDP_TRY(issue(ctx, call, status, true, &run, &request));
+    while (run && state_of(request) != FSDPI_REQUEST_DONE && advance_head(ctx)) {
+    }
+    if (state_of(request) != FSDPI_REQUEST_DONE) {
+        wait_for(request, run);
+    }
+    return end_request(request, run);
+}
+
 fsdp_status fsdp_wait(fsdp_request *request)
 {
-    fsdp_status  status = FSDP_OK;
-    const double begin  = fsdpi_seconds();
-    bool         done   = false;
-
     if (request == NULL) {
         return FSDP_OK;
     }
-    fsdp_context *ctx = request->ctx;
-    for (unsigned polls = 0; !done; polls++) {
-        (void)pthread_mutex_lock(&ctx->lock);
-        const double waited = fsdpi_seconds() - begin;
-        if (request->state == FSDPI_REQUEST_FREE) {
-            status = ended_before(request);
-            done   = true;
-        } else {
-            advance(ctx);
-            if (request->state != FSDPI_REQUEST_DONE && ctx->config.timeout_s > 0 && waited > ctx->config.timeout_s) {
-                give_up(request);
-            }
-            done   = request->state == FSDPI_REQUEST_DONE;
-            status = done ? end_request(request) : FSDP_OK;
-        }
-        ctx->wait_seconds += done ? fsdpi_seconds() - begin : 0.0;
-        (void)pthread_mutex_unlock(&ctx->lock);
-        if (!done) {
-            fsdpi_back_off(polls, waited);
-        }
+    if (state_of(request) == FSDPI_REQUEST_FREE) {
+        return ended_before(request);
     }
-    return status;
+    if (state_of(request) != FSDPI_REQUEST_DONE) {
+        wait_for(request, false);
+    }
+    return end_request(request, false);
+}
+
+/* Of tests, where there is no thread that does: since the first that found the request under way. */
+static void watch_time(fsdp_request *request)
+{
+    fsdp_context *ctx = request->ctx;
+
+    if (ctx->queue.has_thread || ctx->config.timeout_s == 0 || state_of(request) == FSDPI_REQUEST_DONE) {
+        return;
+    }
+    const double now = fsdpi_seconds();
+    if (request->tested == 0) {
+        request->tested = now;
+    } else if (now - request->tested > ctx->config.timeout_s) {
+        give_up(ctx);
+    }
 }
 
 fsdp_status fsdp_test(fsdp_request *request, int *done)
 {
-    fsdp_status status = FSDP_OK;
-
     if (done == NULL) {
         return fsdpi_fail(request != NULL ? request->ctx : NULL, FSDP_ERR_ARG, "fsdp_test: `done` is NULL");
     }
@@ -556,17 +645,16 @@ fsdp_status fsdp_test(fsdp_request *request, int *done)
     if (request == NULL) {
         return FSDP_OK;
     }
-    fsdp_context *ctx = request->ctx;
-    (void)pthread_mutex_lock(&ctx->lock);
-    if (request->state == FSDPI_REQUEST_FREE) {
-        status = ended_before(request);
-    } else {
-        advance(ctx);
-        *done  = request->state == FSDPI_REQUEST_DONE;
-        status = *done ? end_request(request) : FSDP_OK;
+    if (state_of(request) == FSDPI_REQUEST_FREE) {
+        return ended_before(request);
     }
-    (void)pthread_mutex_unlock(&ctx->lock);
-    return status;
+    if (state_of(request) != FSDPI_REQUEST_DONE && take_over(request->ctx, false)) {
+        (void)advance(request->ctx, NULL);
+        watch_time(request);
+        hand_back(request->ctx);
+    }
+    *done = state_of(request) == FSDPI_REQUEST_DONE;
+    return *done ? end_request(request, false) : FSDP_OK;
 }
 
 fsdp_status fsdp_wait_all(size_t count, fsdp_request *const *requests)
@@ -583,20 +671,15 @@ fsdp_status fsdp_wait_all(size_t count, fsdp_request *const *requests)
     return status;
 }
 
-fsdp_status fsdpi_run(fsdp_context *ctx, const fsdpi_call *call, const fsdpi_algorithm *algorithm, fsdp_status status)
-{
-    fsdp_request *request = NULL;
-
-    FSDP_TRY(fsdpi_issue(ctx, call, algorithm, status, &request));
-    return fsdp_wait(request);
-}
-
 fsdp_status fsdpi_agree(fsdp_context *ctx, const char *name, const char *label, uint64_t salt, fsdp_status status,
                         bool forced)
 {
-    const fsdpi_call call = {.name = name, .label = label, .salt = salt, .forced = forced};
+    const fsdpi_call call = {.name = name, .label = label, .salt = salt};
 
-    return fsdpi_run(ctx, &call, NULL, status);
+    if (!forced && (ctx->config.verify == FSDP_VERIFY_OFF || ctx->size == 1)) {
+        return status;
+    }
+    return fsdpi_run(ctx, &call, status);
 }
 
 fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail)
@@ -610,47 +693,57 @@ fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail
     return fsdpi_agree(ctx, "agree", NULL, 0, status, true);
 }
 
+double fsdpi_queue_wait_seconds(fsdp_context *ctx)
+{
+    lock(ctx);
+    const double seconds = ctx->wait_seconds;
+    unlock(ctx);
+    return seconds;
+}
+
+const char *fsdpi_queue_last_algorithm(fsdp_context *ctx)
+{
+    lock(ctx);
+    const char *name = ctx->queue.last_algorithm;
+    unlock(ctx);
+    return name;
+}
+
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 size_t fsdpi_queue_bookkeeping(void)
 {
-    return fsdpi_alloc_size(sizeof(request_block)) + fsdpi_alloc_size(MESSAGES_AT_FIRST * sizeof(MPI_Request));
+    return fsdpi_alloc_size(sizeof(request_block));
 }
 
 fsdp_status fsdpi_queue_open(fsdp_context *ctx)
 {
-    MPI_Request *first;
-
-    FSDP_TRY(make_requests(ctx));
-    FSDP_TRY(next_message(ctx, &first)); /* so that the array is there from the beginning */
-    ctx->queue.n_messages = 0;
-    return FSDP_OK;
+    ctx->queue.last_algorithm = "none";
+    return make_requests(ctx);
 }
 
 size_t fsdpi_queue_drain(fsdp_context *ctx)
 {
-    const double begin = fsdpi_seconds();
-
-    for (unsigned polls = 0; ctx->queue.head != NULL; polls++) {
-        const double waited = fsdpi_seconds() - begin;
-
-        advance(ctx);
-        if (ctx->queue.head != NULL && ctx->config.timeout_s > 0 && waited > ctx->config.timeout_s) {
-            give_up(ctx->queue.head);
-        }
-        fsdpi_back_off(polls, waited);
+    lock(ctx);
+    fsdp_request *last = ctx->queue.tail;
+    unlock(ctx);
+    if (last != NULL && state_of(last) != FSDPI_REQUEST_DONE) {
+        wait_for(last, false);
     }
+    stop_thread(ctx);
     return ctx->queue.n_made - ctx->queue.n_free;
 }
 
 void fsdpi_queue_close(fsdp_context *ctx)
 {
+    stop_thread(ctx);
     while (ctx->queue.blocks != NULL) {
         request_block *block = ctx->queue.blocks;
 
+        for (size_t i = 0; i < REQUESTS_AT_A_TIME; i++) {
+            fsdpi_gpu_release_event(&block->requests[i]);
+        }
         ctx->queue.blocks = block->next;
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, block, sizeof *block);
     }
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->queue.messages, ctx->queue.capacity * sizeof(MPI_Request));
-    ctx->queue.messages = NULL;
 }

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-typedef enum setting_kind { CHOICE, SECONDS, COUNT, BYTES } setting_kind;
+typedef enum setting_kind { CHOICE, SECONDS, COUNT, BYTES, PATH } setting_kind;
 
 typedef struct setting {
     const char  *field;
@@ -33,7 +33,20 @@ static const setting SETTINGS[] = {FSDP_SETTINGS(SETTING_ROW)};
 #undef SETTING_ROW
 #define N_SETTINGS (sizeof SETTINGS / sizeof SETTINGS[0])
 
-enum { VALUE_TEXT_BYTES = 32 };
+enum { VALUE_TEXT_BYTES = 64 };
+
+static const char *path_of(const setting *row, const fsdp_config *config)
+{
+    const char *path;
+
+    memcpy(&path, (const char *)config + row->offset, sizeof path);
+    return path;
+}
+
+static void set_path(const setting *row, fsdp_config *config, const char *path)
+{
+    memcpy((char *)config + row->offset, &path, sizeof path);
+}
 
 static int64_t field_value(const setting *row, const fsdp_config *config)
 {
@@ -145,7 +158,10 @@ static bool in_range(const setting *row, int64_t value)
 
 static void value_text(const setting *row, const fsdp_config *config, char *text, size_t size)
 {
-    if (row->kind == CHOICE) {
+    if (row->kind == PATH) {
+        const char *path = path_of(row, config);
+        (void)snprintf(text, size, "%s", path != NULL && path[0] != '\0' ? path : "-");
+    } else if (row->kind == CHOICE) {
         choice_name(row->values, field_value(row, config), text, size);
     } else {
         (void)snprintf(text, size, "%" PRId64, field_value(row, config));
@@ -160,8 +176,22 @@ static int64_t fallback_value(const setting *row)
     return value;
 }
 
+/* Any text is a path; whether something is there turns out where it is used. */
+static void resolve_path(const setting *row, const fsdp_config *given, fsdp_config *resolved)
+{
+    const char *text = getenv(row->variable);
+    const char *path = given != NULL ? path_of(row, given) : NULL;
+
+    path = path == NULL && text != NULL && text[0] != '\0' ? text : path;
+    set_path(row, resolved, path != NULL ? path : row->fallback);
+}
+
 static fsdp_status resolve_one(const setting *row, const fsdp_config *given, fsdp_config *resolved)
 {
+    if (row->kind == PATH) {
+        resolve_path(row, given, resolved);
+        return FSDP_OK;
+    }
     const char *text  = getenv(row->variable);
     int64_t     value = given != NULL ? field_value(row, given) : FSDP_UNSET;
 
@@ -276,11 +306,11 @@ void fsdpi_settings_describe(const fsdp_config *config, char *text, size_t size)
 {
     size_t used = 0;
 
-    text[0] = '\0';
+    (void)snprintf(text, size, "the default settings");
     for (size_t i = 0; i < N_SETTINGS && used < size; i++) {
         char value[VALUE_TEXT_BYTES];
 
-        if (SETTINGS[i].agree) {
+        if (SETTINGS[i].agree && field_value(&SETTINGS[i], config) != fallback_value(&SETTINGS[i])) {
             value_text(&SETTINGS[i], config, value, sizeof value);
             used +=
                 (size_t)snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "", SETTINGS[i].variable, value);
@@ -291,7 +321,20 @@ void fsdpi_settings_describe(const fsdp_config *config, char *text, size_t size)
 void fsdp_config_init(fsdp_config *config)
 {
     for (size_t i = 0; i < N_SETTINGS; i++) {
-        set_field(&SETTINGS[i], config, FSDP_UNSET);
+        if (SETTINGS[i].kind == PATH) {
+            set_path(&SETTINGS[i], config, NULL);
+        } else {
+            set_field(&SETTINGS[i], config, FSDP_UNSET);
+        }
+    }
+}
+
+static void set_fallback(const setting *row, fsdp_config *config)
+{
+    if (row->kind == PATH) {
+        set_path(row, config, row->fallback);
+    } else {
+        set_field(row, config, fallback_value(row));
     }
 }
 
@@ -303,13 +346,13 @@ fsdp_status fsdp_settings_print(const fsdp_context *ctx, FILE *file)
         return fsdpi_fail((fsdp_context *)(uintptr_t)ctx, FSDP_ERR_ARG, "fsdp_settings_print: the stream is NULL");
     }
     for (size_t i = 0; i < N_SETTINGS; i++) {
-        set_field(&SETTINGS[i], &defaults, fallback_value(&SETTINGS[i]));
+        set_fallback(&SETTINGS[i], &defaults);
     }
     for (size_t i = 0; i < N_SETTINGS; i++) {
         char value[VALUE_TEXT_BYTES];
 
         value_text(&SETTINGS[i], ctx != NULL ? &ctx->config : &defaults, value, sizeof value);
-        (void)fprintf(file, "%-22s %-12s %s (%s)%s\n", SETTINGS[i].variable, value, SETTINGS[i].help,
+        (void)fprintf(file, "%-24s %-12s %s (%s)%s\n", SETTINGS[i].variable, value, SETTINGS[i].help,
                       SETTINGS[i].values, SETTINGS[i].agree ? ", the same on all ranks" : "");
     }
     return FSDP_OK;

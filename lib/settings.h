@@ -21,7 +21,7 @@ void fsdpi_settings_warn_unknown(const fsdp_context *ctx);
 /** A hash of all settings that ranks must agree on. */
 uint64_t fsdpi_settings_fingerprint(const fsdp_config *config);
 
-/** Writes those settings as "FSDP_VERIFY=args FSDP_TIMEOUT_S=600 ...", cut after `size` BYTES. */
+/** Writes those of them that are not the defaults as "FSDP_VERIFY=off FSDP_TIMEOUT_S=30", cut after `size` BYTES. */
 void fsdpi_settings_describe(const fsdp_config *config, char *text, size_t size);
 
 /** The level for messages that belong to no context. */

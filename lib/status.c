@@ -3,22 +3,12 @@
 #include <mpi.h>
 #include <stdio.h>
 
-#include "fsdp/version.h"
 #include "lib/context.h"
 #include "lib/error.h"
 #include "lib/log.h"
 
-#define TEXT_OF_NUMBER_(number) #number
-#define TEXT_OF_NUMBER(number)  TEXT_OF_NUMBER_(number)
-
 /* The detail of failures that concern no context; everything else lives in the context. */
 static _Thread_local char error_without_context[FSDPI_ERROR_BYTES];
-
-const char *fsdp_version(void)
-{
-    return TEXT_OF_NUMBER(FSDP_VERSION_MAJOR) "." TEXT_OF_NUMBER(FSDP_VERSION_MINOR) "." TEXT_OF_NUMBER(
-        FSDP_VERSION_PATCH);
-}
 
 const char *fsdp_status_name(fsdp_status status)
 {
@@ -49,9 +39,32 @@ const char *fsdp_last_error(const fsdp_context *ctx)
     return ctx != NULL ? ctx->error : error_without_context;
 }
 
+/* Where details of contexts go instead of into the context. */
+static _Thread_local char *diverted __attribute__((tls_model("initial-exec"))); /* looked up for every operation */
+
+void fsdpi_record_into(char *place)
+{
+    diverted = place;
+}
+
 static char *error_buffer(fsdp_context *ctx)
 {
-    return ctx != NULL ? ctx->error : error_without_context;
+    if (ctx == NULL) {
+        return error_without_context;
+    }
+    return diverted != NULL ? diverted : ctx->error;
+}
+
+const char *fsdpi_error_recorded(fsdp_context *ctx)
+{
+    return error_buffer(ctx);
+}
+
+void fsdpi_error_hand_on(fsdp_context *from, fsdp_context *to, fsdp_status status)
+{
+    if (status != FSDP_OK && from != to) {
+        (void)fsdpi_record(to, status, "%s", fsdpi_error_recorded(from));
+    }
 }
 
 fsdp_status fsdpi_fail(fsdp_context *ctx, fsdp_status status, const char *format, ...)
@@ -81,8 +94,15 @@ fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call)
     int  length                     = 0;
 
     (void)MPI_Error_string(code, text, &length);
+    const fsdp_status status = code == MPI_ERR_PENDING ? FSDP_ERR_TIMEOUT : FSDP_ERR_MPI;
     if (ctx != NULL) {
-        ctx->broken = FSDP_ERR_MPI;
+        ctx->broken = status;
     }
-    return fsdpi_fail(ctx, FSDP_ERR_MPI, "%s failed: %s; finalize the context, it cannot be used any more", call, text);
+    if (status == FSDP_ERR_TIMEOUT) {
+        return fsdpi_fail(ctx, status,
+                          "not all ranks have come within FSDP_TIMEOUT_S seconds, to %s; look for the rank that has "
+                          "stopped or is elsewhere",
+                          call);
+    }
+    return fsdpi_fail(ctx, status, "%s failed: %s; finalize the context, it cannot be used any more", call, text);
 }

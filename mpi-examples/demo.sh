@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Trains a small GPT, fully sharded over 4 MPI ranks. `mpi-examples/demo.sh --help` says how.
+# Trains a small GPT, fully sharded over 4 MPI ranks, stops it on the way, and goes on with 2. `mpi-examples/demo.sh --help`
+# says how.
 set -euo pipefail
 
 # shellcheck source=cmake/commands.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../cmake/commands.sh"
 
-ranks=4
+ranks=4 fewer=2 every=300
 # What the demo trains takes about a minute and a half on two cores: the defaults of 03_gpt. Options given to the script
 # come after these and win. mpiexec hides from the ranks that stderr is a terminal.
 options=()
@@ -15,24 +16,68 @@ usage() {
     cat <<END
 Usage: mpi-examples/demo.sh [--no-install] [OPTION OF 03_gpt...]
 
-Installs the packages that are missing (as root, or through sudo), builds, and trains a GPT on $ranks ranks.
+Installs the packages that are missing (as root, or through sudo), builds, and trains a GPT on $ranks ranks. Once it has saved
+a checkpoint, behind step $every, one rank is sent SIGUSR1, as a scheduler would: all ranks save and end, and training goes on
+with $fewer ranks.
 
   --no-install    say which packages are missing instead of installing them, and fail if there are any
   --help          this text and, once it is built, that of 03_gpt
 END
 }
 
-# The command that starts the ranks, of the MPI that the build has found, into the array `launch`.
+# find_launcher RANKS: the command that starts them, of the MPI that the build has found, into the array `launch`.
 find_launcher() {
-    launch=("$(fsdp_cached default MPIEXEC_EXECUTABLE)" "$(fsdp_cached default MPIEXEC_NUMPROC_FLAG)" "$ranks")
+    launch=("$(fsdp_cached default MPIEXEC_EXECUTABLE)" "$(fsdp_cached default MPIEXEC_NUMPROC_FLAG)" "$1")
     # 4 ranks on a machine with fewer cores, none of them bound to one; shared memory is the only network needed
     if [[ $(fsdp_cached default FSDP_MPI_IS_OPENMPI) == 1 ]]; then
         launch+=(--oversubscribe --bind-to none --mca pml ob1 --mca btl "self,vader")
     fi
 }
 
+# train RANKS COMMAND...: each rank leaves its process number in pids/.
+train() {
+    local launch
+    find_launcher "$1"
+    shift
+    rm -rf "$folder/pids" && mkdir "$folder/pids"
+    # shellcheck disable=SC2016 # expanded by the ranks
+    "${launch[@]}" bash -c 'touch "$0/$$" && exec "$@"' "$folder/pids" "$@"
+}
+
+# stop_once_saved JOB
+stop_once_saved() {
+    local pids
+    until [[ -e $folder/run/latest ]]; do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.2
+    done
+    pids=("$folder/pids"/*)
+    kill -USR1 "$(basename "${pids[0]}")" 2>/dev/null || true
+}
+
+# However the script ends, so do the ranks, and the folder goes.
+clean_up() {
+    if [[ -n $job ]]; then
+        kill "$job" 2>/dev/null || true
+        wait "$job" || true
+    fi
+    rm -rf "$folder"
+}
+
+run_demo() {
+    local status=0
+    train "$ranks" "$@" &
+    job=$!
+    stop_once_saved "$job"
+    wait "$job" || status=$?
+    job=
+    ((status == 75)) || return $status # it had ended before
+    printf '\nand now on %s ranks:\n\n' "$fewer"
+    train "$fewer" "$@"
+}
+
 main() {
-    local install=yes program=$fsdp_source/build/default/mpi-examples/03_gpt/03_gpt launch
+    local install=yes program=$fsdp_source/build/default/mpi-examples/03_gpt/03_gpt
     if [[ ${1-} == --help || ${1-} == -h ]]; then
         usage
         [[ ! -x $program ]] || "$program" --help
@@ -47,9 +92,11 @@ main() {
     fsdp_require_packages "$install" build demo
     fsdp_build default 03_gpt
     fsdp_allow_root default
-    find_launcher
+    folder=$(mktemp -d)
+    job=
+    trap clean_up EXIT
     cd "$here" # where the paths among the options were meant
-    exec "${launch[@]}" "$program" "${options[@]}" "$@"
+    run_demo "$program" "${options[@]}" --checkpoint "$folder/run" --every "$every" "$@"
 }
 
 main "$@"

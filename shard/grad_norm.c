@@ -1,85 +1,165 @@
 #include <math.h>
+#include <stdio.h>
 
 #include "collectives/collectives.h"
 #include "shard/model.h"
 
-static fsdp_status check_clip(fsdp_model *model, double max_norm)
+bool fsdpi_has_gradients(const fsdp_model *model)
 {
     bool any = false;
 
-    if (!(max_norm > 0.0)) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_clip_grad_norm: max_norm is %g; it must be above 0",
-                          max_norm);
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        any = any || flat->has_gradient || flat->has_local || flat->reducing > 0;
     }
-    FSDP_TRY(fsdpi_between_passes(model, "fsdp_clip_grad_norm"));
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        any = any || unit->has_gradient;
-    }
-    return any ? FSDP_OK
-               : fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                            "fsdp_clip_grad_norm: there are no gradients since the last step; "
-                            "run a backward pass first");
-}
-
-/* The squared norm of the `i`-th slice held of all units, in order of the units. */
-static double squared_norm_of_slice(const fsdp_model *model, int i)
-{
-    double sum = 0.0;
-
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        if (unit->has_gradient) {
-            sum += model->ctx->kernels->squared_norm(fsdpi_slice_in(unit, unit->gradient, i), unit->layout.shard,
-                                                     FSDP_F32);
+        for (size_t m = 0; m < unit->n_members; m++) {
+            any = any || unit->members[m].bucket != NULL;
         }
     }
-    return sum;
+    return any;
+}
+
+fsdp_status fsdpi_check_none_local(fsdp_model *model, const char *function)
+{
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_local) {
+            return fsdpi_fail(
+                model->ctx, FSDP_ERR_STATE,
+                "%s: unit '%s' has gradients that only this rank has; call fsdp_model_set_sync with 1 before "
+                "its last backward pass, or fsdp_model_zero_grad",
+                function, flat->name);
+        }
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_check_gradients(fsdp_model *model, const char *function)
+{
+    FSDP_TRY(fsdpi_between_passes(model, function));
+    FSDP_TRY(fsdpi_check_none_local(model, function));
+    return fsdpi_has_gradients(model)
+               ? FSDP_OK
+               : fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                            "%s: there are no gradients since the last step; run a backward pass first", function);
+}
+
+/* ---- clipping by a norm ------------------------------------------------------------------------------------------ */
+
+/* A norm as a number per slice and a way to join these. */
+typedef struct norm_kind {
+    const char *function;
+    double (*of_values)(const fsdpi_kernels *kernels, const float *gradient, size_t n);
+    double (*join)(double a, double b);
+    double (*finish)(double joined);
+} norm_kind;
+
+static double squared_norm(const fsdpi_kernels *kernels, const float *gradient, size_t n)
+{
+    return kernels->squared_norm(gradient, n, FSDP_F32);
+}
+
+static double maximum(const fsdpi_kernels *kernels, const float *gradient, size_t n)
+{
+    return kernels->absolute_maximum(gradient, n, FSDP_F32);
+}
+
+static double add(double a, double b)
+{
+    return a + b;
+}
+
+/* NaN wins over everything, infinity too. */
+static double larger(double a, double b)
+{
+    return b > a || isnan(b) ? b : a;
+}
+
+static double unchanged(double joined)
+{
+    return joined;
+}
+
+static const norm_kind NORM_2   = {"fsdp_clip_grad_norm", squared_norm, add, sqrt};
+static const norm_kind NORM_INF = {"fsdp_clip_grad_norm_inf", maximum, larger, unchanged};
+
+static fsdp_status check_clip(fsdp_model *model, const char *function, double max_norm)
+{
+    FSDP_TRY(fsdpi_gradients_settle(model, function)); /* before a bad argument ends it on this rank alone */
+    if (!(max_norm > 0.0)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: max_norm is %g; it must be above 0", function, max_norm);
+    }
+    return fsdpi_check_gradients(model, function);
+}
+
+/* Of the `i`-th slice held of all flat parameters, in their order. */
+static double norm_of_slice(const fsdp_model *model, const norm_kind *kind, int i)
+{
+    double joined = 0.0;
+
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            joined = kind->join(joined, kind->of_values(model->ctx->kernels, fsdpi_slice_in(flat, flat->gradient, i),
+                                                        flat->layout.shard));
+        }
+    }
+    return joined;
 }
 
 /*
- * One number per slice, added in order of the slices: by the allreduce where ranks hold one each, here where each holds all.
- * A `status` that is not FSDP_OK only goes to the other ranks.
+ * One number per slice, joined in order of the slices whatever the strategy and the nodes: gathered where ranks hold one
+ * each. A `status` that is not FSDP_OK only goes to the other ranks.
  */
-static fsdp_status squared_norm(fsdp_model *model, fsdp_status status, double *sum)
+static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
+                                 double *norm)
 {
-    const fsdpi_purpose purpose = {.name = "fsdp_clip_grad_norm", .status = status};
+    const fsdpi_purpose purpose = {.name = kind->function, .label = label, .status = status};
     const fsdpi_held    held    = fsdpi_held_slices(model);
-    fsdp_request       *request = NULL;
+    double             *norms   = model->slice_norms;
+    double              joined  = 0.0;
 
-    *sum = status == FSDP_OK ? squared_norm_of_slice(model, 0) : 0.0;
-    for (int i = 1; i < held.n && status == FSDP_OK; i++) {
-        *sum += squared_norm_of_slice(model, i);
+    if (model->failed) {
+        return status;
     }
-    if (model->options.strategy == FSDP_NO_SHARD) {
-        return fsdpi_agree(model->ctx, purpose.name, NULL, 0, status, false);
+    for (int i = 0; i < held.n && status == FSDP_OK; i++) {
+        norms[held.first + i] = norm_of_slice(model, kind, i);
     }
-    FSDP_TRY(fsdpi_iallreduce(model->ctx, &purpose, FSDP_IN_PLACE, sum, 1, FSDP_F64, FSDP_SUM, &request));
-    return fsdp_wait(request);
+    if (held.n == model->ctx->size || model->shards != model->ctx) {
+        FSDP_TRY(fsdpi_step_agree(model, purpose.name, label, 0, status, false));
+    }
+    if (held.n < model->ctx->size) {
+        FSDP_TRY(fsdpi_step_tell(
+            model, fsdpi_allgather(model->shards, &purpose, FSDP_IN_PLACE, norms, (size_t)held.n, FSDP_F64)));
+    }
+    for (int i = 0; i < model->ctx->size; i++) {
+        joined = kind->join(joined, norms[i]);
+    }
+    *norm = kind->finish(joined);
+    return FSDP_OK;
 }
 
-static void scale_gradients(const fsdp_model *model, double factor)
+void fsdpi_scale_gradients(const fsdp_model *model, double factor)
 {
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        if (unit->has_gradient) {
-            model->ctx->kernels->scale(unit->gradient, factor,
-                                       fsdpi_held_elements(&unit->layout, model->options.strategy), FSDP_F32);
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            model->ctx->kernels->scale(flat->gradient, factor, fsdpi_held_elements(flat), FSDP_F32);
         }
     }
 }
 
-fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm)
+static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_norm, double *norm)
 {
-    double sum = 0.0;
+    char   label[64];
+    double total = 0.0;
 
     if (model == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG,
-                          "fsdp_clip_grad_norm: the model is NULL; pass one from fsdp_model_create");
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the model is NULL; pass one from fsdp_model_create", kind->function);
     }
-    FSDP_TRY(squared_norm(model, check_clip(model, max_norm), &sum));
+    (void)snprintf(label, sizeof label, "max_norm %.17g", max_norm);
+    FSDP_TRY(norm_of_model(model, kind, label, check_clip(model, kind->function, max_norm), &total));
 
-    const double total  = sqrt(sum);
     const double factor = max_norm / (total + 1e-6);
     if (isfinite(total) && factor < 1.0) {
-        scale_gradients(model, factor);
+        fsdpi_scale_gradients(model, factor);
     }
     if (norm != NULL) {
         *norm = total;
@@ -87,15 +167,51 @@ fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm
     return FSDP_OK;
 }
 
-fsdp_status fsdp_model_zero_grad(fsdp_model *model)
+fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm)
 {
+    return clip(model, &NORM_2, max_norm, norm);
+}
+
+fsdp_status fsdp_clip_grad_norm_inf(fsdp_model *model, double max_norm, double *norm)
+{
+    return clip(model, &NORM_INF, max_norm, norm);
+}
+
+/* ---- clipping by value ------------------------------------------------------------------------------------------- */
+
+static fsdp_status check_limit(fsdp_model *model, double limit)
+{
+    FSDP_TRY(fsdpi_gradients_settle(model, "fsdp_clip_grad_value"));
+    if (!(limit >= 0.0)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_clip_grad_value: the limit is %g; it must be 0 or more",
+                          limit);
+    }
+    return fsdpi_check_gradients(model, "fsdp_clip_grad_value");
+}
+
+static void clamp_held(const fsdpi_flat *flat, double limit)
+{
+    const fsdpi_held held = fsdpi_held_slices(flat->model);
+
+    for (int i = 0; i < held.n; i++) {
+        flat->model->ctx->kernels->clamp(fsdpi_slice_in(flat, flat->gradient, i), limit, flat->layout.shard, FSDP_F32);
+    }
+}
+
+fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit)
+{
+    char label[64];
+
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
-                          "fsdp_model_zero_grad: the model is NULL; pass one from fsdp_model_create");
+                          "fsdp_clip_grad_value: the model is NULL; pass one from fsdp_model_create");
     }
-    FSDP_TRY(fsdpi_between_passes(model, "fsdp_model_zero_grad"));
-    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        unit->has_gradient = false;
+    (void)snprintf(label, sizeof label, "limit %.17g", limit);
+    FSDP_TRY(fsdpi_step_agree(model, "fsdp_clip_grad_value", label, 0, check_limit(model, limit), false));
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            clamp_held(flat, limit);
+        }
     }
     return FSDP_OK;
 }

@@ -26,18 +26,18 @@ uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const float *element
     return sum;
 }
 
-static uint64_t hash_held(fsdp_unit *unit)
+static uint64_t hash_held(fsdpi_flat *flat)
 {
-    const fsdpi_held held = fsdpi_held_slices(unit->model);
+    const fsdpi_held held = fsdpi_held_slices(flat->model);
     uint64_t         sum  = 0;
 
     for (int i = 0; i < held.n; i++) {
-        const float *slice = fsdpi_slice_in(unit, unit->master, i);
-        const size_t n     = fsdpi_held_intervals(unit, i);
+        const float *slice = fsdpi_slice_in(flat, flat->master, i);
+        const size_t n     = fsdpi_held_intervals(flat, i);
 
         for (size_t k = 0; k < n; k++) {
-            const fsdp_interval *run = &unit->intervals[k];
-            sum += fsdpi_hash_elements(fsdp_random_stream(unit->tensors[run->tensor].name), run->tensor_begin,
+            const fsdp_interval *run = &flat->intervals[k];
+            sum += fsdpi_hash_elements(fsdp_random_stream(flat->tensors[run->tensor]->name), run->tensor_begin,
                                        slice + run->shard_begin, run->count);
         }
     }
@@ -48,13 +48,19 @@ static uint64_t hash_held(fsdp_unit *unit)
 static fsdp_status combine(fsdp_model *model, uint64_t *hash, fsdp_status status)
 {
     const fsdpi_purpose purpose = {.name = "fsdp_model_hash", .status = status};
-    fsdp_request       *request = NULL;
 
-    if (model->options.strategy == FSDP_NO_SHARD) {
-        return fsdpi_agree(model->ctx, purpose.name, "parameters held whole by each rank", *hash, status, true);
+    if (model->failed) {
+        return status;
     }
-    FSDP_TRY(fsdpi_iallreduce(model->ctx, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM, &request));
-    return fsdp_wait(request);
+    FSDP_TRY(fsdpi_groups_agree(model, purpose.name, false));
+    if (model->options.strategy != FSDP_NO_SHARD && model->replicas == NULL) {
+        return fsdpi_allreduce(model->ctx, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM);
+    }
+    if (model->replicas != NULL) {
+        FSDP_TRY(fsdpi_agree(model->ctx, purpose.name, "arguments", 0, status, true));
+        FSDP_TRY(fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM));
+    }
+    return fsdpi_agree(model->ctx, purpose.name, "parameters held whole by each rank, or group", *hash, status, true);
 }
 
 fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
@@ -69,11 +75,13 @@ fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
         status = fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_model_hash: the place for the hash is NULL");
     } else if (!model->committed) {
         status = fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_hash: call fsdp_model_commit first");
+    } else {
+        status = fsdpi_step_check(model, "fsdp_model_hash");
     }
-    for (fsdp_unit *unit = model->first; unit != NULL && status == FSDP_OK; unit = unit->next) {
-        sum += hash_held(unit);
+    for (fsdpi_flat *flat = model->flats; flat != NULL && status == FSDP_OK; flat = flat->next) {
+        sum += hash_held(flat);
     }
-    status = combine(model, &sum, status);
+    status = fsdpi_step_tell(model, combine(model, &sum, status));
     if (status == FSDP_OK && hash != NULL) {
         *hash = sum;
     }

@@ -14,26 +14,54 @@ static float initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t s
     return (float)tensor->a;
 }
 
-static void draw_interval(const fsdp_unit *unit, const fsdp_interval *interval, float *slice)
+static void draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count, float *values)
 {
-    const fsdpi_tensor *tensor = &unit->tensors[interval->tensor];
-    const uint64_t      seed   = unit->model->options.seed;
-    const uint64_t      stream = fsdp_random_stream(tensor->name);
+    const uint64_t stream = fsdp_random_stream(tensor->name);
 
-    for (size_t i = 0; i < interval->count; i++) {
-        slice[interval->shard_begin + i] = initial_value(tensor, seed, stream, interval->tensor_begin + i);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = initial_value(tensor, model->options.seed, stream, begin + i);
     }
 }
 
-void fsdpi_draw_initial_values(fsdp_unit *unit)
+static void draw_slice(fsdpi_flat *flat, int i)
 {
-    const fsdpi_held held = fsdpi_held_slices(unit->model);
+    const size_t n     = fsdpi_held_intervals(flat, i);
+    float       *slice = fsdpi_slice_in(flat, flat->master, i);
 
-    for (int i = 0; i < held.n; i++) {
-        const size_t n = fsdpi_held_intervals(unit, i);
+    for (size_t k = 0; k < n; k++) {
+        const fsdp_interval *run = &flat->intervals[k];
 
-        for (size_t k = 0; k < n; k++) {
-            draw_interval(unit, &unit->intervals[k], fsdpi_slice_in(unit, unit->master, i));
+        draw_run(flat->model, flat->tensors[run->tensor], run->tensor_begin, run->count, slice + run->shard_begin);
+    }
+}
+
+/* Held in a type that may not be f32: piece by piece. */
+static void draw_whole(const fsdp_model *model, const fsdpi_tensor *tensor)
+{
+    enum { PIECE = 1024 };
+    const fsdp_dtype dtype = fsdpi_gathered_dtype(model, tensor);
+    float            piece[PIECE];
+
+    for (size_t at = 0; at < tensor->count; at += PIECE) {
+        const size_t n = tensor->count - at < PIECE ? tensor->count - at : PIECE;
+
+        draw_run(model, tensor, at, n, piece);
+        model->ctx->kernels->cast(fsdpi_element_of(tensor->whole, at, dtype), dtype, piece, FSDP_F32, n);
+    }
+}
+
+void fsdpi_draw_initial_values(fsdp_model *model)
+{
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        for (int i = 0; i < fsdpi_held_slices(model).n; i++) {
+            draw_slice(flat, i);
+        }
+    }
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            if (unit->tensors[i].whole != NULL && unit->tensors[i].owner == &unit->tensors[i]) {
+                draw_whole(model, &unit->tensors[i]);
+            }
         }
     }
 }

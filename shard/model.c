@@ -9,6 +9,8 @@
 #include "lib/log.h"
 #include "lib/memory.h"
 
+#define STRATEGY_NAMES "FULL_SHARD, SHARD_GRAD_OP, SHARD_OPTIM, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2"
+
 const char *fsdp_strategy_name(fsdp_strategy strategy)
 {
     switch (strategy) {
@@ -32,10 +34,21 @@ fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strategy)
             return FSDP_OK;
         }
     }
-    return fsdpi_fail(NULL, FSDP_ERR_ARG, "'%s' is no strategy; use FULL_SHARD or NO_SHARD", name);
+    return fsdpi_fail(NULL, FSDP_ERR_ARG, "'%s' is no strategy; use " STRATEGY_NAMES, name);
 }
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
+
+static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype dtype)
+{
+    if (dtype != FSDP_F32 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_model_create: %s is %s; use f32, bf16 or f16, and start from FSDP_MODEL_OPTIONS_DEFAULT", field,
+            fsdp_dtype_name(dtype));
+    }
+    return FSDP_OK;
+}
 
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
 {
@@ -43,11 +56,28 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no strategy; use one of fsdp_strategy",
                           (int)options->strategy);
     }
-    if ((int)options->optimizer < 0 || options->optimizer > FSDP_ADAMW) {
+    if (!fsdpi_is_optimizer_kind(options->optimizer)) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no optimizer; use one of fsdp_optimizer_kind",
                           (int)options->optimizer);
     }
-    return FSDP_OK;
+    if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                          fsdp_dtype_name(options->moment_dtype));
+    }
+    if (!(isfinite(options->gradient_divisor) && options->gradient_divisor >= 0.0)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
+                          options->gradient_divisor);
+    }
+    FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
+    FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
+    FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype));
+    if (options->quantized_params && options->strategy != FSDP_FULL_SHARD) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_create: quantized_params with %s; only FULL_SHARD gathers quantised parameters",
+                          fsdp_strategy_name(options->strategy));
+    }
+    return fsdpi_groups_check(ctx, options);
 }
 
 static void destroy_model(void *object)
@@ -59,7 +89,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
 {
     const fsdp_model_options defaults = FSDP_MODEL_OPTIONS_DEFAULT;
     const fsdp_model_options chosen   = options != NULL ? *options : defaults;
-    char                     label[FSDPI_DETAIL_BYTES / 2];
+    char                     label[FSDPI_DETAIL_BYTES];
     fsdp_model              *made = NULL;
 
     if (ctx == NULL) {
@@ -70,260 +100,31 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
     } else if (status == FSDP_OK) {
         *model = NULL;
-        made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *made);
+        made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_model_bytes(ctx->size));
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
-    (void)snprintf(label, sizeof label, "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d",
-                   fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer);
-    status = fsdpi_agree(ctx, "fsdp_model_create", label, 0, status, false);
+    (void)snprintf(label, sizeof label,
+                   "%s, seed %" PRIu64
+                   ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g%s%s",
+                   fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer,
+                   chosen.group_size, fsdp_dtype_name(chosen.param_dtype), fsdp_dtype_name(chosen.reduce_dtype),
+                   fsdp_dtype_name(chosen.buffer_dtype), fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor,
+                   chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "");
+    status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
     if (status != FSDP_OK || made == NULL || model == NULL) {
-        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof *made);
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
         return status;
     }
     made->ctx     = ctx;
     made->options = chosen;
+    status        = fsdpi_groups_open(made);
+    if (status != FSDP_OK) {
+        fsdpi_groups_close(made);
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
+        return status;
+    }
     fsdpi_own(ctx, &made->owned, "model", made, destroy_model);
     *model = made;
-    return FSDP_OK;
-}
-
-/* ---- adding units ------------------------------------------------------------------------------------------------ */
-
-/* Remembered until commit, where the other ranks learn of it. */
-static fsdp_status remember(fsdp_model *model, fsdp_status status)
-{
-    if (model->add_status == FSDP_OK) {
-        model->add_status = status;
-        (void)snprintf(model->add_error, sizeof model->add_error, "%.*s", FSDPI_DETAIL_BYTES - 1, model->ctx->error);
-    }
-    return status;
-}
-
-static bool name_is_good(const char *name)
-{
-    return name != NULL && name[0] != '\0' && strnlen(name, FSDPI_NAME_BYTES) < FSDPI_NAME_BYTES;
-}
-
-static bool tensor_name_is_taken(const fsdp_model *model, const char *name)
-{
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        for (size_t i = 0; i < unit->n_tensors; i++) {
-            if (strcmp(unit->tensors[i].name, name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static fsdp_status check_fill(fsdp_context *ctx, const char *unit, const fsdp_tensor *tensor)
-{
-    if ((int)tensor->fill < 0 || tensor->fill > FSDP_FILL_UNIFORM || !isfinite(tensor->a) || !isfinite(tensor->b)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "unit '%s', tensor '%s': fill %d with %g and %g; use one of fsdp_fill with "
-                          "finite numbers",
-                          unit, tensor->name, (int)tensor->fill, tensor->a, tensor->b);
-    }
-    if ((tensor->flags & ~FSDP_TENSOR_NO_WEIGHT_DECAY) != 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': flags 0x%x are unknown; use FSDP_TENSOR_*", unit,
-                          tensor->name, tensor->flags);
-    }
-    return FSDP_OK;
-}
-
-static fsdp_status count_elements(fsdp_context *ctx, const char *unit, const fsdp_tensor *tensor, size_t *count)
-{
-    if (tensor->n_dims > FSDP_MAX_DIMS) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': %zu dimensions; at most %d are possible", unit,
-                          tensor->name, tensor->n_dims, FSDP_MAX_DIMS);
-    }
-    *count = 1;
-    for (size_t d = 0; d < tensor->n_dims; d++) {
-        if (tensor->shape[d] == 0) {
-            return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                              "unit '%s', tensor '%s': extent %zu is 0, so it has no elements; leave "
-                              "the tensor out",
-                              unit, tensor->name, d);
-        }
-        if (!fsdpi_multiply(*count, tensor->shape[d], count) || *count > PTRDIFF_MAX / sizeof(double)) {
-            return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                              "unit '%s', tensor '%s': the size in bytes overflows at extent %zu, %zu", unit,
-                              tensor->name, d, tensor->shape[d]);
-        }
-    }
-    return FSDP_OK;
-}
-
-/* All that can be wrong with one tensor but a name that is used twice. */
-static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, const fsdp_tensor *tensor, size_t *count)
-{
-    if (!name_is_good(tensor->name)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor %zu: the name must have 1 to %d bytes", unit, i,
-                          FSDPI_NAME_BYTES - 1);
-    }
-    if (fsdp_dtype_size(tensor->dtype) == 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': %d is no element type", unit, tensor->name,
-                          (int)tensor->dtype);
-    }
-    if (tensor->dtype != FSDP_F32) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "unit '%s', tensor '%s': element type %s; parameters are f32",
-                          unit, tensor->name, fsdp_dtype_name(tensor->dtype));
-    }
-    FSDP_TRY(check_fill(ctx, unit, tensor));
-    return count_elements(ctx, unit, tensor, count);
-}
-
-static fsdp_status check_name_is_new(const fsdp_model *model, const char *unit, const fsdp_tensor *tensors, size_t i)
-{
-    bool taken = tensor_name_is_taken(model, tensors[i].name);
-
-    for (size_t j = 0; j < i && !taken; j++) {
-        taken = strcmp(tensors[j].name, tensors[i].name) == 0;
-    }
-    return taken ? fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                              "unit '%s', tensor '%s': the name is taken; names are unique in "
-                              "a model",
-                              unit, tensors[i].name)
-                 : FSDP_OK;
-}
-
-/* What a unit needs room for: its structure, arrays and names, in one allocation. */
-typedef struct unit_extent {
-    size_t elements;
-    size_t name_bytes;
-    size_t bytes;
-} unit_extent;
-
-static fsdp_status check_tensors(const fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n,
-                                 unit_extent *extent)
-{
-    extent->elements   = 0;
-    extent->name_bytes = strlen(name) + 1;
-    for (size_t i = 0; i < n; i++) {
-        size_t count = 0;
-
-        FSDP_TRY(check_tensor(model->ctx, name, i, &tensors[i], &count));
-        FSDP_TRY(check_name_is_new(model, name, tensors, i));
-        extent->elements += count; /* each below 2^60: the sum is checked before it can overflow */
-        if (extent->elements > PTRDIFF_MAX / sizeof(double)) {
-            return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                              "unit '%s': the size in bytes overflows at tensor '%s'; divide "
-                              "the unit",
-                              name, tensors[i].name);
-        }
-        extent->name_bytes += strlen(tensors[i].name) + 1;
-    }
-    extent->bytes =
-        sizeof(fsdp_unit) + n * (sizeof(fsdpi_tensor) + sizeof(size_t) + sizeof(fsdp_interval)) + extent->name_bytes;
-    return FSDP_OK;
-}
-
-static fsdp_status check_unit(const fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n,
-                              fsdp_unit *const *unit, unit_extent *extent)
-{
-    fsdp_context *ctx = model->ctx;
-
-    if (model->committed) {
-        return fsdpi_fail(ctx, FSDP_ERR_STATE,
-                          "fsdp_unit_add: unit '%s' comes after fsdp_model_commit; add all units "
-                          "before it",
-                          name != NULL ? name : "");
-    }
-    if (!name_is_good(name)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_unit_add: the name must have 1 to %d bytes", FSDPI_NAME_BYTES - 1);
-    }
-    if (tensors == NULL || n == 0 || unit == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "fsdp_unit_add: unit '%s' has %zu tensors%s; there must be at least 1, and a "
-                          "place for the unit",
-                          name, n, tensors == NULL ? " at NULL" : "");
-    }
-    for (const fsdp_unit *other = model->first; other != NULL; other = other->next) {
-        if (strcmp(other->name, name) == 0) {
-            return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_unit_add: the name '%s' is taken; names are unique in a model",
-                              name);
-        }
-    }
-    return check_tensors(model, name, tensors, n, extent);
-}
-
-static const char *copy_name(char **room, const char *name)
-{
-    char *copy = *room;
-
-    *room = stpcpy(copy, name) + 1;
-    return copy;
-}
-
-static uint64_t hash_tensor(uint64_t hash, const fsdp_tensor *tensor)
-{
-    hash = fsdpi_hash_text(hash, tensor->name);
-    hash = fsdpi_hash_bytes(hash, tensor->shape, tensor->n_dims * sizeof tensor->shape[0]);
-    hash = fsdpi_hash_u64(hash, tensor->n_dims);
-    hash = fsdpi_hash_u64(hash, (uint64_t)tensor->dtype);
-    hash = fsdpi_hash_u64(hash, (uint64_t)tensor->fill);
-    hash = fsdpi_hash_bytes(hash, &tensor->a, sizeof tensor->a);
-    hash = fsdpi_hash_bytes(hash, &tensor->b, sizeof tensor->b);
-    return fsdpi_hash_u64(hash, tensor->flags);
-}
-
-static void fill_unit(fsdp_unit *unit, const char *name, const fsdp_tensor *tensors, size_t n)
-{
-    unit->tensors     = (fsdpi_tensor *)(void *)(unit + 1);
-    unit->intervals   = (fsdp_interval *)(void *)(unit->tensors + n);
-    unit->counts      = (size_t *)(void *)(unit->intervals + n);
-    char *names       = (char *)(unit->counts + n);
-    unit->name        = copy_name(&names, name);
-    unit->n_tensors   = n;
-    unit->fingerprint = fsdpi_hash_text(FSDPI_HASH_START, name);
-    for (size_t i = 0; i < n; i++) {
-        unit->counts[i] = 1;
-        for (size_t d = 0; d < tensors[i].n_dims; d++) {
-            unit->counts[i] *= tensors[i].shape[d];
-        }
-        unit->tensors[i] = (fsdpi_tensor){.name   = copy_name(&names, tensors[i].name),
-                                          .fill   = tensors[i].fill,
-                                          .a      = tensors[i].a,
-                                          .b      = tensors[i].b,
-                                          .flags  = tensors[i].flags,
-                                          .offset = unit->elements};
-        unit->elements += unit->counts[i];
-        unit->fingerprint = hash_tensor(unit->fingerprint, &tensors[i]);
-    }
-}
-
-static void append(fsdp_model *model, fsdp_unit *unit)
-{
-    unit->model = model;
-    if (model->last != NULL) {
-        model->last->next = unit;
-    } else {
-        model->first = unit;
-    }
-    model->last = unit;
-    model->n_units++;
-}
-
-fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n_tensors,
-                          fsdp_unit **unit)
-{
-    unit_extent extent = {0};
-
-    if (model == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_unit_add: the model is NULL; pass one from fsdp_model_create");
-    }
-    const fsdp_status status = check_unit(model, name, tensors, n_tensors, unit, &extent);
-    if (status != FSDP_OK) {
-        return model->committed ? status : remember(model, status);
-    }
-    fsdp_unit *made = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, extent.bytes);
-    if (made == NULL) {
-        return remember(model, FSDP_ERR_MEMORY);
-    }
-    made->bytes = extent.bytes;
-    fill_unit(made, name, tensors, n_tensors);
-    append(model, made);
-    *unit = made;
     return FSDP_OK;
 }
 
@@ -373,63 +174,22 @@ static fsdp_status agree_on_units(const fsdp_model *model, fsdp_status status)
     return FSDP_OK;
 }
 
-static size_t held_bytes(const fsdp_unit *unit)
-{
-    return fsdpi_held_elements(&unit->layout, unit->model->options.strategy) * sizeof(float);
-}
-
-static fsdp_status allocate_unit(fsdp_unit *unit)
-{
-    fsdp_context *ctx = unit->model->ctx;
-
-    FSDP_TRY(fsdp_layout_init(unit->elements, ctx->size, &unit->layout));
-    unit->master   = fsdpi_alloc(ctx, FSDP_MEMORY_PARAMETERS, held_bytes(unit));
-    unit->gradient = unit->master != NULL ? fsdpi_alloc(ctx, FSDP_MEMORY_GRADIENTS, held_bytes(unit)) : NULL;
-    return unit->gradient != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
-}
-
-static fsdp_status allocate_model(fsdp_model *model)
-{
-    const size_t n       = fsdpi_views_needed(model);
-    size_t       largest = 0;
-
-    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        FSDP_TRY(allocate_unit(unit));
-        largest = unit->layout.padded > largest ? unit->layout.padded : largest;
-    }
-    FSDP_TRY(fsdpi_pool_open(model->ctx, &model->gathered, FSDP_MEMORY_GATHERED,
-                             model->options.strategy == FSDP_NO_SHARD ? 0 : n, largest));
-    return fsdpi_pool_open(model->ctx, &model->gradients, FSDP_MEMORY_GRADIENT_VIEWS, n, largest);
-}
-
-static void release_state(fsdp_model *model)
-{
-    fsdpi_pool_close(model->ctx, &model->gathered);
-    fsdpi_pool_close(model->ctx, &model->gradients);
-    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        fsdpi_free(model->ctx, FSDP_MEMORY_PARAMETERS, unit->master, held_bytes(unit));
-        fsdpi_free(model->ctx, FSDP_MEMORY_GRADIENTS, unit->gradient, held_bytes(unit));
-        unit->master   = NULL;
-        unit->gradient = NULL;
-    }
-}
-
 fsdp_status fsdp_model_commit(fsdp_model *model)
 {
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_commit: the model is NULL; pass one from fsdp_model_create");
     }
     FSDP_TRY(agree_on_units(model, check_commit(model)));
-    const fsdp_status status =
-        fsdpi_agree(model->ctx, "fsdp_model_commit", "allocation", 0, allocate_model(model), true);
+    FSDP_TRY(fsdpi_node_memory_check(model));
+    const fsdp_status status = fsdpi_storage_open(model);
     if (status != FSDP_OK) {
-        release_state(model);
+        fsdpi_storage_close(model);
         return status;
     }
-    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        fsdpi_draw_initial_values(unit);
-    }
+    fsdpi_draw_initial_values(model);
     model->committed = true;
+    model->syncs     = true;
+    FSDP_TRY(fsdpi_gather_refresh(model));
     fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu units, %s", model->n_units,
               fsdp_strategy_name(model->options.strategy));
     return FSDP_OK;
@@ -442,25 +202,30 @@ void fsdp_model_destroy(fsdp_model *model)
     }
     fsdp_context *ctx = model->ctx;
     fsdpi_disown(ctx, &model->owned);
+    fsdp_loss_scaler_destroy(model->loss_scaler);
     fsdpi_optimizers_release(model);
-    release_state(model);
+    if (model->committed) {
+        fsdpi_step_end(model);
+    }
+    fsdpi_storage_close(model);
+    fsdpi_groups_close(model);
     while (model->first != NULL) {
         fsdp_unit *unit = model->first;
 
         model->first = unit->next;
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, unit, unit->bytes);
     }
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, sizeof *model);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, fsdpi_model_bytes(model->ctx->size));
 }
 
 /* ---- shared by the other files ----------------------------------------------------------------------------------- */
 
-size_t fsdpi_held_intervals(fsdp_unit *unit, int i)
+size_t fsdpi_held_intervals(fsdpi_flat *flat, int i)
 {
-    const fsdpi_held held = fsdpi_held_slices(unit->model);
+    const fsdpi_held held = fsdpi_held_slices(flat->model);
     size_t           n    = 0;
 
-    (void)fsdp_layout_intervals(&unit->layout, held.first + i, unit->n_tensors, unit->counts, unit->intervals, &n);
+    (void)fsdp_layout_intervals(&flat->layout, held.first + i, flat->n_tensors, flat->counts, flat->intervals, &n);
     return n;
 }
 
@@ -470,11 +235,28 @@ fsdp_status fsdpi_between_passes(fsdp_model *model, const char *function)
         return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "%s: the model is not committed; call fsdp_model_commit first",
                           function);
     }
+    FSDP_TRY(fsdpi_gradients_settle(model, function));
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         if (unit->pass != FSDPI_CLOSED) {
             return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "%s: a %s pass of unit '%s' is open; end it first", function,
                               unit->pass == FSDPI_FORWARD ? "forward" : "backward", unit->name);
         }
     }
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_model_set_sync(fsdp_model *model, int on)
+{
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_model_set_sync: the model is NULL; pass one from fsdp_model_create");
+    }
+    if (!model->committed || !model->options.local_gradients || model->open > 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_set_sync: %s",
+                          !model->committed                 ? "call fsdp_model_commit first"
+                          : !model->options.local_gradients ? "the model was made without `local_gradients`; set it"
+                                                            : "a pass is open; end it first");
+    }
+    model->syncs = on != 0;
     return FSDP_OK;
 }

@@ -1,60 +1,57 @@
-#include "fsdp/optimizer.h"
+#include "shard/optimizer.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "lib/hash.h"
+#include "lib/log.h"
 #include "lib/memory.h"
-#include "shard/model.h"
-
-enum { MOST_STATES = 2 };
-
-/* The state of one unit: arrays as long as its master shard. AdamW: first and second moment; SGD: the momentum buffer. */
-typedef struct unit_state {
-    float *state[MOST_STATES];
-} unit_state;
-
-struct fsdp_optimizer {
-    fsdp_optimizer        *next;
-    fsdp_model            *model;
-    fsdp_optimizer_options options;
-    size_t                 steps;
-    unit_state             units[]; /* in order of the model's units */
-};
 
 size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
 {
-    return kind == FSDP_ADAMW ? 2 : kind == FSDP_SGD_MOMENTUM ? 1 : 0;
+    switch (kind) {
+    case FSDP_SGD:
+        return 0;
+    case FSDP_SGD_MOMENTUM:
+    case FSDP_LION:
+        return 1;
+    case FSDP_ADAM:
+    case FSDP_ADAMW:
+        return 2;
+    }
+    return 0;
 }
 
-static size_t optimizer_bytes(const fsdp_model *model)
+static size_t optimizer_bytes(const fsdpi_plan *plan)
 {
-    return sizeof(fsdp_optimizer) + model->n_units * sizeof(unit_state);
+    return sizeof(fsdp_optimizer) + plan->n_flats * sizeof(fsdpi_flat_state) +
+           plan->n_tensors * (sizeof(fsdpi_group) + sizeof(size_t));
 }
 
-size_t fsdpi_optimizer_bookkeeping(const fsdp_model *model)
+size_t fsdpi_optimizer_bookkeeping(const fsdpi_plan *plan)
 {
-    return fsdpi_alloc_size(optimizer_bytes(model));
+    return fsdpi_alloc_size(optimizer_bytes(plan));
 }
 
 fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options)
 {
-    if (options == NULL || (int)kind < 0 || kind > FSDP_ADAMW) {
+    static const fsdp_optimizer_options defaults[FSDP_N_OPTIMIZER_KINDS] = {
+        [FSDP_SGD]          = {.lr = 1e-2},
+        [FSDP_SGD_MOMENTUM] = {.lr = 1e-2, .momentum = 0.9},
+        [FSDP_ADAMW]        = {.lr = 1e-3, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [FSDP_ADAM]         = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [FSDP_LION]         = {.lr = 1e-4, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99},
+    };
+
+    if (options == NULL || !fsdpi_is_optimizer_kind(kind)) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_optimizer_options_init: kind %d; use one of fsdp_optimizer_kind, and "
                           "a place for the options",
                           (int)kind);
     }
-    *options =
-        kind == FSDP_ADAMW
-            ? (fsdp_optimizer_options){.kind         = kind,
-                                       .lr           = 1e-3,
-                                       .weight_decay = 0.01,
-                                       .beta1        = 0.9,
-                                       .beta2        = 0.999,
-                                       .eps          = 1e-8}
-            : (fsdp_optimizer_options){.kind = kind, .lr = 1e-2, .momentum = kind == FSDP_SGD_MOMENTUM ? 0.9 : 0.0};
+    *options              = defaults[kind];
+    options->kind         = kind;
+    options->moment_dtype = FSDP_F32;
     return FSDP_OK;
 }
 
@@ -65,41 +62,85 @@ static fsdp_status out_of_range(fsdp_context *ctx, const char *field, double val
     return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.%s is %g; it must be %s", field, value, range);
 }
 
-static bool is_rate(double value)
+static fsdp_status check_betas(fsdp_context *ctx, const fsdp_optimizer_options *options)
 {
-    return isfinite(value) && value >= 0.0;
-}
-
-static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
-{
-    if ((int)options->kind < 0 || options->kind > FSDP_ADAMW) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.kind is %d; use one of fsdp_optimizer_kind",
-                          (int)options->kind);
-    }
-    if (!is_rate(options->lr)) {
-        return out_of_range(ctx, "lr", options->lr, "0 or more");
-    }
-    if (!is_rate(options->weight_decay)) {
-        return out_of_range(ctx, "weight_decay", options->weight_decay, "0 or more");
-    }
-    if (options->kind == FSDP_SGD_MOMENTUM && !(options->momentum > 0.0 && options->momentum < 1.0)) {
-        return out_of_range(ctx, "momentum", options->momentum, "above 0 and below 1");
-    }
-    if (options->kind != FSDP_ADAMW) {
-        return FSDP_OK;
-    }
     if (!(options->beta1 >= 0.0 && options->beta1 < 1.0)) {
         return out_of_range(ctx, "beta1", options->beta1, "0 or more, and below 1");
     }
     if (!(options->beta2 >= 0.0 && options->beta2 < 1.0)) {
         return out_of_range(ctx, "beta2", options->beta2, "0 or more, and below 1");
     }
-    return isfinite(options->eps) && options->eps > 0.0 ? FSDP_OK : out_of_range(ctx, "eps", options->eps, "above 0");
+    return FSDP_OK;
 }
 
-static size_t state_bytes(const fsdp_unit *unit)
+static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
 {
-    return fsdpi_held_elements(&unit->layout, unit->model->options.strategy) * sizeof(float);
+    if (!fsdpi_is_optimizer_kind(options->kind)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.kind is %d; use one of fsdp_optimizer_kind",
+                          (int)options->kind);
+    }
+    if (!fsdpi_is_rate(options->lr)) {
+        return out_of_range(ctx, "lr", options->lr, "0 or more");
+    }
+    if (!fsdpi_is_rate(options->weight_decay)) {
+        return out_of_range(ctx, "weight_decay", options->weight_decay, "0 or more");
+    }
+    if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                          fsdp_dtype_name(options->moment_dtype));
+    }
+    switch (options->kind) {
+    case FSDP_SGD:
+        return FSDP_OK;
+    case FSDP_SGD_MOMENTUM:
+        return options->momentum > 0.0 && options->momentum < 1.0
+                   ? FSDP_OK
+                   : out_of_range(ctx, "momentum", options->momentum, "above 0 and below 1");
+    case FSDP_LION:
+        return check_betas(ctx, options);
+    case FSDP_ADAM:
+    case FSDP_ADAMW:
+        FSDP_TRY(check_betas(ctx, options));
+        return isfinite(options->eps) && options->eps > 0.0 ? FSDP_OK
+                                                            : out_of_range(ctx, "eps", options->eps, "above 0");
+    }
+    return FSDP_OK;
+}
+
+/* The slowest decay of a moment that the options ask for; 0 where there is no moment. */
+static double slowest_beta(const fsdp_optimizer_options *options)
+{
+    switch (options->kind) {
+    case FSDP_SGD:
+        return 0.0;
+    case FSDP_SGD_MOMENTUM:
+        return options->momentum;
+    case FSDP_LION:
+        return options->beta2;
+    case FSDP_ADAM:
+    case FSDP_ADAMW:
+        return fmax(options->beta1, options->beta2);
+    }
+    return 0.0;
+}
+
+/* Half the distance from one bf16 to the next is 1/512 to 1/256 of it: what moves it by less is lost. */
+static void warn_of_moments_that_stand_still(const fsdp_context *ctx, const fsdp_optimizer_options *options)
+{
+    const double beta = slowest_beta(options);
+
+    if (ctx->rank == 0 && options->moment_dtype == FSDP_BF16 && 1.0 - beta < 1.0 / 256.0) {
+        fsdpi_log(
+            ctx, FSDP_LOG_WARN,
+            "fsdp_optimizer_create: moments in bf16 keep %.9g of themselves a step, and rounding takes back a decay "
+            "below 1/256; use 0.99 or less, or moments in f32",
+            beta);
+    }
+}
+
+static size_t moments_bytes(const fsdpi_flat *flat, fsdp_dtype moment_dtype)
+{
+    return flat->frozen ? 0 : fsdpi_held_elements(flat) * fsdpi_moment_bytes(moment_dtype);
 }
 
 static void release_states(fsdp_optimizer *optimizer)
@@ -109,19 +150,34 @@ static void release_states(fsdp_optimizer *optimizer)
     if (optimizer == NULL) {
         return;
     }
-    for (const fsdp_unit *unit = optimizer->model->first; unit != NULL; unit = unit->next, u++) {
-        for (size_t k = 0; k < MOST_STATES; k++) {
-            fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_OPTIMIZER, optimizer->units[u].state[k], state_bytes(unit));
+    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
+        for (size_t k = 0; k < FSDPI_MOST_STATES; k++) {
+            fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_OPTIMIZER, optimizer->flats[u].moments[k],
+                       moments_bytes(flat, optimizer->options.moment_dtype));
         }
     }
-    fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer, optimizer_bytes(optimizer->model));
+    fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer, optimizer_bytes(&optimizer->model->plan));
+}
+
+/* In the allocation of the optimizer, behind its flat parameters: room for the groups, then the group of each tensor. */
+static void lay_out_groups(fsdp_optimizer *optimizer)
+{
+    const fsdp_model *model = optimizer->model;
+    size_t            u     = 0;
+
+    optimizer->groups = (fsdpi_group *)(void *)(optimizer->flats + model->plan.n_flats);
+    size_t *group     = (size_t *)(void *)(optimizer->groups + model->plan.n_tensors);
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, u++) {
+        optimizer->flats[u].group = group;
+        group += flat->n_tensors;
+    }
 }
 
 /* NULL, with what could be allocated released again, where memory is short. */
 static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimizer_options *options)
 {
     const size_t    n_states = fsdpi_optimizer_states(options->kind);
-    fsdp_optimizer *made     = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer_bytes(model));
+    fsdp_optimizer *made     = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer_bytes(&model->plan));
     bool            complete = made != NULL;
     size_t          u        = 0;
 
@@ -130,10 +186,12 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
     }
     made->model   = model;
     made->options = *options;
-    for (const fsdp_unit *unit = model->first; unit != NULL && complete; unit = unit->next, u++) {
+    lay_out_groups(made);
+    for (const fsdpi_flat *flat = model->flats; flat != NULL && complete; flat = flat->next, u++) {
         for (size_t k = 0; k < n_states && complete; k++) {
-            made->units[u].state[k] = fsdpi_alloc(model->ctx, FSDP_MEMORY_OPTIMIZER, state_bytes(unit));
-            complete                = made->units[u].state[k] != NULL;
+            made->flats[u].moments[k] =
+                fsdpi_alloc(model->ctx, FSDP_MEMORY_OPTIMIZER, moments_bytes(flat, options->moment_dtype));
+            complete = made->flats[u].moments[k] != NULL || flat->frozen;
         }
     }
     if (!complete) {
@@ -145,9 +203,10 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
 
 static void describe_options(const fsdp_optimizer_options *o, char *text, size_t size)
 {
-    (void)snprintf(text, size, "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g%s",
+    (void)snprintf(text, size,
+                   "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments %s%s",
                    (int)o->kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
-                   o->nesterov ? ", nesterov" : "");
+                   o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "");
 }
 
 static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_options *options,
@@ -189,6 +248,7 @@ fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_option
     made->next        = model->optimizers;
     model->optimizers = made;
     *optimizer        = made;
+    warn_of_moments_that_stand_still(model->ctx, options);
     return FSDP_OK;
 }
 
@@ -206,6 +266,11 @@ void fsdp_optimizer_destroy(fsdp_optimizer *optimizer)
     release_states(optimizer);
 }
 
+const fsdp_model *fsdpi_optimizer_model(const fsdp_optimizer *optimizer)
+{
+    return optimizer->model;
+}
+
 void fsdpi_optimizers_release(fsdp_model *model)
 {
     while (model->optimizers != NULL) {
@@ -220,7 +285,7 @@ fsdp_status fsdp_optimizer_set_lr(fsdp_optimizer *optimizer, double lr)
     if (optimizer == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_optimizer_set_lr: the optimizer is NULL");
     }
-    if (!is_rate(lr)) {
+    if (!fsdpi_is_rate(lr)) {
         return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_set_lr: %g; it must be 0 or more", lr);
     }
     optimizer->options.lr = lr;
@@ -232,64 +297,122 @@ size_t fsdp_optimizer_steps(const fsdp_optimizer *optimizer)
     return optimizer != NULL ? optimizer->steps : 0;
 }
 
-/* The coefficients of the present step, for elements that decay. */
 typedef struct coefficients {
-    fsdpi_adamw adamw;
-    fsdpi_sgd   sgd;
+    fsdpi_adam adam;
+    fsdpi_lion lion;
+    fsdpi_sgd  sgd;
 } coefficients;
 
-static coefficients coefficients_of(const fsdp_optimizer *optimizer)
+/* Of the present step; `decays`: whether the weight decay is for these elements. */
+static coefficients coefficients_of(const fsdp_optimizer *optimizer, size_t group, bool decays)
 {
-    const fsdp_optimizer_options *o = &optimizer->options;
-    const double                  t = (double)(optimizer->steps + 1);
+    const fsdp_optimizer_options *o     = &optimizer->options;
+    const double                  t     = (double)(optimizer->steps + 1);
+    const float                   lr    = (float)fsdpi_group_lr(optimizer, group);
+    const float                   decay = decays ? (float)fsdpi_group_weight_decay(optimizer, group) : 0.0F;
 
-    return (coefficients){.adamw = {.lr           = (float)o->lr,
-                                    .beta1        = (float)o->beta1,
-                                    .beta2        = (float)o->beta2,
-                                    .eps          = (float)o->eps,
-                                    .weight_decay = (float)o->weight_decay,
-                                    .correction1  = (float)(1.0 - pow(o->beta1, t)),
-                                    .correction2  = (float)(1.0 - pow(o->beta2, t))},
-                          .sgd   = {.lr           = (float)o->lr,
-                                    .momentum     = (float)o->momentum,
-                                    .weight_decay = (float)o->weight_decay,
-                                    .nesterov     = o->nesterov != 0,
-                                    .first_step   = optimizer->steps == 0}};
+    return (coefficients){
+        .adam = {.lr           = lr,
+                 .beta1        = (float)o->beta1,
+                 .beta2        = (float)o->beta2,
+                 .eps          = (float)o->eps,
+                 .weight_decay = decay,
+                 .correction1  = (float)(1.0 - pow(o->beta1, t)),
+                 .correction2  = (float)(1.0 - pow(o->beta2, t))},
+        .lion = {.lr = lr, .beta1 = (float)o->beta1, .beta2 = (float)o->beta2, .weight_decay = decay},
+        .sgd  = {.lr           = lr,
+                 .momentum     = (float)o->momentum,
+                 .weight_decay = decay,
+                 .nesterov     = o->nesterov != 0,
+                 .first_step   = optimizer->steps == 0},
+    };
 }
 
-/* `begin` counts from the first element that this rank holds of the unit. */
-static void update_run(const fsdp_optimizer *optimizer, const fsdp_unit *unit, const unit_state *state, size_t begin,
-                       size_t count, coefficients c)
+static void update_in_f32(const fsdp_optimizer *optimizer, float *w, const float *g, float *const *moments,
+                          size_t count, const coefficients *c)
 {
     const fsdpi_kernels *kernels = optimizer->model->ctx->kernels;
-    float               *w       = unit->master + begin;
-    const float         *g       = unit->gradient + begin;
-    float               *first   = state->state[0] != NULL ? state->state[0] + begin : NULL;
 
-    if (optimizer->options.kind == FSDP_ADAMW) {
-        kernels->adamw(w, g, first, state->state[1] + begin, count, &c.adamw);
+    switch (optimizer->options.kind) {
+    case FSDP_SGD:
+    case FSDP_SGD_MOMENTUM:
+        kernels->sgd(w, g, moments[0], count, &c->sgd);
+        break;
+    case FSDP_LION:
+        kernels->lion(w, g, moments[0], count, &c->lion);
+        break;
+    case FSDP_ADAM:
+        kernels->adam(w, g, moments[0], moments[1], count, &c->adam);
+        break;
+    case FSDP_ADAMW:
+        kernels->adamw(w, g, moments[0], moments[1], count, &c->adam);
+        break;
+    }
+}
+
+/* ELEMENTS of a run whose moments are in f32 at a time: with weights and gradient, 16 KiB in the first-level cache. */
+enum { PIECE = 1024 };
+
+static void update_in_bf16(const fsdp_optimizer *optimizer, float *w, const float *g, uint16_t *const *moments,
+                           size_t count, const coefficients *c)
+{
+    const fsdpi_kernels *kernels = optimizer->model->ctx->kernels;
+    const size_t         n       = fsdpi_optimizer_states(optimizer->options.kind);
+    float                widened[FSDPI_MOST_STATES][PIECE];
+    float *const         pieces[FSDPI_MOST_STATES] = {widened[0], widened[1]};
+
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t length = count - i < PIECE ? count - i : PIECE;
+
+        for (size_t k = 0; k < n; k++) {
+            kernels->cast(widened[k], FSDP_F32, moments[k] + i, FSDP_BF16, length);
+        }
+        update_in_f32(optimizer, w + i, g + i, pieces, length, c);
+        for (size_t k = 0; k < n; k++) {
+            kernels->cast(moments[k] + i, FSDP_BF16, widened[k], FSDP_F32, length);
+        }
+    }
+}
+
+/* `begin` counts from the first element that this rank holds of the flat parameter. */
+static void update_run(const fsdp_optimizer *optimizer, const fsdpi_flat *flat, const fsdpi_flat_state *state,
+                       size_t begin, size_t count, const coefficients *c)
+{
+    const size_t n = fsdpi_optimizer_states(optimizer->options.kind);
+    float       *w = flat->master + begin;
+    const float *g = flat->gradient + begin;
+
+    if (optimizer->options.moment_dtype == FSDP_BF16) {
+        uint16_t *moments[FSDPI_MOST_STATES] = {0};
+
+        for (size_t k = 0; k < n; k++) {
+            moments[k] = (uint16_t *)state->moments[k] + begin;
+        }
+        update_in_bf16(optimizer, w, g, moments, count, c);
     } else {
-        kernels->sgd(w, g, first, count, &c.sgd);
+        float *moments[FSDPI_MOST_STATES] = {0};
+
+        for (size_t k = 0; k < n; k++) {
+            moments[k] = (float *)state->moments[k] + begin;
+        }
+        update_in_f32(optimizer, w, g, moments, count, c);
     }
 }
 
 /* Padding is no part of any interval and stays zero. */
-static void update_unit(const fsdp_optimizer *optimizer, fsdp_unit *unit, const unit_state *state)
+static void update_flat(const fsdp_optimizer *optimizer, fsdpi_flat *flat, const fsdpi_flat_state *state)
 {
-    const fsdpi_held held = fsdpi_held_slices(unit->model);
+    const fsdpi_held held = fsdpi_held_slices(flat->model);
 
     for (int i = 0; i < held.n; i++) {
-        const size_t n = fsdpi_held_intervals(unit, i);
+        const size_t n = fsdpi_held_intervals(flat, i);
 
         for (size_t k = 0; k < n; k++) {
-            const fsdp_interval *run = &unit->intervals[k];
-            coefficients         c   = coefficients_of(optimizer);
+            const fsdp_interval *run    = &flat->intervals[k];
+            const bool           decays = (flat->tensors[run->tensor]->flags & FSDP_TENSOR_NO_WEIGHT_DECAY) == 0;
+            const coefficients   c      = coefficients_of(optimizer, state->group[run->tensor], decays);
 
-            if ((unit->tensors[run->tensor].flags & FSDP_TENSOR_NO_WEIGHT_DECAY) != 0) {
-                c.adamw.weight_decay = 0.0F;
-                c.sgd.weight_decay   = 0.0F;
-            }
-            update_run(optimizer, unit, state, (size_t)i * unit->layout.shard + run->shard_begin, run->count, c);
+            update_run(optimizer, flat, state, (size_t)i * flat->layout.shard + run->shard_begin, run->count, &c);
         }
     }
 }
@@ -297,12 +420,13 @@ static void update_unit(const fsdp_optimizer *optimizer, fsdp_unit *unit, const 
 static fsdp_status check_step(const fsdp_optimizer *optimizer)
 {
     FSDP_TRY(fsdpi_between_passes(optimizer->model, "fsdp_optimizer_step"));
-    for (const fsdp_unit *unit = optimizer->model->first; unit != NULL; unit = unit->next) {
-        if (!unit->has_gradient) {
+    FSDP_TRY(fsdpi_check_none_local(optimizer->model, "fsdp_optimizer_step"));
+    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
+        if (!flat->has_gradient && !flat->frozen) {
             return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_STATE,
                               "fsdp_optimizer_step: unit '%s' has no gradient "
                               "since the last step; run its backward pass first",
-                              unit->name);
+                              flat->name);
         }
     }
     return FSDP_OK;
@@ -310,18 +434,24 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
 
 fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
 {
-    char   label[64];
+    char   rates[FSDPI_DETAIL_BYTES / 2];
+    char   label[FSDPI_DETAIL_BYTES];
     size_t u = 0;
 
     if (optimizer == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_optimizer_step: the optimizer is NULL");
     }
-    (void)snprintf(label, sizeof label, "step %zu, lr %.17g", optimizer->steps + 1, optimizer->options.lr);
-    FSDP_TRY(fsdpi_agree(optimizer->model->ctx, "fsdp_optimizer_step", label, 0, check_step(optimizer), false));
-    for (fsdp_unit *unit = optimizer->model->first; unit != NULL; unit = unit->next, u++) {
-        update_unit(optimizer, unit, &optimizer->units[u]);
-        unit->has_gradient = false;
+    const uint64_t hash = fsdpi_describe_rates(optimizer, rates, sizeof rates);
+    (void)snprintf(label, sizeof label, "step %zu, units in order %08" PRIx32 ", %s", optimizer->steps + 1,
+                   (uint32_t)optimizer->model->order, rates);
+    FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, check_step(optimizer), false));
+    for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
+        if (!flat->frozen) {
+            update_flat(optimizer, flat, &optimizer->flats[u]);
+        }
     }
+    fsdpi_gradients_forget(optimizer->model);
+    optimizer->model->error = FSDP_OK;
     optimizer->steps++;
-    return FSDP_OK;
+    return fsdpi_gather_refresh(optimizer->model);
 }

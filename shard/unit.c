@@ -1,7 +1,5 @@
 #include <string.h>
 
-#include "collectives/collectives.h"
-#include "fsdp/random.h"
 #include "lib/hash.h"
 #include "lib/memory.h"
 #include "shard/model.h"
@@ -43,95 +41,77 @@ static fsdp_status check_begin(const fsdp_unit *unit, const char *function)
     return FSDP_OK;
 }
 
-/* NO_SHARD computes on the master parameters themselves, padding and all. */
-static fsdp_status gather(fsdp_unit *unit, const char *function, fsdp_status status)
-{
-    fsdp_model         *model   = unit->model;
-    const fsdpi_purpose purpose = {.name = function, .label = unit->name, .status = status};
-    fsdp_request       *request;
-
-    if (model->options.strategy == FSDP_NO_SHARD) {
-        FSDP_TRY(fsdpi_agree(model->ctx, function, unit->name, 0, status, false));
-        unit->view = unit->master;
-        return FSDP_OK;
-    }
-    float      *view = status == FSDP_OK ? fsdpi_pool_take(&model->gathered) : NULL;
-    fsdp_status result =
-        fsdpi_iallgather(model->ctx, &purpose, unit->master, view, unit->layout.shard, FSDP_F32, &request);
-    if (result == FSDP_OK) {
-        result = fsdp_wait(request);
-    }
-    if (result != FSDP_OK) {
-        fsdpi_pool_give_back(&model->gathered, view);
-        return result;
-    }
-    unit->view = view;
-    return FSDP_OK;
-}
-
 static bool checks_views(const fsdp_unit *unit)
 {
     return unit->model->ctx->config.verify == FSDP_VERIFY_FULL;
 }
 
-static uint64_t hash_of_view(const fsdp_unit *unit)
+static uint64_t hash_of_views(const fsdp_unit *unit)
 {
-    return fsdpi_hash_elements(0, 0, unit->view, unit->layout.padded);
+    uint64_t hash = FSDPI_HASH_START;
+
+    for (size_t m = 0; m < unit->n_members; m++) {
+        const fsdpi_member *member = &unit->members[m];
+
+        hash = fsdpi_hash_bytes(hash, member->view->memory,
+                                member->flat->layout.padded * fsdp_dtype_size(member->flat->dtype));
+    }
+    return hash;
 }
 
 static void close_pass(fsdp_unit *unit)
 {
-    fsdp_model *model = unit->model;
-
-    if (unit->view != unit->master) {
-        fsdpi_pool_give_back(&model->gathered, unit->view);
+    for (size_t m = 0; m < unit->n_members; m++) {
+        unit->members[m].gradient_view = NULL;
     }
-    fsdpi_pool_give_back(&model->gradients, unit->gradient_view);
-    unit->view          = NULL;
-    unit->gradient_view = NULL;
-    unit->pass          = FSDPI_CLOSED;
-    model->open--;
+    fsdpi_trace_span(unit->model->ctx, pass_name(unit->pass), unit->name, unit->begun);
+    unit->pass = FSDPI_CLOSED;
+    unit->model->open--;
+    fsdpi_gather_release(unit);
 }
 
-static void provide_gradient_view(fsdp_unit *unit)
+void fsdpi_passes_abandon(fsdp_model *model)
 {
-    fsdp_model *model = unit->model;
-
-    unit->gradient_view = fsdpi_pool_take(&model->gradients);
-    model->ctx->device->clear(unit->gradient_view, unit->layout.padded * sizeof(float));
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        if (unit->pass != FSDPI_CLOSED) {
+            close_pass(unit);
+        }
+    }
 }
 
-static fsdp_status begin_pass(fsdp_unit *unit, fsdpi_pass pass, const char *function)
+static fsdp_status begin_pass(fsdp_unit *unit, fsdpi_pass pass)
 {
+    const char *function = fsdpi_begin_name(pass);
+
     if (unit == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the unit is NULL; pass one from fsdp_unit_add", function);
     }
-    FSDP_TRY(gather(unit, function, check_begin(unit, function)));
-    unit->pass = pass;
+    const double begun = fsdpi_trace_now(unit->model->ctx);
+    FSDP_TRY(fsdpi_step_check(unit->model, function));
+    FSDP_TRY(fsdpi_step_fail(unit->model, fsdpi_gather(unit, pass, check_begin(unit, function))));
+    unit->pass  = pass;
+    unit->begun = begun;
+    fsdpi_trace_span(unit->model->ctx, "gather", unit->name, begun);
     unit->model->open++;
-    if (pass == FSDPI_BACKWARD) {
-        provide_gradient_view(unit);
+    fsdp_status status = pass == FSDPI_BACKWARD ? fsdpi_gradient_open(unit) : FSDP_OK;
+    if (status == FSDP_OK && checks_views(unit)) {
+        unit->view_hash = hash_of_views(unit);
+        status          = fsdpi_step_agree(unit->model, "gathered view", unit->name, unit->view_hash, FSDP_OK, true);
     }
-    if (checks_views(unit)) {
-        unit->view_hash = hash_of_view(unit);
-        const fsdp_status status =
-            fsdpi_agree(unit->model->ctx, "gathered view", unit->name, unit->view_hash, FSDP_OK, true);
-        if (status != FSDP_OK) {
-            close_pass(unit);
-            return status;
-        }
+    if (status != FSDP_OK) {
+        close_pass(unit);
     }
-    return FSDP_OK;
+    return fsdpi_step_fail(unit->model, status);
 }
 
 fsdp_status fsdp_unit_begin_forward(fsdp_unit *unit)
 {
-    return begin_pass(unit, FSDPI_FORWARD, "fsdp_unit_begin_forward");
+    return begin_pass(unit, FSDPI_FORWARD);
 }
 
 fsdp_status fsdp_unit_begin_backward(fsdp_unit *unit)
 {
-    return begin_pass(unit, FSDPI_BACKWARD, "fsdp_unit_begin_backward");
+    return begin_pass(unit, FSDPI_BACKWARD);
 }
 
 /* ---- ending a pass ----------------------------------------------------------------------------------------------- */
@@ -144,7 +124,7 @@ static fsdp_status check_end(const fsdp_unit *unit, fsdpi_pass pass, const char 
                           "fsdp_unit_begin_%s first",
                           function, pass_name(pass), unit->name, pass_name(pass));
     }
-    if (checks_views(unit) && hash_of_view(unit) != unit->view_hash) {
+    if (checks_views(unit) && hash_of_views(unit) != unit->view_hash) {
         return fsdpi_fail(unit->model->ctx, FSDP_ERR_STATE,
                           "%s: the gathered view of unit '%s' was written to during "
                           "its %s pass; parameters change in fsdp_optimizer_step only",
@@ -162,45 +142,12 @@ fsdp_status fsdp_unit_end_forward(fsdp_unit *unit)
     }
     fsdp_status status = check_end(unit, FSDPI_FORWARD, function);
     if (checks_views(unit)) {
-        status = fsdpi_agree(unit->model->ctx, function, unit->name, 0, status, true);
+        status = fsdpi_step_fail(unit->model, fsdpi_step_agree(unit->model, function, unit->name, 0, status, true));
     }
     if (unit->pass == FSDPI_FORWARD) {
         close_pass(unit);
     }
     return status;
-}
-
-/* The mean over ranks, in the slices of the gradient view that this rank holds. */
-static fsdp_status reduce_gradient(fsdp_unit *unit, const char *function, fsdp_status status)
-{
-    fsdp_context       *ctx     = unit->model->ctx;
-    const fsdpi_purpose purpose = {.name = function, .label = unit->name, .status = status};
-    float              *view    = unit->gradient_view;
-    fsdp_request       *request;
-
-    if (unit->model->options.strategy == FSDP_NO_SHARD) {
-        FSDP_TRY(
-            fsdpi_iallreduce(ctx, &purpose, FSDP_IN_PLACE, view, unit->layout.padded, FSDP_F32, FSDP_AVG, &request));
-    } else {
-        float *own = view != NULL ? view + (size_t)ctx->rank * unit->layout.shard : NULL;
-        FSDP_TRY(fsdpi_ireduce_scatter(ctx, &purpose, view, own, unit->layout.shard, FSDP_F32, FSDP_AVG, &request));
-    }
-    return fsdp_wait(request);
-}
-
-static void accumulate_gradient(fsdp_unit *unit)
-{
-    const fsdp_context *ctx = unit->model->ctx;
-    const size_t        n   = fsdpi_held_elements(&unit->layout, unit->model->options.strategy);
-    const float *reduced    = unit->gradient_view + (size_t)fsdpi_held_slices(unit->model).first * unit->layout.shard;
-
-    if (unit->has_gradient) {
-        const void *const terms[] = {unit->gradient, reduced};
-        ctx->kernels->reduce(unit->gradient, terms, 2, n, FSDP_F32, FSDP_SUM);
-    } else {
-        ctx->device->copy(unit->gradient, reduced, n * sizeof(float));
-    }
-    unit->has_gradient = true;
 }
 
 fsdp_status fsdp_unit_end_backward(fsdp_unit *unit)
@@ -210,9 +157,13 @@ fsdp_status fsdp_unit_end_backward(fsdp_unit *unit)
     if (unit == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the unit is NULL; pass one from fsdp_unit_add", function);
     }
-    const fsdp_status status = reduce_gradient(unit, function, check_end(unit, FSDPI_BACKWARD, function));
+    fsdp_status status = fsdpi_step_check(unit->model, function);
     if (status == FSDP_OK) {
-        accumulate_gradient(unit);
+        status = check_end(unit, FSDPI_BACKWARD, function);
+        if (checks_views(unit)) {
+            status = fsdpi_step_agree(unit->model, function, unit->name, 0, status, true);
+        }
+        status = fsdpi_step_fail(unit->model, fsdpi_gradient_close(unit, status));
     }
     if (unit->pass == FSDPI_BACKWARD) {
         close_pass(unit);
@@ -222,37 +173,77 @@ fsdp_status fsdp_unit_end_backward(fsdp_unit *unit)
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
-/* Whether tensor `i` of the unit can be seen now; says what is wrong if not. */
-static bool view_is_open(const fsdp_unit *unit, size_t i, const float *view, const char *function, const char *pass)
+/* Tensor `i` of the unit; NULL, and says what is wrong, if there is none. */
+static const fsdpi_tensor *find_tensor(const fsdp_unit *unit, size_t i, const char *function)
 {
     if (unit == NULL) {
         (void)fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the unit is NULL; pass one from fsdp_unit_add", function);
-        return false;
+        return NULL;
     }
     if (i >= unit->n_tensors) {
         (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_ARG, "%s: unit '%s' has no tensor %zu; it has 0 to %zu", function,
                          unit->name, i, unit->n_tensors - 1);
-        return false;
+        return NULL;
     }
-    if (view == NULL) {
-        (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_STATE,
-                         "%s: no %s of unit '%s' is open; ask between its begin and its "
-                         "end",
-                         function, pass, unit->name);
-    }
-    return view != NULL;
+    return &unit->tensors[i];
+}
+
+static void *no_view(const fsdp_unit *unit, const char *function, const char *pass)
+{
+    (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_STATE,
+                     "%s: no %s of unit '%s' is open; ask between its begin and its end", function, pass, unit->name);
+    return NULL;
 }
 
 const void *fsdp_unit_param(fsdp_unit *unit, size_t i)
 {
-    const float *view = unit != NULL ? unit->view : NULL;
+    static const char   function[] = "fsdp_unit_param";
+    const fsdpi_tensor *tensor     = find_tensor(unit, i, function);
 
-    return view_is_open(unit, i, view, "fsdp_unit_param", "pass") ? view + unit->tensors[i].offset : NULL;
+    if (tensor == NULL) {
+        return NULL;
+    }
+    if (unit->pass == FSDPI_CLOSED) {
+        return no_view(unit, function, "pass");
+    }
+    return tensor->member != NULL
+               ? fsdpi_element_of(tensor->member->view->memory, tensor->offset, tensor->member->flat->dtype)
+               : tensor->whole;
 }
 
 void *fsdp_unit_grad(fsdp_unit *unit, size_t i)
 {
-    float *view = unit != NULL ? unit->gradient_view : NULL;
+    static const char   function[] = "fsdp_unit_grad";
+    const fsdpi_tensor *tensor     = find_tensor(unit, i, function);
 
-    return view_is_open(unit, i, view, "fsdp_unit_grad", "backward pass") ? view + unit->tensors[i].offset : NULL;
+    if (tensor == NULL) {
+        return NULL;
+    }
+    if (tensor->member == NULL || tensor->member->flat->frozen) {
+        (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_STATE, "%s: tensor '%s' is %s and has no gradient; leave it out",
+                         function, tensor->name, tensor->member == NULL ? "ignored, or not committed yet," : "frozen");
+        return NULL;
+    }
+    if (tensor->member->gradient_view == NULL) {
+        return no_view(unit, function, "backward pass");
+    }
+    return fsdpi_element_of(tensor->member->gradient_view, tensor->offset, unit->model->options.reduce_dtype);
+}
+
+void *fsdp_unit_buffer(fsdp_unit *unit, size_t i)
+{
+    static const char   function[] = "fsdp_unit_buffer";
+    const fsdpi_tensor *tensor     = find_tensor(unit, i, function);
+
+    if (tensor == NULL) {
+        return NULL;
+    }
+    if (tensor->whole == NULL) {
+        (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_STATE,
+                         "%s: tensor '%s' is %s; only tensors with FSDP_TENSOR_IGNORED have a buffer, from "
+                         "fsdp_model_commit on",
+                         function, tensor->name, unit->model->committed ? "divided over the ranks" : "not committed");
+        return NULL;
+    }
+    return tensor->whole;
 }

@@ -12,7 +12,8 @@ Usage: tests/run.sh [--no-install] [--preset NAME] [CTEST OPTION...]
 Installs the packages that are missing (as root, or through sudo), builds, and runs the tests.
 
   --no-install    say which packages are missing instead of installing them, and fail if there are any
-  --preset NAME   how to build: default, debug, asan-ubsan, tsan, mpich or hip; see CMakePresets.json
+  --preset NAME   how to build: default, debug, asan-ubsan, tsan, mpich, gpu-double or
+                  hip; see CMakePresets.json
   --help          this text
 
 Anything else goes to ctest: `-N` lists the tests, `-R allgather` runs those with that name, `-L kernels` those of a

@@ -1,57 +1,92 @@
-#include "collectives/allgather/direct.h"
+#include "collectives/allgather/allgather.h"
 #include "collectives/arguments.h"
 #include "collectives/collectives.h"
-#include "lib/error.h"
+#include "collectives/select.h"
+
+static const fsdpi_selection ALLGATHER = {
+    .collective = FSDPI_COLLECTIVE("allgather", FSDPI_ALLGATHER, NULL),
+    .pattern    = FSDPI_GATHER,
+    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                   [FSDP_ALGO_DIRECT] = &fsdpi_allgather_direct,
+                   [FSDP_ALGO_CMA]    = &fsdpi_allgather_cma,
+                   [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails,
+                   [FSDP_ALGO_RING]   = &fsdpi_allgather_ring},
+    .on_device  = &fsdpi_allgather_device,
+};
+
+static fsdpi_call call_of(const char *name, const void *shard, void *full, size_t count, fsdp_dtype dtype)
+{
+    return (fsdpi_call){.collective = &ALLGATHER.collective,
+                        .name       = name,
+                        .in         = shard,
+                        .out        = full,
+                        .count      = count,
+                        .dtype      = dtype,
+                        .division   = FSDPI_DIVISION_EQUAL,
+                        .has_data   = true};
+}
+
+static fsdpi_call call_of_v(const void *shard, void *full, const size_t *counts, fsdp_dtype dtype)
+{
+    fsdpi_call call = call_of("fsdp_allgatherv", shard, full, 0, dtype);
+
+    call.counts   = counts;
+    call.division = FSDPI_DIVISION_COUNTS;
+    call.is_step  = true; /* so that it differs from an allgather */
+    return call;
+}
+
+static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *shard, void *full, size_t count, fsdp_dtype dtype)
+{
+    fsdpi_call call = call_of(purpose->name, shard, full, count, dtype);
+
+    call.label   = purpose->label;
+    call.is_step = true;
+    return call;
+}
 
 fsdp_status fsdpi_iallgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
                              size_t count, fsdp_dtype dtype, fsdp_request **request)
 {
-    const fsdpi_call call = {.name     = purpose->name,
-                             .label    = purpose->label,
-                             .in       = shard,
-                             .out      = full,
-                             .count    = count,
-                             .dtype    = dtype,
-                             .division = FSDPI_DIVISION_EQUAL,
-                             .has_data = true};
+    const fsdpi_call call = step_of(purpose, shard, full, count, dtype);
 
-    return fsdpi_issue_checked(ctx, &call, &fsdpi_allgather_direct, FSDPI_PART, FSDPI_WHOLE, purpose->status, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status, request);
+}
+
+fsdp_status fsdpi_allgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
+                            size_t count, fsdp_dtype dtype)
+{
+    const fsdpi_call call = step_of(purpose, shard, full, count, dtype);
+
+    return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status);
 }
 
 fsdp_status fsdp_iallgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype,
                             fsdp_request **request)
 {
-    const fsdpi_purpose purpose = {.name = "fsdp_allgather"};
+    const fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
 
-    return fsdpi_iallgather(ctx, &purpose, shard, full, count, dtype, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_allgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype)
 {
-    fsdp_request *request;
+    const fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
 
-    FSDP_TRY(fsdp_iallgather(ctx, shard, full, count, dtype, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK);
 }
 
 fsdp_status fsdp_iallgatherv(fsdp_context *ctx, const void *shard, void *full, const size_t *counts, fsdp_dtype dtype,
                              fsdp_request **request)
 {
-    const fsdpi_call call = {.name     = "fsdp_allgatherv",
-                             .in       = shard,
-                             .out      = full,
-                             .counts   = counts,
-                             .dtype    = dtype,
-                             .division = FSDPI_DIVISION_COUNTS,
-                             .has_data = true};
+    const fsdpi_call call = call_of_v(shard, full, counts, dtype);
 
-    return fsdpi_issue_checked(ctx, &call, &fsdpi_allgather_direct, FSDPI_PART, FSDPI_WHOLE, FSDP_OK, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_allgatherv(fsdp_context *ctx, const void *shard, void *full, const size_t *counts, fsdp_dtype dtype)
 {
-    fsdp_request *request;
+    const fsdpi_call call = call_of_v(shard, full, counts, dtype);
 
-    FSDP_TRY(fsdp_iallgatherv(ctx, shard, full, counts, dtype, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK);
 }

@@ -1,46 +1,64 @@
-#include "collectives/allgather/direct.h"
-
+/*
+ * Allgather on one node: each rank copies its peers' parts from where they lie into its own result, its own first. Where
+ * the node has one result for all, each only adds its own part.
+ *
+ * Cost on L ranks for S bytes: two synchronisations and 2 S of memory traffic per rank; with one result for all 2 S / L,
+ * or nothing where the parts are already there.
+ */
+#include "collectives/allgather/allgather.h"
 #include "collectives/arguments.h"
+#include "collectives/reach.h"
 #include "lib/context.h"
 
-fsdp_status fsdpi_allgather_direct_exchange(fsdp_request *request)
-{
-    const size_t      width = fsdp_dtype_size(request->call.dtype);
-    unsigned char    *full  = request->call.out;
-    const int         me    = request->ctx->rank;
-    const fsdpi_slice mine  = fsdpi_slice_of(request, me);
+/* BYTES copied in one step. */
+enum { STEP_BYTES = 4 << 20 };
 
-    for (int peer = 0; peer < request->ctx->size; peer++) {
-        const fsdpi_slice theirs = fsdpi_slice_of(request, peer);
-        if (peer != me) {
-            FSDP_TRY(fsdpi_post_receive(request, full + theirs.begin * width, theirs.count * width, peer));
-        }
-    }
-    for (int peer = 0; peer < request->ctx->size; peer++) {
-        if (peer != me) {
-            FSDP_TRY(fsdpi_post_send(request, full + mine.begin * width, mine.count * width, peer));
-        }
-    }
-    return FSDP_OK;
+static size_t parts_to_copy(const fsdp_request *request)
+{
+    return (request->flags & FSDPI_FLAG_SHARED) != 0 ? 1 : (size_t)request->ctx->nodes.size;
 }
 
-static fsdp_status prepare(fsdp_request *request)
-{
-    request->rounds = 1;
-    return FSDP_OK;
-}
-
-static fsdp_status post(fsdp_request *request, size_t round)
+/* Copies from where the last step ended in the part of a peer. Returns BYTES left of it. */
+static fsdp_status copy_some(fsdp_request *request, int position, size_t *left)
 {
     const fsdpi_call *call  = &request->call;
-    const size_t      width = fsdp_dtype_size(call->dtype);
-    const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
+    const size_t      width = call->width;
+    const fsdpi_slice part =
+        fsdpi_slice_of(request, fsdpi_rank_at(&request->ctx->nodes, request->ctx->nodes.mine, position));
+    const size_t rest  = part.count * width - request->at;
+    const size_t bytes = rest < STEP_BYTES ? rest : STEP_BYTES;
 
-    (void)round;
-    if (call->in != FSDP_IN_PLACE) {
-        request->ctx->device->copy((unsigned char *)call->out + mine.begin * width, call->in, mine.count * width);
+    if (bytes > 0) {
+        FSDP_TRY(fsdpi_fetch(request, position, FSDPI_INPUT, request->at,
+                             (unsigned char *)call->out + part.begin * width + request->at, bytes));
     }
-    return fsdpi_allgather_direct_exchange(request);
+    request->at += bytes;
+    *left = rest - bytes;
+    return FSDP_OK;
 }
 
-const fsdpi_algorithm fsdpi_allgather_direct = {.name = "direct", .prepare = prepare, .post = post};
+static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    size_t             moved = 0;
+
+    for (; (size_t)request->stage < parts_to_copy(request); request->stage++) {
+        const size_t before = request->at;
+        size_t       left;
+
+        FSDP_TRY(copy_some(request, (nodes->position + request->stage) % nodes->size, &left));
+        moved += request->at - before;
+        if (left > 0 || moved >= STEP_BYTES) {
+            request->stage += left == 0;
+            request->at = left == 0 ? 0 : request->at;
+            *progress   = FSDPI_MOVED;
+            return FSDP_OK;
+        }
+        request->at = 0;
+    }
+    *progress = FSDPI_FINISHED;
+    return FSDP_OK;
+}
+
+const fsdpi_algorithm fsdpi_allgather_direct = {.name = "direct", .advance = advance, .leaves_together = true};
+const fsdpi_algorithm fsdpi_allgather_cma    = {.name = "cma", .advance = advance, .leaves_together = true};

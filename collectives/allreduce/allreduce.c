@@ -1,51 +1,69 @@
-#include "collectives/allreduce/one_shot.h"
-#include "collectives/allreduce/two_shot.h"
+#include "collectives/allreduce/allreduce.h"
 #include "collectives/arguments.h"
 #include "collectives/collectives.h"
-#include "lib/context.h"
+#include "collectives/select.h"
 
-/* Up to here a second step costs more than the (N-2) S bytes that it saves. */
-enum { ONE_SHOT_BYTES = 4096 };
+static const fsdpi_selection ALLREDUCE = {
+    .collective = FSDPI_COLLECTIVE("allreduce", FSDPI_ALLREDUCE, NULL),
+    .pattern    = FSDPI_COMBINE,
+    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                   [FSDP_ALGO_DIRECT] = &fsdpi_allreduce_direct,
+                   [FSDP_ALGO_CMA]    = &fsdpi_allreduce_cma,
+                   [FSDP_ALGO_RAILS]  = &fsdpi_allreduce_rails},
+    .on_device  = &fsdpi_allreduce_device,
+};
 
-static const fsdpi_algorithm *choose(const fsdp_context *ctx, size_t count, fsdp_dtype dtype)
+static fsdpi_call call_of(const char *name, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
-    const size_t width = fsdp_dtype_size(dtype);
+    return (fsdpi_call){.collective = &ALLREDUCE.collective,
+                        .name       = name,
+                        .in         = in,
+                        .out        = out,
+                        .count      = count,
+                        .dtype      = dtype,
+                        .op         = op,
+                        .division   = FSDPI_DIVISION_SPLIT,
+                        .has_op     = true,
+                        .has_data   = true};
+}
 
-    return width > 0 && count <= ONE_SHOT_BYTES / width && fsdpi_allreduce_one_shot_fits(ctx, count, dtype)
-               ? &fsdpi_allreduce_one_shot
-               : &fsdpi_allreduce_two_shot;
+static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *in, void *out, size_t count, fsdp_dtype dtype,
+                          fsdp_redop op)
+{
+    fsdpi_call call = call_of(purpose->name, in, out, count, dtype, op);
+
+    call.label   = purpose->label;
+    call.is_step = true;
+    return call;
 }
 
 fsdp_status fsdpi_iallreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
                              fsdp_dtype dtype, fsdp_redop op, fsdp_request **request)
 {
-    const fsdpi_call call = {.name     = purpose->name,
-                             .label    = purpose->label,
-                             .in       = in,
-                             .out      = out,
-                             .count    = count,
-                             .dtype    = dtype,
-                             .op       = op,
-                             .division = FSDPI_DIVISION_SPLIT,
-                             .has_op   = true,
-                             .has_data = true};
+    const fsdpi_call call = step_of(purpose, in, out, count, dtype, op);
 
-    return fsdpi_issue_checked(ctx, &call, ctx != NULL ? choose(ctx, count, dtype) : NULL, FSDPI_WHOLE, FSDPI_WHOLE,
-                               purpose->status, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, purpose->status, request);
+}
+
+fsdp_status fsdpi_allreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
+                            fsdp_dtype dtype, fsdp_redop op)
+{
+    const fsdpi_call call = step_of(purpose, in, out, count, dtype, op);
+
+    return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, purpose->status);
 }
 
 fsdp_status fsdp_iallreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op,
                             fsdp_request **request)
 {
-    const fsdpi_purpose purpose = {.name = "fsdp_allreduce"};
+    const fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
 
-    return fsdpi_iallreduce(ctx, &purpose, in, out, count, dtype, op, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_allreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
-    fsdp_request *request;
+    const fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
 
-    FSDP_TRY(fsdp_iallreduce(ctx, in, out, count, dtype, op, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);
 }

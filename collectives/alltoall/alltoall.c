@@ -1,25 +1,64 @@
-#include "collectives/alltoall/direct.h"
+#include "collectives/alltoall/alltoall.h"
 #include "collectives/arguments.h"
-#include "lib/error.h"
+#include "collectives/collectives.h"
+#include "collectives/select.h"
+#include "lib/context.h"
+
+static const fsdpi_algorithm *choose(fsdp_request *request)
+{
+    if (request->ctx->nodes.count == 1) {
+        return fsdpi_select_choose(request);
+    }
+    return request->call.on_device ? &fsdpi_alltoall_pairwise_device : &fsdpi_alltoall_pairwise;
+}
+
+static const fsdpi_selection ALLTOALL = {
+    .collective  = {.name    = "alltoall",
+                    .id      = FSDPI_ALLTOALL,
+                    .prepare = fsdpi_alltoall_prepare,
+                    .offer   = fsdpi_select_offer,
+                    .choose  = choose},
+    .pattern     = FSDPI_TRANSPOSE,
+    .menu        = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                    [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_direct,
+                    [FSDP_ALGO_CMA]    = &fsdpi_alltoall_cma},
+    .on_device   = &fsdpi_alltoall_device,
+    .is_separate = true,
+};
+
+static fsdpi_call call_of(const char *name, const void *in, void *out, size_t count, fsdp_dtype dtype)
+{
+    return (fsdpi_call){.collective = &ALLTOALL.collective,
+                        .name       = name,
+                        .in         = in,
+                        .out        = out,
+                        .count      = count,
+                        .dtype      = dtype,
+                        .division   = FSDPI_DIVISION_EQUAL,
+                        .has_data   = true};
+}
+
+fsdp_status fsdpi_alltoall(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
+                           fsdp_dtype dtype)
+{
+    fsdpi_call call = call_of(purpose->name, in, out, count, dtype);
+
+    call.label   = purpose->label;
+    call.is_step = true;
+    return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, purpose->status);
+}
 
 fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
                            fsdp_request **request)
 {
-    const fsdpi_call call = {.name     = "fsdp_alltoall",
-                             .in       = in,
-                             .out      = out,
-                             .count    = count,
-                             .dtype    = dtype,
-                             .division = FSDPI_DIVISION_EQUAL,
-                             .has_data = true};
+    const fsdpi_call call = call_of("fsdp_alltoall", in, out, count, dtype);
 
-    return fsdpi_issue_checked(ctx, &call, &fsdpi_alltoall_direct, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_alltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype)
 {
-    fsdp_request *request;
+    const fsdpi_call call = call_of("fsdp_alltoall", in, out, count, dtype);
 
-    FSDP_TRY(fsdp_ialltoall(ctx, in, out, count, dtype, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);
 }

@@ -1,55 +1,38 @@
-#include "collectives/alltoall/direct.h"
-
+/*
+ * Alltoall on one node, input and output apart: each rank copies its block from each peer's input where that lies.
+ * Cost for S bytes: two synchronisations and 2 S of memory traffic per rank.
+ */
+#include "collectives/alltoall/alltoall.h"
+#include "collectives/reach.h"
 #include "lib/context.h"
-#include "lib/memory.h"
 
-static size_t block_bytes(const fsdpi_call *call)
+enum { STEP_BYTES = 4 << 20 };
+
+/* `stage` counts peers, `at` the BYTES that have come of the present one's block. */
+static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    return call->count * fsdp_dtype_size(call->dtype);
-}
+    const fsdp_context *ctx   = request->ctx;
+    const fsdpi_nodes  *nodes = &ctx->nodes;
+    const size_t        block = request->call.count * request->call.width;
+    size_t              moved = 0;
 
-static fsdp_status prepare(fsdp_request *request)
-{
-    const fsdpi_call *call  = &request->call;
-    const size_t      bytes = block_bytes(call) * (size_t)request->ctx->size;
+    while (request->stage < nodes->size && moved < STEP_BYTES) {
+        const int    position = (nodes->position + request->stage) % nodes->size;
+        const int    peer     = fsdpi_rank_at(nodes, nodes->mine, position);
+        const size_t left     = block - request->at;
+        const size_t now      = left < STEP_BYTES ? left : STEP_BYTES;
 
-    request->rounds = 1;
-    if (call->in != FSDP_IN_PLACE || bytes == 0) {
-        return FSDP_OK;
+        if (now > 0) {
+            FSDP_TRY(fsdpi_fetch(request, position, FSDPI_INPUT, (size_t)ctx->rank * block + request->at,
+                                 (unsigned char *)request->call.out + (size_t)peer * block + request->at, now));
+        }
+        moved += now;
+        request->at = now < left ? request->at + now : 0;
+        request->stage += now == left;
     }
-    request->scratch = fsdpi_alloc(request->ctx, FSDP_MEMORY_STAGING, bytes);
-    if (request->scratch == NULL) {
-        return FSDP_ERR_MEMORY;
-    }
-    request->scratch_bytes = bytes;
-    request->ctx->device->copy(request->scratch, call->out, bytes);
+    *progress = request->stage < nodes->size ? FSDPI_MOVED : FSDPI_FINISHED;
     return FSDP_OK;
 }
 
-static fsdp_status post(fsdp_request *request, size_t round)
-{
-    const fsdpi_call    *call  = &request->call;
-    const size_t         bytes = block_bytes(call);
-    const int            me    = request->ctx->rank;
-    const unsigned char *in    = call->in != FSDP_IN_PLACE ? call->in : request->scratch;
-    unsigned char       *out   = call->out;
-
-    (void)round;
-    if (bytes == 0) {
-        return FSDP_OK;
-    }
-    for (int peer = 0; peer < request->ctx->size; peer++) {
-        if (peer != me) {
-            FSDP_TRY(fsdpi_post_receive(request, out + (size_t)peer * bytes, bytes, peer));
-        }
-    }
-    for (int peer = 0; peer < request->ctx->size; peer++) {
-        if (peer != me) {
-            FSDP_TRY(fsdpi_post_send(request, in + (size_t)peer * bytes, bytes, peer));
-        }
-    }
-    request->ctx->device->copy(out + (size_t)me * bytes, in + (size_t)me * bytes, bytes);
-    return FSDP_OK;
-}
-
-const fsdpi_algorithm fsdpi_alltoall_direct = {.name = "direct", .prepare = prepare, .post = post};
+const fsdpi_algorithm fsdpi_alltoall_direct = {.name = "direct", .advance = advance, .leaves_together = true};
+const fsdpi_algorithm fsdpi_alltoall_cma    = {.name = "cma", .advance = advance, .leaves_together = true};

@@ -1,18 +1,19 @@
+/* A barrier is the agreement that every operation begins with, and nothing behind it. */
 #include "collectives/arguments.h"
-#include "collectives/barrier/mpi.h"
-#include "lib/error.h"
+#include "lib/table.h"
+
+static const fsdpi_collective BARRIER = {.name = "barrier", .id = FSDPI_BARRIER};
 
 fsdp_status fsdp_ibarrier(fsdp_context *ctx, fsdp_request **request)
 {
-    const fsdpi_call call = {.name = "fsdp_barrier"};
+    const fsdpi_call call = {.collective = &BARRIER, .name = "fsdp_barrier"};
 
-    return fsdpi_issue_checked(ctx, &call, &fsdpi_barrier_mpi, FSDPI_NOTHING, FSDPI_NOTHING, FSDP_OK, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_NOTHING, FSDPI_NOTHING, FSDP_OK, request);
 }
 
 fsdp_status fsdp_barrier(fsdp_context *ctx)
 {
-    fsdp_request *request;
+    const fsdpi_call call = {.collective = &BARRIER, .name = "fsdp_barrier"};
 
-    FSDP_TRY(fsdp_ibarrier(ctx, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_NOTHING, FSDPI_NOTHING, FSDP_OK);
 }

@@ -1,27 +1,42 @@
+#include "collectives/broadcast/broadcast.h"
 #include "collectives/arguments.h"
-#include "collectives/broadcast/mpi.h"
-#include "lib/error.h"
+#include "collectives/select.h"
+
+static const fsdpi_selection BROADCAST = {
+    .collective = FSDPI_COLLECTIVE("broadcast", FSDPI_BROADCAST, NULL),
+    .pattern    = FSDPI_FROM_ROOT,
+    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                   [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_direct,
+                   [FSDP_ALGO_CMA]    = &fsdpi_broadcast_cma,
+                   [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_mpi},
+    .on_device  = &fsdpi_broadcast_device,
+};
+
+static fsdpi_call call_of(void *buffer, size_t count, fsdp_dtype dtype, int root)
+{
+    return (fsdpi_call){.collective = &BROADCAST.collective,
+                        .name       = "fsdp_broadcast",
+                        .in         = FSDP_IN_PLACE,
+                        .out        = buffer,
+                        .count      = count,
+                        .dtype      = dtype,
+                        .root       = root,
+                        .division   = FSDPI_DIVISION_ROOT,
+                        .has_root   = true,
+                        .has_data   = true};
+}
 
 fsdp_status fsdp_ibroadcast(fsdp_context *ctx, void *buffer, size_t count, fsdp_dtype dtype, int root,
                             fsdp_request **request)
 {
-    const fsdpi_call call = {.name     = "fsdp_broadcast",
-                             .in       = FSDP_IN_PLACE,
-                             .out      = buffer,
-                             .count    = count,
-                             .dtype    = dtype,
-                             .root     = root,
-                             .division = FSDPI_DIVISION_ROOT,
-                             .has_root = true,
-                             .has_data = true};
+    const fsdpi_call call = call_of(buffer, count, dtype, root);
 
-    return fsdpi_issue_checked(ctx, &call, &fsdpi_broadcast_mpi, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_broadcast(fsdp_context *ctx, void *buffer, size_t count, fsdp_dtype dtype, int root)
 {
-    fsdp_request *request;
+    const fsdpi_call call = call_of(buffer, count, dtype, root);
 
-    FSDP_TRY(fsdp_ibroadcast(ctx, buffer, count, dtype, root, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);
 }

@@ -1,19 +1,20 @@
-#include "collectives/broadcast/mpi.h"
+/* Broadcast across nodes: MPI's own, cut into messages of FSDP_MESSAGE_BYTES. */
+#include "collectives/broadcast/broadcast.h"
+#include "lib/context.h"
 
-#include "lib/error.h"
-
-static fsdp_status prepare(fsdp_request *request)
+static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    request->rounds = 1;
+    fsdp_context     *ctx  = request->ctx;
+    const fsdpi_call *call = &request->call;
+    bool              complete;
+
+    if (request->stage == 0) {
+        request->stage = 1;
+        FSDP_TRY(fsdpi_post_broadcast(ctx, call->out, call->count * call->width, call->root));
+    }
+    FSDP_TRY(fsdpi_messages_complete(ctx, &complete));
+    *progress = complete ? FSDPI_FINISHED : FSDPI_WAITING;
     return FSDP_OK;
 }
 
-static fsdp_status post(fsdp_request *request, size_t round)
-{
-    const fsdpi_call *call = &request->call;
-
-    (void)round;
-    return fsdpi_post_broadcast(request, call->out, call->count * fsdp_dtype_size(call->dtype), call->root);
-}
-
-const fsdpi_algorithm fsdpi_broadcast_mpi = {.name = "mpi", .prepare = prepare, .post = post};
+const fsdpi_algorithm fsdpi_broadcast_mpi = {.name = "mpi", .advance = advance, .leaves_together = true};

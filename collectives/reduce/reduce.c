@@ -1,36 +1,52 @@
-/*
- * A reduce is a reduce-scatter in which the whole vector is the root's slice: see collectives/reduce_scatter/direct.h.
- * Cost for S bytes on N ranks: alpha per step + (N-1) S beta at the root, S beta elsewhere.
- */
+/* A reduce is a reduce-scatter in which the whole vector is the root's part: see collectives/reduce_scatter/. */
 #include "collectives/arguments.h"
-#include "collectives/reduce_scatter/direct.h"
+#include "collectives/reduce_scatter/reduce_scatter.h"
+#include "collectives/select.h"
 #include "lib/context.h"
+
+static const fsdpi_selection REDUCE = {
+    .collective = FSDPI_COLLECTIVE("reduce", FSDPI_REDUCE, NULL),
+    .pattern    = FSDPI_TO_ROOT,
+    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                   [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
+                   [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
+                   [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
+    .on_device  = &fsdpi_reduce_scatter_device,
+};
+
+static fsdpi_call call_of(const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op, int root)
+{
+    return (fsdpi_call){.collective = &REDUCE.collective,
+                        .name       = "fsdp_reduce",
+                        .in         = in,
+                        .out        = out,
+                        .count      = count,
+                        .dtype      = dtype,
+                        .op         = op,
+                        .root       = root,
+                        .division   = FSDPI_DIVISION_ROOT,
+                        .has_op     = true,
+                        .has_root   = true,
+                        .has_data   = true};
+}
+
+static fsdpi_extent output_extent(const fsdp_context *ctx, int root)
+{
+    return ctx != NULL && ctx->rank == root ? FSDPI_WHOLE : FSDPI_NOTHING;
+}
 
 fsdp_status fsdp_ireduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op,
                          int root, fsdp_request **request)
 {
-    const bool       is_root = ctx != NULL && ctx->rank == root;
-    const fsdpi_call call    = {.name     = "fsdp_reduce",
-                                .in       = in,
-                                .out      = out,
-                                .count    = count,
-                                .dtype    = dtype,
-                                .op       = op,
-                                .root     = root,
-                                .division = FSDPI_DIVISION_ROOT,
-                                .has_op   = true,
-                                .has_root = true,
-                                .has_data = true};
+    const fsdpi_call call = call_of(in, out, count, dtype, op, root);
 
-    return fsdpi_issue_checked(ctx, &call, &fsdpi_reduce_scatter_direct, FSDPI_WHOLE,
-                               is_root ? FSDPI_WHOLE : FSDPI_NOTHING, FSDP_OK, request);
+    return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(ctx, root), FSDP_OK, request);
 }
 
 fsdp_status fsdp_reduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op,
                         int root)
 {
-    fsdp_request *request;
+    const fsdpi_call call = call_of(in, out, count, dtype, op, root);
 
-    FSDP_TRY(fsdp_ireduce(ctx, in, out, count, dtype, op, root, &request));
-    return fsdp_wait(request);
+    return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(ctx, root), FSDP_OK);
 }

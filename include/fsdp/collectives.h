@@ -5,18 +5,25 @@
  * Common to all of them:
  * - Collective over the context: every rank calls the same functions in the same order with matching arguments.
  * - Counts are ELEMENTS of size_t; nothing is limited to 2^31. A count of 0 is allowed and moves nothing.
- * - Reductions are carried out in rank order, whatever the algorithm, count or offset: the same inputs on the same
- *   number of ranks give bitwise the same result in every run.
+ * - Reductions are carried out in rank order within each node, and then over the nodes in the order of their lowest
+ *   ranks, whatever the algorithm, count, offset or kind of memory: the same inputs on the same ranks and nodes give
+ *   bitwise the same result in every run. bf16 and f16 are accumulated in f32 and rounded once on the node, and once
+ *   across nodes.
  * - Input and output may not overlap, except where FSDP_IN_PLACE or the text below says so.
  * - The form that begins with `i` returns at once. Its buffers, and arrays of counts too, belong to the library until
  *   fsdp_wait(), or fsdp_test() saying so, has ended the request. Operations are carried out in the order of issue; they
- *   make progress inside calls of the library.
+ *   advance on a thread of the context where there is one (fsdp_has_progress_thread()), else inside calls on that context.
+ * - Any host memory will do, and, where the context uses GPUs, any memory of this rank's GPU: all buffers of a call are of
+ *   one kind, on all ranks. With symmetric buffers (fsdp/buffer.h) nothing is copied in or out. fsdp/device.h says how
+ *   operations on device memory are ordered.
  *
  * Errors, the same code on every rank, each naming what was wrong on which rank:
  * - FSDP_ERR_ARG: a NULL pointer, an element type, reduction or root that is none, a count whose size in bytes
- *   overflows, overlapping buffers. FSDP_ERR_MISMATCH: ranks called different functions or passed different arguments.
- *   Nothing has been moved and the context is still good (under FSDP_VERIFY=off: undefined behaviour).
- * - FSDP_ERR_UNSUPPORTED: a buffer is GPU memory, which a build with HIP recognises; likewise.
+ *   overflows, overlapping buffers, memory that is not there, a symmetric buffer of this context that has been freed.
+ *   FSDP_ERR_MISMATCH:
+ *   ranks called different functions or passed different arguments. Nothing has been moved and the context is still good.
+ * - FSDP_ERR_UNSUPPORTED: a buffer is GPU memory, and the context uses no GPU; likewise.
+ * - FSDP_ERR_DEVICE: a call of the GPU runtime failed on some rank; outputs are undefined and the context is still good.
  * - FSDP_ERR_MEMORY: staging memory could not be had; outputs are untouched and the context is still good.
  * - FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: outputs are undefined, and the context can only be finalized.
  * A nonblocking form itself fails only where there is no request that could: FSDP_ERR_ARG without a context or a place for

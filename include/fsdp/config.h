@@ -29,17 +29,46 @@ typedef enum fsdp_log_level {
 
 /** Values of fsdp_config::verify. */
 typedef enum fsdp_verify {
-    FSDP_VERIFY_OFF  = 0, /**< no agreement: wrong or differing arguments on one rank are undefined behaviour */
-    FSDP_VERIFY_ARGS = 1, /**< ranks agree on each operation and its arguments before anything moves */
+    FSDP_VERIFY_OFF = 0, /**< collectives agree on what they are, since that rides on their first synchronisation; steps
+                               that move no data between ranks are not compared */
+    FSDP_VERIFY_ARGS = 1, /**< these are compared too */
     FSDP_VERIFY_FULL = 2  /**< and gathered views are checked: equal on all ranks, and not written to by the caller */
 } fsdp_verify;
 
 /** Values of fsdp_config::isa. */
 typedef enum fsdp_isa { FSDP_ISA_AUTO = 0, FSDP_ISA_SCALAR = 1, FSDP_ISA_AVX2 = 2, FSDP_ISA_AVX512 = 3 } fsdp_isa;
 
+/** Values of fsdp_config::progress. */
+typedef enum fsdp_progress {
+    FSDP_PROGRESS_AUTO   = 0, /**< a thread where MPI was started with MPI_THREAD_MULTIPLE, else inline */
+    FSDP_PROGRESS_INLINE = 1, /**< operations advance only inside calls of the library */
+    FSDP_PROGRESS_THREAD = 2  /**< a thread; an error where MPI does not allow it */
+} fsdp_progress;
+
+/** Values of fsdp_config::cma. */
+typedef enum fsdp_cma { FSDP_CMA_AUTO = 0, FSDP_CMA_OFF = 1 } fsdp_cma;
+
+/** Values of fsdp_config::bind; fsdp/topology.h says what is bound. */
+typedef enum fsdp_bind {
+    FSDP_BIND_AUTO =
+        0, /**< where it can gain something; else things are left as they are, and fsdp_binding() says why */
+    FSDP_BIND_NONE   = 1, /**< the launcher's and the caller's choices stand */
+    FSDP_BIND_STRICT = 2 /**< every rank on cores of its own, next to a GPU of its own; an error where that cannot be */
+} fsdp_bind;
+
+/** Values of fsdp_config::device. */
+typedef enum fsdp_device_use {
+    FSDP_DEVICE_AUTO = 0, /**< each rank uses its GPU where all ranks have one (fsdp/device.h says which) */
+    FSDP_DEVICE_HOST = 1, /**< none is opened, and GPU memory is refused */
+    FSDP_DEVICE_GPU  = 2  /**< an error where a rank has none */
+} fsdp_device_use;
+
+#define FSDP_ALGORITHM_NAMES "auto|inline|staged|direct|cma|rails|ring"
+
 /**
  * The one table of settings. Columns: field; kind (CHOICE: an int, one of `values` in the order of its enum; SECONDS: an
- * int; BYTES: 64 bits, written with an optional K, M or G; COUNT: an int); variable; default; whether all ranks must
+ * int; BYTES: 64 bits, written with an optional K, M or G; COUNT: an int; PATH: a string, which the caller keeps until
+ * fsdp_finalize(), NULL where unset); variable; default; whether all ranks must
  * hold the same value; what it accepts; help.
  */
 #define FSDP_SETTINGS(X)                                                                                               \
@@ -51,12 +80,38 @@ typedef enum fsdp_isa { FSDP_ISA_AUTO = 0, FSDP_ISA_SCALAR = 1, FSDP_ISA_AVX2 = 
     X(message_bytes, BYTES, "FSDP_MESSAGE_BYTES", "1G", 1, "16 to 2147483632", "the largest single MPI message")       \
     X(staging_bytes, BYTES, "FSDP_STAGING_BYTES", "4M", 1, "4096 or more", "memory in which peers' data is staged")    \
     X(views_in_flight, COUNT, "FSDP_VIEWS_IN_FLIGHT", "2", 1, "1 to 1024",                                             \
-      "units of a sharded model that may be open at once")
+      "units of a sharded model that may be open at once")                                                             \
+    X(prefetch, COUNT, "FSDP_PREFETCH", "1", 1, "0 to 64",                                                             \
+      "units gathered before they are begun; 0: passes wait for what they issue")                                      \
+    X(bucket_bytes, BYTES, "FSDP_BUCKET_BYTES", "25M", 1, "1 or more",                                                 \
+      "gradients that NO_SHARD reduces together; the first ones sooner, at 1M")                                        \
+    X(node_size, COUNT, "FSDP_NODE_SIZE", "0", 1, "0 to 1000000, 0 is as found",                                       \
+      "treat every so many ranks of a node as a node")                                                                 \
+    X(shm_dir, PATH, "FSDP_SHM_DIR", "/dev/shm", 0, "a folder", "where shared memory is made")                         \
+    X(node_memory, BYTES, "FSDP_NODE_MEMORY", "0", 0, "0 or more, 0 is what is available",                             \
+      "memory of a node that a model may take")                                                                        \
+    X(cma, CHOICE, "FSDP_CMA", "auto", 1, "auto|off", "whether process_vm_readv is used where it is permitted")        \
+    X(progress, CHOICE, "FSDP_PROGRESS", "auto", 1, "auto|inline|thread", "who advances nonblocking operations")       \
+    X(bind, CHOICE, "FSDP_BIND", "auto", 1, "auto|none|strict", "whether ranks are bound to cores, memory and a GPU")  \
+    X(device, CHOICE, "FSDP_DEVICE", "auto", 1, "auto|host|gpu", "whether collectives take memory of the ranks' GPUs") \
+    X(topology, PATH, "FSDP_TOPOLOGY", "", 0, "a file of hwloc's XML", "a recorded node in place of this one")         \
+    X(algo_allgather, CHOICE, "FSDP_ALGO_ALLGATHER", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")        \
+    X(algo_reduce_scatter, CHOICE, "FSDP_ALGO_REDUCE_SCATTER", "auto", 1, FSDP_ALGORITHM_NAMES,                        \
+      "comes before the table")                                                                                        \
+    X(algo_allreduce, CHOICE, "FSDP_ALGO_ALLREDUCE", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")        \
+    X(algo_broadcast, CHOICE, "FSDP_ALGO_BROADCAST", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")        \
+    X(algo_reduce, CHOICE, "FSDP_ALGO_REDUCE", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")              \
+    X(algo_alltoall, CHOICE, "FSDP_ALGO_ALLTOALL", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")          \
+    X(tuning_file, PATH, "FSDP_TUNING_FILE", "", 0, "a file written by fsdp-bench --tune",                             \
+      "rows that replace the table of algorithms")                                                                     \
+    X(trace, PATH, "FSDP_TRACE", "", 0, "the beginning of a file's name",                                              \
+      "write what was issued, begun and done when, to NAME.RANK.json")
 
 #define FSDP_CONFIG_TYPE_CHOICE  int
 #define FSDP_CONFIG_TYPE_SECONDS int
 #define FSDP_CONFIG_TYPE_COUNT   int
 #define FSDP_CONFIG_TYPE_BYTES   int64_t
+#define FSDP_CONFIG_TYPE_PATH    const char *
 
 #define FSDP_CONFIG_FIELD(field, kind, variable, fallback, agree, values, help) FSDP_CONFIG_TYPE_##kind field;
 /** One field per row of FSDP_SETTINGS. Start from fsdp_config_init(), then set what you want to decide yourself. */
@@ -67,7 +122,7 @@ typedef struct fsdp_config {
 
 FSDP_EXTERN_C_BEGIN
 
-/** Sets every field to FSDP_UNSET. Local; `config` must not be NULL. */
+/** Sets every field to FSDP_UNSET, paths to NULL. Local; `config` must not be NULL. */
 FSDP_API void fsdp_config_init(fsdp_config *config);
 
 /**

@@ -26,12 +26,13 @@
     X(FSDP_MEMORY_GATHERED, 3, "gathered views")                                                                       \
     X(FSDP_MEMORY_GRADIENT_VIEWS, 4, "gradient views")                                                                 \
     X(FSDP_MEMORY_STAGING, 5, "staging buffers")                                                                       \
-    X(FSDP_MEMORY_BOOKKEEPING, 6, "bookkeeping")
+    X(FSDP_MEMORY_BOOKKEEPING, 6, "bookkeeping")                                                                       \
+    X(FSDP_MEMORY_BUFFERS, 7, "symmetric buffers")
 
 #define FSDP_MEMORY_ENUMERATOR(name, value, text) name = (value),
 typedef enum fsdp_memory_kind { FSDP_MEMORY_LIST(FSDP_MEMORY_ENUMERATOR) } fsdp_memory_kind;
 #undef FSDP_MEMORY_ENUMERATOR
-#define FSDP_N_MEMORY_KINDS 7
+#define FSDP_N_MEMORY_KINDS 8
 
 /** BYTES that a context holds on this rank. */
 typedef struct fsdp_memory {
@@ -44,7 +45,8 @@ FSDP_EXTERN_C_BEGIN
 
 /**
  * Opens a context on a duplicate of `comm`. Collective over `comm`. Blocking.
- * The duplicate returns errors (MPI_ERRORS_RETURN); error handlers of `comm` are left alone.
+ * The duplicate returns errors (MPI_ERRORS_RETURN); error handlers of `comm` are left alone. The calling thread may be bound
+ * to fewer cores, to memory and to a GPU, as fsdp_config::bind says; see fsdp_binding().
  *
  * @param[in]  comm    an intra-communicator; it may be freed once this has returned
  * @param[in]  config  settings; or NULL for environment and defaults. Copied.
@@ -53,7 +55,8 @@ FSDP_EXTERN_C_BEGIN
  *         FSDP_ERR_ARG: a null or inter-communicator, or a setting that is out of range or unreadable: same on all ranks;
  *         FSDP_ERR_STATE: MPI is not running;
  *         FSDP_ERR_MISMATCH: a setting differs between ranks that must not: same on all ranks;
- *         FSDP_ERR_UNSUPPORTED: an instruction set was asked for that this processor lacks;
+ *         FSDP_ERR_UNSUPPORTED: an instruction set was asked for that this processor lacks, or FSDP_BIND_STRICT cannot be
+ *         honoured: the detail names a rank and the reason, and nothing is bound;
  *         FSDP_ERR_MEMORY, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT. The detail is in fsdp_last_error(NULL).
  */
 FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx);
@@ -75,9 +78,28 @@ FSDP_API int fsdp_rank(const fsdp_context *ctx);
 /** The number of ranks in the context's communicator; -1 if `ctx` is NULL. Local. */
 FSDP_API int fsdp_size(const fsdp_context *ctx);
 
+/** How many nodes the context's ranks are on: groups that share memory, or as FSDP_NODE_SIZE divides them. Local. */
+FSDP_API int fsdp_node_count(const fsdp_context *ctx);
+
+/** The node of this rank: nodes are numbered in the order of their lowest ranks. Local; -1 if `ctx` is NULL. */
+FSDP_API int fsdp_node_index(const fsdp_context *ctx);
+
+/** How many ranks are on this rank's node. Local; -1 if `ctx` is NULL. */
+FSDP_API int fsdp_node_size(const fsdp_context *ctx);
+
+/** The position of this rank among them, in rank order. Local; -1 if `ctx` is NULL. */
+FSDP_API int fsdp_node_rank(const fsdp_context *ctx);
+
+/** 1 where a thread of the context's own carries out nonblocking operations; see fsdp_config::progress. Local. */
+FSDP_API int fsdp_has_progress_thread(const fsdp_context *ctx);
+
+/** Seconds of a core that this thread has used so far. Local; 0 without one. */
+FSDP_API double fsdp_progress_cpu_seconds(const fsdp_context *ctx);
+
 /**
  * Seconds this rank has spent, since fsdp_init(), in fsdp_wait() and in the blocking calls that wait for one: the part of
- * the communication that no compute hides. Local; 0 if NULL.
+ * the communication that no compute hides. Blocking calls that end at the first look, within about a microsecond per peer,
+ * do not ask for the time and are not counted. Local; 0 if NULL.
  */
 FSDP_API double fsdp_wait_seconds(const fsdp_context *ctx);
 

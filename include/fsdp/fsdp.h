@@ -5,18 +5,30 @@
 #ifndef FSDP_FSDP_H
 #define FSDP_FSDP_H
 
+#include "fsdp/algorithms.h"
+#include "fsdp/batch_norm.h"
+#include "fsdp/buffer.h"
+#include "fsdp/cast.h"
+#include "fsdp/checkpoint.h"
 #include "fsdp/collectives.h"
 #include "fsdp/config.h"
 #include "fsdp/context.h"
+#include "fsdp/device.h"
 #include "fsdp/dtype.h"
 #include "fsdp/export.h"
+#include "fsdp/grouping.h"
+#include "fsdp/hook.h"
 #include "fsdp/layout.h"
+#include "fsdp/loss_scaler.h"
 #include "fsdp/lr_schedule.h"
 #include "fsdp/model.h"
 #include "fsdp/optimizer.h"
 #include "fsdp/random.h"
 #include "fsdp/sampler.h"
 #include "fsdp/status.h"
+#include "fsdp/stop.h"
+#include "fsdp/tensor_io.h"
+#include "fsdp/topology.h"
 #include "fsdp/version.h"
 
 #endif

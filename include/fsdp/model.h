@@ -10,6 +10,7 @@
  *     fsdp_model_create(ctx, &options, &model);
  *     fsdp_unit_add(model, "h.0", tensors, n_tensors, &unit);    (once per layer)
  *     fsdp_model_commit(model);
+ *     fsdp_optimizer_create(model, &optimizer_options, &optimizer);    (fsdp/optimizer.h)
  *     for each step:
  *         fsdp_unit_begin_forward(unit);  w = fsdp_unit_param(unit, i);  ...  fsdp_unit_end_forward(unit);
  *         fsdp_unit_begin_backward(unit); g = fsdp_unit_grad(unit, i);   ...  fsdp_unit_end_backward(unit);
@@ -20,6 +21,13 @@
  * argument or state on one rank, or ranks that disagree, is the same error on every rank with fsdp_last_error() naming
  * the value; nothing has changed then and the model is still usable. FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from
  * each of them; after these the context can only be finalized.
+ *
+ * Passes are the exception: ranks that do different things may each be further than the others when they notice. A pass
+ * that fails, or whose reduction does, ends the step: passes and all that comes behind them then return FSDP_ERR_STATE at
+ * once, with the first error in the text, until fsdp_model_zero_grad(). Each rank is told, but not all by the same call:
+ * some by a later one, in the end by fsdp_model_zero_grad() itself. So whatever has gone wrong in a step, on every rank: call
+ * fsdp_model_zero_grad() once, use no collective on the context before that, and do the step again from its first pass.
+ * Parameters, moments and step count are those from before it.
  */
 #ifndef FSDP_MODEL_H
 #define FSDP_MODEL_H
@@ -40,20 +48,27 @@ typedef struct fsdp_unit  fsdp_unit;
 
 /** What is divided over the ranks: name, value, text. The names and their meaning are PyTorch's. */
 #define FSDP_STRATEGY_LIST(X)                                                                                          \
-    X(FSDP_FULL_SHARD, 0, "FULL_SHARD") /* parameters, gradients and optimizer state (ZeRO-3) */                       \
-    X(FSDP_NO_SHARD, 1, "NO_SHARD")     /* nothing: every rank holds all, gradients are all-reduced (DDP) */
+    X(FSDP_FULL_SHARD, 0, "FULL_SHARD")       /* parameters, gradients and optimizer state (ZeRO-3) */                 \
+    X(FSDP_NO_SHARD, 1, "NO_SHARD")           /* nothing: every rank holds all, gradients are all-reduced (DDP) */     \
+    X(FSDP_SHARD_GRAD_OP, 2, "SHARD_GRAD_OP") /* as FULL_SHARD, but gathered once per step (ZeRO-2) */                 \
+    X(FSDP_SHARD_OPTIM, 3, "SHARD_OPTIM")     /* the same, gathered at once behind each step (ZeRO-1) */               \
+    X(FSDP_HYBRID_SHARD, 4, "HYBRID_SHARD")   /* FULL_SHARD within groups, which are replicas of each other */         \
+    X(FSDP_HYBRID_SHARD_ZERO2, 5, "HYBRID_SHARD_ZERO2") /* SHARD_GRAD_OP within groups */
 
 #define FSDP_STRATEGY_ENUMERATOR(name, value, text) name = (value),
 typedef enum fsdp_strategy { FSDP_STRATEGY_LIST(FSDP_STRATEGY_ENUMERATOR) } fsdp_strategy;
 #undef FSDP_STRATEGY_ENUMERATOR
-#define FSDP_N_STRATEGIES 2
+#define FSDP_N_STRATEGIES 6
 
-/** How an optimizer's state counts in a budget: see fsdp_model_budget(). */
+/** The optimizers of fsdp/optimizer.h, with the state that counts in a budget: see fsdp_model_budget(). */
 typedef enum fsdp_optimizer_kind {
     FSDP_SGD          = 0, /**< no state */
-    FSDP_SGD_MOMENTUM = 1, /**< one f32 per parameter */
-    FSDP_ADAMW        = 2  /**< two f32 per parameter */
+    FSDP_SGD_MOMENTUM = 1, /**< one moment per parameter */
+    FSDP_ADAMW        = 2, /**< two moments per parameter */
+    FSDP_ADAM         = 3, /**< two moments per parameter */
+    FSDP_LION         = 4  /**< one moment per parameter */
 } fsdp_optimizer_kind;
+#define FSDP_N_OPTIMIZER_KINDS 5
 
 /** How a tensor's initial values are drawn. */
 typedef enum fsdp_fill {
@@ -64,19 +79,40 @@ typedef enum fsdp_fill {
 
 /** Flags of a tensor. */
 #define FSDP_TENSOR_NO_WEIGHT_DECAY 1u /**< the optimizer's weight decay leaves it out (biases, norms) */
+#define FSDP_TENSOR_FROZEN          2u /**< divided and gathered as others, but without gradient and optimizer state */
+/** Held whole by every rank, neither gathered nor reduced nor changed by an optimizer: see fsdp_unit_buffer(). For running
+ * statistics, tables and what the program looks after itself. */
+#define FSDP_TENSOR_IGNORED 4u
+#define FSDP_TENSOR_KEEP_DTYPE                                                                                         \
+    8u /**< gathered in its `dtype` even if that is FSDP_F32 and the model's is not (norms) */
 
 /**
  * One tensor of a unit. Initial values are a pure function of (model seed, name, element index): the same for every
  * number of ranks and every strategy.
+ *
+ * Tensors of a unit that are gathered in different types, and frozen ones beside others, are divided over the ranks apart
+ * from each other: one collective for each kind in each pass.
  */
 typedef struct fsdp_tensor {
     const char *name;                 /**< unique in the model, at most 255 bytes; copied */
     size_t      n_dims;               /**< 0 (a scalar) to FSDP_MAX_DIMS */
     size_t      shape[FSDP_MAX_DIMS]; /**< row-major, every extent at least 1 */
-    fsdp_dtype  dtype;                /**< FSDP_F32 */
-    fsdp_fill   fill;
-    double      a, b;  /**< see fsdp_fill */
-    unsigned    flags; /**< FSDP_TENSOR_* or 0 */
+
+    /**
+     * In what it is gathered: FSDP_BF16 and FSDP_F16 always, FSDP_F32 stands for the model's `param_dtype` (of an ignored
+     * tensor `buffer_dtype`) unless FSDP_TENSOR_KEEP_DTYPE is set. Masters are f32 in any case.
+     */
+    fsdp_dtype dtype;
+    fsdp_fill  fill;
+    double     a, b;  /**< see fsdp_fill */
+    unsigned   flags; /**< FSDP_TENSOR_* or 0 */
+
+    /**
+     * NULL; or the name of a tensor of the same shape, added before or further up in this unit, whose elements these are:
+     * one owner with several names. The gradient is the sum of what passes of all units with a name of it add to their
+     * views: add there, do not overwrite. `dtype`, `fill`, `a`, `b` and `flags` are the owner's.
+     */
+    const char *tied_to;
 } fsdp_tensor;
 
 typedef struct fsdp_model_options {
@@ -84,12 +120,33 @@ typedef struct fsdp_model_options {
     uint64_t            seed;         /**< of the initial values */
     size_t              memory_limit; /**< BYTES per rank that the budget may not exceed; 0: no limit */
     fsdp_optimizer_kind optimizer;    /**< the optimizer that the budget at commit counts with */
+    int group_size; /**< HYBRID_SHARD: ranks that share one copy, a divisor of all; 0: those of a node, in budgets
+                                   for other numbers of ranks too. Other strategies use it in budgets only. */
+    fsdp_dtype param_dtype;     /**< of gathered parameters: FSDP_F32, FSDP_BF16 or FSDP_F16; masters are f32 */
+    fsdp_dtype reduce_dtype;    /**< of gradient views and of their reduction: one of the same three */
+    int        local_gradients; /**< 1: room to accumulate without communication: see fsdp_model_set_sync() */
+    fsdp_dtype moment_dtype;    /**< that budgets count with: as in fsdp_optimizer_options */
+    fsdp_dtype buffer_dtype;    /**< of ignored tensors: one of the same three */
+
+    /**
+     * 1: FULL_SHARD gathers parameters as 8 bit integers with one f32 scale for each 256 of them, about a quarter of the bytes
+     * of f32, and rounds them to `param_dtype` where they arrive (Wang et al., "ZeRO++", 2023). Masters stay exact; tensors with
+     * FSDP_TENSOR_KEEP_DTYPE or of a type other than FSDP_F32 are gathered as they are.
+     */
+    int quantized_params;
+
+    /**
+     * What the sum of all ranks' gradients is divided by; 0: the number of ranks, for the mean. Another number, such as the
+     * samples or tokens of a step over all ranks, where ranks have unequal shares of a batch and sum their losses. The mean is
+     * taken first, in `reduce_dtype`, and multiplied in f32 by ranks over divisor.
+     */
+    double gradient_divisor;
 } fsdp_model_options;
 
-/** FULL_SHARD, seed 0, no limit, AdamW. */
+/** FULL_SHARD, seed 0, no limit, AdamW, groups as the nodes, f32 throughout. Start from this: zeros are not the defaults. */
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
-        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW                                                                              \
+        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0                        \
     }
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */
@@ -97,8 +154,8 @@ typedef struct fsdp_budget {
     size_t parameters;                 /**< number of parameters of the whole model, padding left out (not bytes) */
     size_t bytes[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
     size_t total;                      /**< the sum of `bytes` */
-    size_t
-        unsharded; /**< the same state held whole: 4 bytes each for master, gradient and per state of the optimizer */
+    size_t shared;    /**< of that, what the ranks of a node have once between them: the gathered views */
+    size_t unsharded; /**< the same state held whole: 4 bytes each for master and gradient, moments, ignored tensors */
 } fsdp_budget;
 
 FSDP_EXTERN_C_BEGIN
@@ -117,7 +174,8 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
  *
  * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
- * @return FSDP_OK; FSDP_ERR_ARG, FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_UNSUPPORTED: `quantized_params` with another strategy than FULL_SHARD;
+ *         FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model);
 
@@ -128,7 +186,8 @@ FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_optio
  * @param[in]  tensors  `n_tensors` descriptions, at least one; copied
  * @param[out] unit     belongs to the model; valid until the model is destroyed
  * @return FSDP_OK; FSDP_ERR_ARG: a name that is missing, too long or taken, a tensor without elements or with too many,
- *         an unknown dtype or fill; FSDP_ERR_UNSUPPORTED: an element type other than f32; FSDP_ERR_STATE: the model is
+ *         an unknown dtype, fill or flag, a tie to a tensor that is not there or has another shape; FSDP_ERR_UNSUPPORTED: an
+ *         element type other than f32, bf16 and f16; FSDP_ERR_STATE: the model is
  *         committed; FSDP_ERR_MEMORY. The model is unchanged, and its fsdp_model_commit() will fail with the same error on
  *         every rank, so that a rank that failed here cannot leave the others waiting.
  */
@@ -136,25 +195,34 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
                                    fsdp_unit **unit);
 
 /**
- * Fixes the layout, checks that all ranks added the same units, checks the budget against the limit, allocates, and
- * draws the initial values. Collective. Units can be used from here on, and no unit can be added any more.
+ * Fixes the layout, checks that all ranks added the same units, checks the budget against the limit and against the memory
+ * of each node, allocates, and draws the initial values. Collective. Units can be used from here on, and no unit can be added
+ * any more.
+ *
+ * What the ranks of a node will take between them is the sum of their budgets, `shared` once and the staging buffers, which
+ * are there already, left out. It must not exceed what the system calls available (MemAvailable), what is left of a control
+ * group's limit, or FSDP_NODE_MEMORY in place of these two; nor, for the part of it that lies in shared memory, what is free
+ * at FSDP_SHM_DIR.
  *
  * @return FSDP_OK; FSDP_ERR_ARG: no units, a budget above the limit (names both), or a failed fsdp_unit_add();
- *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units; FSDP_ERR_MEMORY. Nothing has
- *         been allocated then.
+ *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units; FSDP_ERR_MEMORY: a node has less
+ *         than its ranks need (names both), or an allocation failed. Nothing has been allocated then.
  */
 FSDP_API fsdp_status fsdp_model_commit(fsdp_model *model);
 
 /**
- * Releases a model with its units and optimizers. Local. NULL does nothing.
+ * Releases a model with its units, optimizers and loss scaler; gradients that no step has used are lost. Collective where the
+ * strategy has groups, whose contexts are finalized, and where a step has failed since fsdp_model_zero_grad(). Else local.
+ * NULL does nothing.
  */
 FSDP_API void fsdp_model_destroy(fsdp_model *model);
 
 /**
- * What a model would hold on one rank under any strategy, for any number of ranks. Local; before or after commit.
+ * What a model would hold on one rank under any strategy, for any number of ranks, with one optimizer and a loss scaler.
+ * fsdp_hook_budget() adds what a gradient hook would. Local; before or after commit.
  *
  * @param[in] size       ranks, running or not; 0 stands for the size of the context
- * @param[in] optimizer  which optimizer's state to count
+ * @param[in] optimizer  which optimizer's state to count, in the `moment_dtype` of the model's options
  * @return FSDP_OK; FSDP_ERR_ARG.
  */
 FSDP_API fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, int size,
@@ -162,17 +230,19 @@ FSDP_API fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy st
 
 /**
  * Gathers the unit's parameters: views are readable from here to fsdp_unit_end_forward(). Collective.
- * Views must not be written to (FSDP_VERIFY=full finds it at the end of the pass).
+ * Views must not be written to (FSDP_VERIFY=full finds it at the end of the pass). With FSDP_PREFETCH above 0 what is
+ * expected next is gathered as well, and a rank's wrong call may reach the others only in their next call that communicates.
  *
- * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: the model is not committed, the unit is open already, or more
- *         units are open than `views_in_flight` allows; FSDP_ERR_MISMATCH: ranks begin different units.
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: the model is not committed, the unit is open already, more
+ *         units are open than `views_in_flight` allows, or the step has failed before; FSDP_ERR_MISMATCH: ranks begin
+ *         different units. But for the first and where the model is not committed, the step has failed.
  */
 FSDP_API fsdp_status fsdp_unit_begin_forward(fsdp_unit *unit);
 
 /**
  * Gives the parameters back: views are invalid from here on. Local.
- * @return FSDP_OK; FSDP_ERR_STATE: no forward pass of this unit is open; or, under FSDP_VERIFY=full where it is collective,
- *         the view was written to.
+ * @return FSDP_OK; FSDP_ERR_STATE: no forward pass of this unit is open; or, under FSDP_VERIFY=full where it is collective
+ *         and the step fails with it, the view was written to.
  */
 FSDP_API fsdp_status fsdp_unit_end_forward(fsdp_unit *unit);
 
@@ -185,28 +255,59 @@ FSDP_API fsdp_status fsdp_unit_begin_backward(fsdp_unit *unit);
 /**
  * Averages the gradient views over all ranks, adds the result to this rank's gradient shard and closes the views.
  * Collective. Gradients of several passes add up until fsdp_optimizer_step() or fsdp_model_zero_grad().
+ * With FSDP_PREFETCH above 0 it returns while the reduction is under way; clipping, a step, or a later pass completes it and
+ * returns its error.
  *
- * @return FSDP_OK; FSDP_ERR_STATE: no backward pass of this unit is open, or a view was written to (FSDP_VERIFY=full).
+ * @return FSDP_OK; FSDP_ERR_STATE: no backward pass of this unit is open, a view was written to (FSDP_VERIFY=full), or the
+ *         step has failed before; FSDP_ERR_MISMATCH: ranks end different units. The step has failed then.
  */
 FSDP_API fsdp_status fsdp_unit_end_backward(fsdp_unit *unit);
 
 /**
  * The gathered values of tensor `i`, in the order given to fsdp_unit_add(). Local.
- * @return the view, of the tensor's shape, row-major, in f32, valid until the pass ends; NULL with fsdp_last_error() where no
- *         pass of this unit is open or `i` is none of its tensors. Aligned to 4 bytes only: tensors follow without gaps.
+ * @return the view, of the tensor's shape, row-major, in the type that fsdp_tensor.dtype tells of, valid until the pass ends;
+ *         NULL with fsdp_last_error() where no pass of this unit is open or `i` is none of its tensors. Aligned to an element
+ *         only: tensors follow without gaps. The memory may be the node's: nobody writes to it.
  */
 FSDP_API const void *fsdp_unit_param(fsdp_unit *unit, size_t i);
 
 /**
  * The gradient view of tensor `i`: add to it or overwrite it. Local.
- * @return as for fsdp_unit_param(), within a backward pass.
+ * @return as for fsdp_unit_param(), in the model's `reduce_dtype`, within a backward pass; NULL for a tensor that is frozen or
+ *         ignored.
  */
 FSDP_API void *fsdp_unit_grad(fsdp_unit *unit, size_t i);
+
+/**
+ * This rank's own memory of tensor `i`, which is ignored: to be read and written at any time. Local.
+ * @return of the tensor's shape, row-major, in the type that fsdp_tensor.dtype tells of, valid until the model is destroyed;
+ *         NULL with fsdp_last_error() for a tensor without FSDP_TENSOR_IGNORED, before fsdp_model_commit(), or if `i` is none.
+ */
+FSDP_API void *fsdp_unit_buffer(fsdp_unit *unit, size_t i);
 
 /** The name the unit was added under; "" if NULL. Local. */
 FSDP_API const char *fsdp_unit_name(const fsdp_unit *unit);
 
-/** Forgets the gradients that have been accumulated. Local. @return FSDP_OK; FSDP_ERR_ARG, FSDP_ERR_STATE: not committed. */
+/**
+ * Switches the reduction of gradients off, for all micro-batches of a step but the last, and on again: PyTorch's no_sync.
+ * What passes produce meanwhile adds up on each rank, unsharded, and goes with the next pass that reduces. Local, but to be
+ * called alike on all ranks.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: a pass is open, or the model was made without `local_gradients`.
+ */
+FSDP_API fsdp_status fsdp_model_set_sync(fsdp_model *model, int on);
+
+/**
+ * Forgets the gradients that have been accumulated, and ends passes that are open. Collective: it returns when every rank has
+ * called it, and until then answers whatever the others call on this model with FSDP_ERR_MISMATCH there. So after a step that
+ * has failed one call on each rank is enough, wherever each one was: all begin anew with the next pass, whatever it returns.
+ * A step forgets its gradients itself: without errors nobody needs this.
+ *
+ * A gradient hook keeps what it remembers of steps, also of one that has failed half way.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: not committed; FSDP_ERR_MISMATCH, or what else another rank was told:
+ *         the step had failed and no call has told this rank before. The gradients are forgotten all the same.
+ */
 FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
 
 /**
@@ -216,15 +317,33 @@ FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
  *
  * @param[in]  max_norm  above 0; INFINITY only computes the norm
  * @param[out] norm      the norm before scaling; or NULL. If it is not finite, gradients are left as they are.
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: not committed, a pass is open, or no gradients since the last step.
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: not committed, a pass is open, the step has failed, or no gradients since
+ *         the last step; FSDP_ERR_MISMATCH: `max_norm` differs between ranks.
  */
 FSDP_API fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm);
 
 /**
- * A hash of all parameters, independent of the number of ranks and of the strategy: the same if and only if (but for
- * chance, 2^-64) every element of every tensor has the same bits. Collective.
+ * The same for the infinity norm, the largest magnitude of all gradients; PyTorch's norm_type=inf. Collective. The norm is
+ * exact. It is NaN where a gradient is NaN, else infinite where one is; gradients are left as they are then.
+ * Parameters and errors as for fsdp_clip_grad_norm().
+ */
+FSDP_API fsdp_status fsdp_clip_grad_norm_inf(fsdp_model *model, double max_norm, double *norm);
+
+/**
+ * Limits each element of all gradients to -limit .. limit, as PyTorch's clip_grad_value_. Collective. Infinite elements
+ * become the limit; NaN stays NaN.
  *
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: not committed.
+ * @param[in] limit  0 or more, not NaN; rounded to f32
+ * @return as for fsdp_clip_grad_norm().
+ */
+FSDP_API fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit);
+
+/**
+ * A hash of all parameters, independent of the number of ranks and of the strategy: the same if and only if (but for
+ * chance, 2^-64) every element of every tensor has the same bits. Ignored tensors, which may differ between ranks, are left
+ * out. Collective.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: not committed, or the step has failed.
  */
 FSDP_API fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash);
 

@@ -1,12 +1,28 @@
 /**
  * @file
  * Optimizers over master shards: each rank updates what it holds, nothing is communicated but an agreement.
+ *
+ * FSDP_SGD, FSDP_SGD_MOMENTUM  PyTorch's SGD, momentum and Nesterov's form, dampening 0; weight decay is added to the
+ *                              gradient.
+ * FSDP_ADAM                    Kingma and Ba, "Adam: a method for stochastic optimization" (2015), bias-corrected; weight
+ *                              decay is added to the gradient.
+ * FSDP_ADAMW                   Loshchilov and Hutter, "Decoupled weight decay regularization" (2019): Adam, but weights
+ *                              decay by rate x decay on their own.
+ * FSDP_LION                    Chen et al., "Symbolic discovery of optimization algorithms" (2023): one moment, of which
+ *                              only the sign moves the weights; decay as in AdamW.
+ *
+ * Tensors can be given a rate and a weight decay of their own by the pattern of their names:
+ *
+ *     fsdp_optimizer_group slow = FSDP_OPTIMIZER_GROUP_DEFAULT;
+ *     slow.lr_scale = 0.1;
+ *     fsdp_optimizer_add_group(optimizer, "embedding.*", &slow);
  */
 #ifndef FSDP_OPTIMIZER_H
 #define FSDP_OPTIMIZER_H
 
 #include <stddef.h>
 
+#include "fsdp/dtype.h"
 #include "fsdp/export.h"
 #include "fsdp/model.h"
 #include "fsdp/status.h"
@@ -17,31 +33,54 @@ typedef struct fsdp_optimizer fsdp_optimizer;
 typedef struct fsdp_optimizer_options {
     fsdp_optimizer_kind kind;
     double              lr;           /**< 0 or more */
-    double              weight_decay; /**< 0 or more; AdamW: decoupled, SGD: added to the gradient */
-    double              beta1, beta2; /**< AdamW: 0 up to, not including, 1 */
-    double              eps;          /**< AdamW: above 0 */
+    double              weight_decay; /**< 0 or more; AdamW, Lion: decoupled; Adam, SGD: added to the gradient */
+    double              beta1, beta2; /**< Adam, AdamW, Lion: 0 up to, not including, 1 */
+    double              eps;          /**< Adam, AdamW: above 0 */
     double              momentum;     /**< FSDP_SGD_MOMENTUM: above 0, below 1 */
     int                 nesterov;     /**< FSDP_SGD_MOMENTUM: 1 for Nesterov's form */
+
+    /**
+     * In what moments are held between steps: FSDP_F32; or FSDP_BF16, for half the memory. They are
+     * computed and used in f32 and then rounded to nearest even. What would change a moment in bf16 by less than 1/512 of
+     * it, and up to 1/256, is lost: with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, of which
+     * fsdp_optimizer_create() warns. Choose 0.99 or less.
+     */
+    fsdp_dtype moment_dtype;
 } fsdp_optimizer_options;
+
+/** In place of a rate or a weight decay of a group: the optimizer's. */
+#define FSDP_INHERIT (-1.0)
+
+/** What the tensors of a group have of their own. Begin with FSDP_OPTIMIZER_GROUP_DEFAULT, which inherits everything. */
+typedef struct fsdp_optimizer_group {
+    double lr;       /**< 0 or more; FSDP_INHERIT: what fsdp_optimizer_set_lr() has set last */
+    double lr_scale; /**< 0 or more: factor of this rate, whether inherited or not */
+    double
+        weight_decay; /**< 0 or more; FSDP_INHERIT. None for a tensor with FSDP_TENSOR_NO_WEIGHT_DECAY, in any group. */
+} fsdp_optimizer_group;
+
+#define FSDP_OPTIMIZER_GROUP_DEFAULT                                                                                   \
+    {                                                                                                                  \
+        FSDP_INHERIT, 1.0, FSDP_INHERIT                                                                                \
+    }
 
 FSDP_EXTERN_C_BEGIN
 
 /**
- * The defaults of a kind: AdamW lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; SGD lr 1e-2, momentum 0.9 where it has
- * one, no decay. Local.
+ * The defaults of a kind: Adam and AdamW lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01 for AdamW and none for Adam;
+ * Lion a tenth of AdamW's rate and ten times its decay, betas 0.9 and 0.99; SGD lr 1e-2, momentum 0.9 where it has one, no
+ * decay. Moments in f32. Local.
  * @return FSDP_OK; FSDP_ERR_ARG: a kind that is none, a NULL pointer.
  */
 FSDP_API fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options);
 
 /**
  * Makes an optimizer for all parameters of a committed model; its state is zero. Collective.
- * AdamW is Loshchilov and Hutter, "Decoupled weight decay regularization" (2019), with bias correction as in Adam
- * (Kingma and Ba, 2015). SGD, momentum and Nesterov's form are PyTorch's, dampening 0.
  *
  * @param[in]  options    the same on all ranks; copied
  * @param[out] optimizer  belongs to the model and is released with it, or before by fsdp_optimizer_destroy()
- * @return FSDP_OK; FSDP_ERR_ARG: a coefficient out of range, a NULL pointer; FSDP_ERR_STATE: the model is not committed;
- *         FSDP_ERR_MISMATCH: options differ between ranks; FSDP_ERR_MEMORY.
+ * @return FSDP_OK; FSDP_ERR_ARG: a coefficient or moment type out of range, a NULL pointer; FSDP_ERR_STATE: the model is
+ *         not committed; FSDP_ERR_MISMATCH: options differ between ranks; FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options,
                                            fsdp_optimizer **optimizer);
@@ -50,18 +89,46 @@ FSDP_API fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimiz
 FSDP_API void fsdp_optimizer_destroy(fsdp_optimizer *optimizer);
 
 /**
+ * Gives the tensors whose names match a pattern a rate and a weight decay of their own, from the first step on.
+ * Collective; before the first step. A tensor belongs to the first group added whose pattern it matches, or to none.
+ * Takes no memory: the budget has room for as many groups as there are tensors.
+ *
+ * @param[in] pattern  a shell pattern as of fnmatch(3), on the whole name: "*.bias", "h.[0-3].*". `*` and `?` match a
+ *                     period and a slash as well.
+ * @param[in] group    copied
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a value out of range, or a pattern that matches no tensor, or only
+ *         tensors of groups added before (names it); FSDP_ERR_STATE: a step has been taken; FSDP_ERR_MISMATCH: ranks add
+ *         different groups, or the pattern matches other tensors there, as it may in another locale. No tensor has joined a
+ *         group then.
+ */
+FSDP_API fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const char *pattern,
+                                              const fsdp_optimizer_group *group);
+
+/**
  * Updates the parameters from the accumulated gradients, then forgets the gradients. Collective.
  *
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, or a unit has no gradient since the last step (names it);
- *         parameters are unchanged then.
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, the step has failed, or a unit has no gradient since the
+ *         last step (names it); FSDP_ERR_MISMATCH: rates differ between ranks, or the order in which they began passes.
+ *         Parameters are unchanged then.
  */
 FSDP_API fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer);
 
 /**
  * The learning rate from the next step on. Local; must be the same on all ranks, which fsdp_optimizer_step() checks.
+ * Groups that inherit their rate follow.
  * @return FSDP_OK; FSDP_ERR_ARG: NULL, negative or not finite; the rate is unchanged.
  */
 FSDP_API fsdp_status fsdp_optimizer_set_lr(fsdp_optimizer *optimizer, double lr);
+
+/**
+ * The learning rate of a group from the next step on, before its `lr_scale`. Local, as fsdp_optimizer_set_lr().
+ *
+ * @param[in] pattern  as the group was added with
+ * @param[in] lr       0 or more; FSDP_INHERIT: the optimizer's again
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL, no group of this pattern, a rate that is negative or not finite; the rate is
+ *         unchanged.
+ */
+FSDP_API fsdp_status fsdp_optimizer_set_group_lr(fsdp_optimizer *optimizer, const char *pattern, double lr);
 
 /** How many steps have been taken; 0 if NULL. Local. */
 FSDP_API size_t fsdp_optimizer_steps(const fsdp_optimizer *optimizer);

@@ -17,7 +17,10 @@
     X(FSDP_ERR_MPI, 5, "an MPI call failed")                                                                           \
     X(FSDP_ERR_TIMEOUT, 6, "an operation did not end in time")                                                         \
     X(FSDP_ERR_UNSUPPORTED, 7, "not supported by this build or in this combination")                                   \
-    X(FSDP_ERR_LEAK, 8, "objects were still open at finalize and have been released")
+    X(FSDP_ERR_LEAK, 8, "objects were still open at finalize and have been released")                                  \
+    X(FSDP_ERR_IO, 9, "reading or writing a file failed")                                                              \
+    X(FSDP_ERR_FORMAT, 10, "a file is damaged, or not what it should be")                                              \
+    X(FSDP_ERR_DEVICE, 11, "a call of the GPU runtime failed")
 
 #define FSDP_STATUS_ENUMERATOR(name, value, text) name = (value),
 typedef enum fsdp_status { FSDP_STATUS_LIST(FSDP_STATUS_ENUMERATOR) } fsdp_status;
@@ -37,7 +40,7 @@ FSDP_API const char *fsdp_status_text(fsdp_status status);
  * The detail of the last failure: what was found, where, which value, and what to do about it. Local.
  *
  * @param[in] ctx  an open context; or NULL for the last failure, in the calling thread, of a function that has no
- *                 context (fsdp_init, the layout, learning-rate and sampler functions)
+ *                 context, such as fsdp_init(), fsdp_topology_open() or fsdp_dtype_parse()
  * @return "" if nothing has failed. The text belongs to the library and is valid until the next failing call on the
  *         same context (NULL: in the same thread).
  */

@@ -5,18 +5,26 @@
 #include "kernels/host/simd_avx512.h"
 
 #include "kernels/host/simd_cast.h"
+#include "kernels/host/simd_clip.h"
 #include "kernels/host/simd_norm.h"
 #include "kernels/host/simd_optimizers.h"
 #include "kernels/host/simd_reduce.h"
 #include "kernels/host/simd_scale.h"
+#include "kernels/host/simd_stream.h"
 #include "kernels/host/tables.h"
 
 const fsdpi_kernels fsdpi_kernels_avx512 = {
-    .name         = "avx512",
-    .reduce       = reduce,
-    .cast         = cast,
-    .scale        = scale,
-    .squared_norm = squared_norm,
-    .adamw        = adamw,
-    .sgd          = sgd,
+    .name             = "avx512",
+    .reduce           = reduce,
+    .reduce_into      = reduce_into,
+    .stream           = stream,
+    .cast             = cast,
+    .scale            = scale,
+    .squared_norm     = squared_norm,
+    .absolute_maximum = absolute_maximum,
+    .clamp            = clamp,
+    .adam             = adam,
+    .adamw            = adamw,
+    .lion             = lion,
+    .sgd              = sgd,
 };

@@ -11,7 +11,12 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t fsdpi_f32_bits(float value)
+/* Whoever includes this for a GPU as well says so here. */
+#ifndef FSDPI_HALF_INLINE
+#define FSDPI_HALF_INLINE static inline
+#endif
+
+FSDPI_HALF_INLINE uint32_t fsdpi_f32_bits(float value)
 {
     uint32_t bits;
 
@@ -19,7 +24,7 @@ static inline uint32_t fsdpi_f32_bits(float value)
     return bits;
 }
 
-static inline float fsdpi_f32_from_bits(uint32_t bits)
+FSDPI_HALF_INLINE float fsdpi_f32_from_bits(uint32_t bits)
 {
     float value;
 
@@ -27,7 +32,7 @@ static inline float fsdpi_f32_from_bits(uint32_t bits)
     return value;
 }
 
-static inline uint64_t fsdpi_f64_bits(double value)
+FSDPI_HALF_INLINE uint64_t fsdpi_f64_bits(double value)
 {
     uint64_t bits;
 
@@ -35,7 +40,7 @@ static inline uint64_t fsdpi_f64_bits(double value)
     return bits;
 }
 
-static inline float fsdpi_bf16_to_f32(uint16_t bf16)
+FSDPI_HALF_INLINE float fsdpi_bf16_to_f32(uint16_t bf16)
 {
     uint32_t bits = (uint32_t)bf16 << 16;
 
@@ -45,7 +50,7 @@ static inline float fsdpi_bf16_to_f32(uint16_t bf16)
     return fsdpi_f32_from_bits(bits);
 }
 
-static inline float fsdpi_f16_to_f32(uint16_t f16)
+FSDPI_HALF_INLINE float fsdpi_f16_to_f32(uint16_t f16)
 {
     uint32_t sign      = (uint32_t)(f16 & 0x8000u) << 16;
     uint32_t magnitude = f16 & 0x7fffu;
@@ -63,7 +68,7 @@ static inline float fsdpi_f16_to_f32(uint16_t f16)
 }
 
 /** Narrows to a 16 bit format with `mantissa_bits` stored bits of mantissa and the exponent bias `bias`. */
-static inline uint16_t fsdpi_f64_to_16_bits(double value, int mantissa_bits, int bias)
+FSDPI_HALF_INLINE uint16_t fsdpi_f64_to_16_bits(double value, int mantissa_bits, int bias)
 {
     uint64_t bits        = fsdpi_f64_bits(value);
     uint64_t sign        = bits >> 63 << 15;
@@ -100,22 +105,22 @@ static inline uint16_t fsdpi_f64_to_16_bits(double value, int mantissa_bits, int
     return (uint16_t)(sign | kept);
 }
 
-static inline uint16_t fsdpi_f64_to_bf16(double value)
+FSDPI_HALF_INLINE uint16_t fsdpi_f64_to_bf16(double value)
 {
     return fsdpi_f64_to_16_bits(value, 7, 127);
 }
 
-static inline uint16_t fsdpi_f64_to_f16(double value)
+FSDPI_HALF_INLINE uint16_t fsdpi_f64_to_f16(double value)
 {
     return fsdpi_f64_to_16_bits(value, 10, 15);
 }
 
-static inline uint16_t fsdpi_f32_to_f16(float value)
+FSDPI_HALF_INLINE uint16_t fsdpi_f32_to_f16(float value)
 {
     return fsdpi_f64_to_f16((double)value);
 }
 
-static inline uint16_t fsdpi_f32_to_bf16(float value)
+FSDPI_HALF_INLINE uint16_t fsdpi_f32_to_bf16(float value)
 {
     uint32_t bits = fsdpi_f32_bits(value);
 

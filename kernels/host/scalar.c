@@ -134,7 +134,7 @@ static uint8_t combine_u8(uint8_t sum, uint8_t x, fsdp_redop op)
     return sum;
 }
 
-static void reduce_f64(double *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_f64(double *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
         double sum = ((const double *)in[0])[i];
@@ -142,11 +142,12 @@ static void reduce_f64(double *out, const void *const *in, size_t n_in, size_t c
         for (size_t r = 1; r < n_in; r++) {
             sum = combine_f64(sum, ((const double *)in[r])[i], op);
         }
-        out[i] = op == FSDP_AVG ? sum / (double)n_in : sum;
+        out[i] = op == FSDP_AVG ? sum / (double)divisor : sum;
     }
 }
 
-static void reduce_in_f32(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op)
+static void reduce_in_f32(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
+                          size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
         float sum = load_f32(in[0], i, dtype);
@@ -154,11 +155,11 @@ static void reduce_in_f32(void *out, const void *const *in, size_t n_in, size_t 
         for (size_t r = 1; r < n_in; r++) {
             sum = combine_f32(sum, load_f32(in[r], i, dtype), op);
         }
-        store_f32(out, i, dtype, op == FSDP_AVG ? sum / (float)n_in : sum);
+        store_f32(out, i, dtype, op == FSDP_AVG ? sum / (float)divisor : sum);
     }
 }
 
-static void reduce_i64(int64_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_i64(int64_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t sum = ((const int64_t *)in[0])[i];
@@ -166,11 +167,11 @@ static void reduce_i64(int64_t *out, const void *const *in, size_t n_in, size_t 
         for (size_t r = 1; r < n_in; r++) {
             sum = combine_i64(sum, ((const int64_t *)in[r])[i], op);
         }
-        out[i] = op == FSDP_AVG ? sum / (int64_t)n_in : sum;
+        out[i] = op == FSDP_AVG ? sum / (int64_t)divisor : sum;
     }
 }
 
-static void reduce_i32(int32_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_i32(int32_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
         int32_t sum = ((const int32_t *)in[0])[i];
@@ -178,11 +179,11 @@ static void reduce_i32(int32_t *out, const void *const *in, size_t n_in, size_t 
         for (size_t r = 1; r < n_in; r++) {
             sum = combine_i32(sum, ((const int32_t *)in[r])[i], op);
         }
-        out[i] = op == FSDP_AVG ? (int32_t)((int64_t)sum / (int64_t)n_in) : sum;
+        out[i] = op == FSDP_AVG ? (int32_t)((int64_t)sum / (int64_t)divisor) : sum;
     }
 }
 
-static void reduce_u8(uint8_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_u8(uint8_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
         uint8_t sum = ((const uint8_t *)in[0])[i];
@@ -190,29 +191,30 @@ static void reduce_u8(uint8_t *out, const void *const *in, size_t n_in, size_t c
         for (size_t r = 1; r < n_in; r++) {
             sum = combine_u8(sum, ((const uint8_t *)in[r])[i], op);
         }
-        out[i] = (uint8_t)(op == FSDP_AVG ? sum / n_in : sum);
+        out[i] = (uint8_t)(op == FSDP_AVG ? sum / divisor : sum);
     }
 }
 
-static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op)
+static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
+                   size_t divisor)
 {
     switch (dtype) {
     case FSDP_F64:
-        reduce_f64(out, in, n_in, count, op);
+        reduce_f64(out, in, n_in, count, op, divisor);
         break;
     case FSDP_F32:
     case FSDP_BF16:
     case FSDP_F16:
-        reduce_in_f32(out, in, n_in, count, dtype, op);
+        reduce_in_f32(out, in, n_in, count, dtype, op, divisor);
         break;
     case FSDP_I64:
-        reduce_i64(out, in, n_in, count, op);
+        reduce_i64(out, in, n_in, count, op, divisor);
         break;
     case FSDP_I32:
-        reduce_i32(out, in, n_in, count, op);
+        reduce_i32(out, in, n_in, count, op, divisor);
         break;
     case FSDP_U8:
-        reduce_u8(out, in, n_in, count, op);
+        reduce_u8(out, in, n_in, count, op, divisor);
         break;
     }
 }
@@ -256,13 +258,74 @@ static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
     return lanes[0];
 }
 
-static void adamw(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adamw *c)
+static double absolute_maximum(const void *x, size_t count, fsdp_dtype dtype)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double value = fabs(load_f64(x, i, dtype));
+
+        most = value > most || isnan(value) ? value : most;
+    }
+    return most;
+}
+
+static double clamp_f64(double x, double limit)
+{
+    return x > limit ? limit : x < -limit ? -limit : x;
+}
+
+static float clamp_f32(float x, float limit)
+{
+    return x > limit ? limit : x < -limit ? -limit : x;
+}
+
+static void clamp(void *x, double limit, size_t count, fsdp_dtype dtype)
 {
     for (size_t i = 0; i < count; i++) {
-        m[i] = c->beta1 * m[i] + (1 - c->beta1) * g[i];
-        v[i] = c->beta2 * v[i] + (1 - c->beta2) * (g[i] * g[i]);
+        if (dtype == FSDP_F64) {
+            ((double *)x)[i] = clamp_f64(((double *)x)[i], limit);
+        } else {
+            store_f32(x, i, dtype, clamp_f32(load_f32(x, i, dtype), (float)limit));
+        }
+    }
+}
+
+/* Updates the moments by one gradient; returns what is to be taken off the weight. */
+static float adam_step(float g, float *m, float *v, const fsdpi_adam *c)
+{
+    *m = c->beta1 * *m + (1 - c->beta1) * g;
+    *v = c->beta2 * *v + (1 - c->beta2) * (g * g);
+    return c->lr * (*m / c->correction1) / (sqrtf(*v / c->correction2) + c->eps);
+}
+
+static void adam(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c)
+{
+    for (size_t i = 0; i < count; i++) {
+        w[i] = w[i] - adam_step(g[i] + c->weight_decay * w[i], &m[i], &v[i], c);
+    }
+}
+
+static void adamw(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c)
+{
+    for (size_t i = 0; i < count; i++) {
         w[i] = w[i] - c->lr * c->weight_decay * w[i];
-        w[i] = w[i] - c->lr * (m[i] / c->correction1) / (sqrtf(v[i] / c->correction2) + c->eps);
+        w[i] = w[i] - adam_step(g[i], &m[i], &v[i], c);
+    }
+}
+
+static float sign(float x)
+{
+    return x > 0 ? 1.0F : x < 0 ? -1.0F : x;
+}
+
+static void lion(float *w, const float *g, float *m, size_t count, const fsdpi_lion *c)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float direction = sign(c->beta1 * m[i] + (1 - c->beta1) * g[i]);
+
+        m[i] = c->beta2 * m[i] + (1 - c->beta2) * g[i];
+        w[i] = w[i] - c->lr * c->weight_decay * w[i] - c->lr * direction;
     }
 }
 
@@ -279,12 +342,35 @@ static void sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sg
     }
 }
 
+static void reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+{
+    (void)past_caches;
+    reduce(out[0], in, n_in, count, dtype, op, divisor);
+    for (size_t o = 1; o < n_out && count > 0; o++) {
+        memcpy(out[o], out[0], count * fsdpi_element_bytes(dtype));
+    }
+}
+
+static void stream(void *out, const void *in, size_t bytes)
+{
+    if (bytes > 0) {
+        memcpy(out, in, bytes);
+    }
+}
+
 const fsdpi_kernels fsdpi_kernels_scalar = {
-    .name         = "scalar",
-    .reduce       = reduce,
-    .cast         = cast,
-    .scale        = scale,
-    .squared_norm = squared_norm,
-    .adamw        = adamw,
-    .sgd          = sgd,
+    .name             = "scalar",
+    .reduce           = reduce,
+    .reduce_into      = reduce_into,
+    .stream           = stream,
+    .cast             = cast,
+    .scale            = scale,
+    .squared_norm     = squared_norm,
+    .absolute_maximum = absolute_maximum,
+    .clamp            = clamp,
+    .adam             = adam,
+    .adamw            = adamw,
+    .lion             = lion,
+    .sgd              = sgd,
 };

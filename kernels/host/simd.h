@@ -145,6 +145,23 @@ SIMD_INLINE void simd_store_pair(char *p, simd_pair x, fsdp_dtype dtype)
     }
 }
 
+/** The same past the caches; `p` is aligned to SIMD_BYTES. */
+SIMD_INLINE void simd_store_pair_past_caches(char *p, simd_pair x, fsdp_dtype dtype)
+{
+    simd both[2] = {x.first, x.second};
+
+    if (dtype == FSDP_BF16) {
+        simd_store_past_caches(p, simd_bf16_from_even_odd((simd_f32)x.first, (simd_f32)x.second));
+    } else if (dtype == FSDP_F16) {
+        simd_store(both, x.first, dtype);
+        simd_store((char *)both + SIMD_BYTES / 2, x.second, dtype);
+        simd_store_past_caches(p, simd_load_any(both));
+    } else {
+        simd_store_past_caches(p, x.first);
+        simd_store_past_caches(p + SIMD_BYTES, x.second);
+    }
+}
+
 SIMD_INLINE simd simd_add(simd a, simd x, fsdp_dtype dtype)
 {
     switch (dtype) {

@@ -20,6 +20,12 @@ typedef __m128i simd_half; /* half as many BYTES: as many lanes of 16 bits as `s
 typedef __m256  simd_f32;
 typedef __m256d simd_f64;
 
+/** `to` is aligned to SIMD_BYTES. */
+SIMD_INLINE void simd_store_past_caches(void *to, simd x)
+{
+    _mm256_stream_si256(to, x);
+}
+
 SIMD_INLINE simd_f32 simd_f32_splat(float value)
 {
     return _mm256_set1_ps(value);
@@ -33,6 +39,15 @@ SIMD_INLINE simd_f64 simd_f64_splat(double value)
 SIMD_INLINE simd_f32 simd_f32_sqrt(simd_f32 x)
 {
     return _mm256_sqrt_ps(x);
+}
+
+/** 1 where `x` is above 0, -1 where it is below, else `x`: a zero or a NaN. */
+SIMD_INLINE simd_f32 simd_f32_sign(simd_f32 x)
+{
+    __m256 minus_zero = _mm256_set1_ps(-0.0F);
+    __m256 one        = _mm256_or_ps(_mm256_and_ps(x, minus_zero), _mm256_set1_ps(1));
+
+    return _mm256_blendv_ps(x, one, _mm256_cmp_ps(x, minus_zero, _CMP_NEQ_OQ));
 }
 
 /** Makes signaling NaNs quiet. */

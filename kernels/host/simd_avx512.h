@@ -19,6 +19,12 @@ typedef __m256i simd_half; /* half as many BYTES: as many lanes of 16 bits as `s
 typedef __m512  simd_f32;
 typedef __m512d simd_f64;
 
+/** `to` is aligned to SIMD_BYTES. */
+SIMD_INLINE void simd_store_past_caches(void *to, simd x)
+{
+    _mm512_stream_si512(to, x);
+}
+
 SIMD_INLINE simd_f32 simd_f32_splat(float value)
 {
     return _mm512_set1_ps(value);
@@ -32,6 +38,16 @@ SIMD_INLINE simd_f64 simd_f64_splat(double value)
 SIMD_INLINE simd_f32 simd_f32_sqrt(simd_f32 x)
 {
     return _mm512_sqrt_ps(x);
+}
+
+/** 1 where `x` is above 0, -1 where it is below, else `x`: a zero or a NaN. */
+SIMD_INLINE simd_f32 simd_f32_sign(simd_f32 x)
+{
+    __m512    minus_zero = _mm512_set1_ps(-0.0F);
+    __m512    one        = _mm512_or_ps(_mm512_and_ps(x, minus_zero), _mm512_set1_ps(1));
+    __mmask16 not_zero   = _mm512_cmp_ps_mask(x, minus_zero, _CMP_NEQ_OQ);
+
+    return _mm512_mask_blend_ps(not_zero, x, one);
 }
 
 /** Makes signaling NaNs quiet. */

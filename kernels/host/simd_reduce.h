@@ -25,15 +25,15 @@ SIMD_INLINE simd combine(simd sum, simd x, fsdp_dtype dtype, fsdp_redop op)
 }
 
 /** The division of an average; that of integers has its own pass, see average_integers(). */
-SIMD_INLINE simd finish(simd sum, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
+SIMD_INLINE simd finish(simd sum, size_t divisor, fsdp_dtype dtype, fsdp_redop op)
 {
     if (op != FSDP_AVG) {
         return sum;
     }
     if (dtype == FSDP_F64) {
-        return (simd)((simd_f64)sum / simd_f64_splat((double)n_in));
+        return (simd)((simd_f64)sum / simd_f64_splat((double)divisor));
     }
-    return (simd)((simd_f32)sum / simd_f32_splat((float)n_in));
+    return (simd)((simd_f32)sum / simd_f32_splat((float)divisor));
 }
 
 /**
@@ -58,77 +58,98 @@ SIMD_INLINE simd_pair combine_pair(simd_pair sum, simd_pair x, fsdp_dtype dtype,
     return sum;
 }
 
-SIMD_INLINE simd_pair finish_pair(simd_pair sum, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
+SIMD_INLINE simd_pair finish_pair(simd_pair sum, size_t divisor, fsdp_dtype dtype, fsdp_redop op)
 {
-    sum.first  = finish(sum.first, n_in, dtype, op);
-    sum.second = finish(sum.second, n_in, dtype, op);
+    sum.first  = finish(sum.first, divisor, dtype, op);
+    sum.second = finish(sum.second, divisor, dtype, op);
     return sum;
 }
 
-/** Eight vectors from BYTE `at` of each array: as many as 16 registers take, and some cache lines at each visit. */
-SIMD_INLINE void reduce_block(char *out, const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype, fsdp_redop op)
+/** Eight vectors: as many as 16 registers take, and some cache lines at each visit. */
+typedef struct simd_block {
+    simd_pair a, b, c, d;
+} simd_block;
+
+/** From BYTE `at` of each array. */
+SIMD_INLINE simd_block reduced_block(const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype, fsdp_redop op,
+                                     size_t divisor)
 {
     size_t      step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
     const char *x    = in[0] + at;
-    simd_pair   sum0 = simd_load_pair(x, dtype);
-    simd_pair   sum1 = simd_load_pair(x + step, dtype);
-    simd_pair   sum2 = simd_load_pair(x + 2 * step, dtype);
-    simd_pair   sum3 = simd_load_pair(x + 3 * step, dtype);
+    simd_block  sum  = {simd_load_pair(x, dtype), simd_load_pair(x + step, dtype), simd_load_pair(x + 2 * step, dtype),
+                        simd_load_pair(x + 3 * step, dtype)};
 
     reduce_prefetch(x, 4 * step, dtype);
     for (size_t r = 1; r < n_in; r++) {
         x = in[r] + at;
         reduce_prefetch(x, 4 * step, dtype);
-        sum0 = combine_pair(sum0, simd_load_pair(x, dtype), dtype, op);
-        sum1 = combine_pair(sum1, simd_load_pair(x + step, dtype), dtype, op);
-        sum2 = combine_pair(sum2, simd_load_pair(x + 2 * step, dtype), dtype, op);
-        sum3 = combine_pair(sum3, simd_load_pair(x + 3 * step, dtype), dtype, op);
+        sum.a = combine_pair(sum.a, simd_load_pair(x, dtype), dtype, op);
+        sum.b = combine_pair(sum.b, simd_load_pair(x + step, dtype), dtype, op);
+        sum.c = combine_pair(sum.c, simd_load_pair(x + 2 * step, dtype), dtype, op);
+        sum.d = combine_pair(sum.d, simd_load_pair(x + 3 * step, dtype), dtype, op);
     }
-    simd_store_pair(out + at, finish_pair(sum0, n_in, dtype, op), dtype);
-    simd_store_pair(out + at + step, finish_pair(sum1, n_in, dtype, op), dtype);
-    simd_store_pair(out + at + 2 * step, finish_pair(sum2, n_in, dtype, op), dtype);
-    simd_store_pair(out + at + 3 * step, finish_pair(sum3, n_in, dtype, op), dtype);
+    sum.a = finish_pair(sum.a, divisor, dtype, op);
+    sum.b = finish_pair(sum.b, divisor, dtype, op);
+    sum.c = finish_pair(sum.c, divisor, dtype, op);
+    sum.d = finish_pair(sum.d, divisor, dtype, op);
+    return sum;
+}
+
+SIMD_INLINE void store_block(char *out, simd_block sum, fsdp_dtype dtype)
+{
+    size_t step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
+
+    simd_store_pair(out, sum.a, dtype);
+    simd_store_pair(out + step, sum.b, dtype);
+    simd_store_pair(out + 2 * step, sum.c, dtype);
+    simd_store_pair(out + 3 * step, sum.d, dtype);
+}
+
+SIMD_INLINE void reduce_block(char *out, const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype, fsdp_redop op,
+                              size_t divisor)
+{
+    store_block(out + at, reduced_block(in, n_in, at, dtype, op, divisor), dtype);
 }
 
 SIMD_INLINE void reduce_vector(char *out, const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype,
-                               fsdp_redop op)
+                               fsdp_redop op, size_t divisor)
 {
     simd sum = simd_load(in[0] + at, dtype);
 
     for (size_t r = 1; r < n_in; r++) {
         sum = combine(sum, simd_load(in[r] + at, dtype), dtype, op);
     }
-    simd_store(out + at, finish(sum, n_in, dtype, op), dtype);
+    simd_store(out + at, finish(sum, divisor, dtype, op), dtype);
 }
 
 /** The last `count` elements, fewer than a vector has. */
 SIMD_INLINE void reduce_tail(char *out, const char *const *in, size_t n_in, size_t at, size_t count, fsdp_dtype dtype,
-                             fsdp_redop op)
+                             fsdp_redop op, size_t divisor)
 {
     simd sum = simd_load_tail(in[0] + at, count, dtype);
 
     for (size_t r = 1; r < n_in; r++) {
         sum = combine(sum, simd_load_tail(in[r] + at, count, dtype), dtype, op);
     }
-    simd_store_tail(out + at, finish(sum, n_in, dtype, op), count, dtype);
+    simd_store_tail(out + at, finish(sum, divisor, dtype, op), count, dtype);
 }
 
 /** Elements `first` to `end`, without. */
 SIMD_INLINE void reduce_range(char *out, const char *const *in, size_t n_in, size_t first, size_t end, fsdp_dtype dtype,
-                              fsdp_redop op)
+                              fsdp_redop op, size_t divisor)
 {
     size_t lanes = simd_lanes(dtype);
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t i     = first;
 
     for (; end - i >= 8 * lanes; i += 8 * lanes) {
-        reduce_block(out, in, n_in, i * bytes, dtype, op);
+        reduce_block(out, in, n_in, i * bytes, dtype, op, divisor);
     }
     for (; end - i >= lanes; i += lanes) {
-        reduce_vector(out, in, n_in, i * bytes, dtype, op);
+        reduce_vector(out, in, n_in, i * bytes, dtype, op, divisor);
     }
     if (i < end) {
-        reduce_tail(out, in, n_in, i * bytes, end - i, dtype, op);
+        reduce_tail(out, in, n_in, i * bytes, end - i, dtype, op, divisor);
     }
 }
 
@@ -150,7 +171,8 @@ static void divide_integers(char *x, size_t divisor, size_t count, fsdp_dtype dt
 }
 
 /** Sums and then divides piece by piece, small enough that a piece is still in the first cache when it is divided. */
-SIMD_INLINE void average_integers(char *out, const char *const *in, size_t n_in, size_t count, fsdp_dtype dtype)
+SIMD_INLINE void average_integers(char *out, const char *const *in, size_t n_in, size_t count, fsdp_dtype dtype,
+                                  size_t divisor)
 {
     enum { PIECE = 1024 };
     size_t bytes = fsdpi_element_bytes(dtype);
@@ -158,101 +180,213 @@ SIMD_INLINE void average_integers(char *out, const char *const *in, size_t n_in,
     for (size_t i = 0; i < count; i += PIECE) {
         size_t end = count - i < PIECE ? count : i + PIECE;
 
-        reduce_range(out, in, n_in, i, end, dtype, FSDP_SUM);
-        divide_integers(out + i * bytes, n_in, end - i, dtype);
+        reduce_range(out, in, n_in, i, end, dtype, FSDP_SUM, divisor);
+        divide_integers(out + i * bytes, divisor, end - i, dtype);
     }
 }
 
-SIMD_INLINE void reduce_any(char *out, const char *const *in, size_t n_in, size_t count, fsdp_dtype dtype,
-                            fsdp_redop op)
+/** Whether all are as far from a vector's alignment as the first, so that all of them reach it together. */
+static bool aligned_alike(char *const *out, size_t n_out)
+{
+    for (size_t o = 1; o < n_out; o++) {
+        if (((uintptr_t)out[o] - (uintptr_t)out[0]) % SIMD_BYTES != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** Copies elements `first` to `end` of the first output to the others. */
+static void spread(char *const *out, size_t n_out, size_t first, size_t end, size_t bytes)
+{
+    for (size_t o = 1; o < n_out && end > first; o++) {
+        memcpy(out[o] + first * bytes, out[0] + first * bytes, (end - first) * bytes);
+    }
+}
+
+/** A pair of vectors at a time: reading and writing past the caches mix best in small portions. */
+SIMD_INLINE void reduce_past_caches(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t at,
+                                    fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+{
+    size_t    step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
+    simd_pair sum  = simd_load_pair(in[0] + at, dtype);
+
+    reduce_prefetch(in[0] + at, step, dtype);
+    for (size_t r = 1; r < n_in; r++) {
+        reduce_prefetch(in[r] + at, step, dtype);
+        sum = combine_pair(sum, simd_load_pair(in[r] + at, dtype), dtype, op);
+    }
+    sum = finish_pair(sum, divisor, dtype, op);
+    for (size_t o = 0; o < n_out; o++) {
+        simd_store_pair_past_caches(out[o] + at, sum, dtype);
+    }
+}
+
+/** Elements `first` to at most `end`; how far it got. */
+SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, const char *const *in, size_t n_in,
+                                            size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+{
+    size_t bytes = fsdpi_element_bytes(dtype);
+    size_t pair  = 2 * simd_lanes(dtype);
+    size_t i     = first;
+
+    for (; end - i >= pair; i += pair) {
+        reduce_past_caches(out, n_out, in, n_in, i * bytes, dtype, op, divisor);
+    }
+    return i;
+}
+
+/** Each block is stored into all outputs from the registers. */
+SIMD_INLINE void reduce_range_into(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
+                                   fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+{
+    size_t bytes = fsdpi_element_bytes(dtype);
+    size_t block = 8 * simd_lanes(dtype);
+    size_t skew  = (SIMD_BYTES - (uintptr_t)out[0] % SIMD_BYTES) % SIMD_BYTES / bytes;
+    size_t i     = past_caches ? (skew < count ? skew : count) : 0;
+
+    reduce_range(out[0], in, n_in, 0, i, dtype, op, divisor);
+    spread(out, n_out, 0, i, bytes);
+    /* With constants where two ranks meet: the fewer instructions, the more reads are under way. */
+    if (past_caches && n_in == 2 && n_out == 1) {
+        i = reduce_range_past_caches(out, 1, in, 2, i, count, dtype, op, divisor);
+    } else if (past_caches && n_in == 2 && n_out == 2) {
+        i = reduce_range_past_caches(out, 2, in, 2, i, count, dtype, op, divisor);
+    } else if (past_caches) {
+        i = reduce_range_past_caches(out, n_out, in, n_in, i, count, dtype, op, divisor);
+    }
+    for (; count - i >= block; i += block) {
+        simd_block sum = reduced_block(in, n_in, i * bytes, dtype, op, divisor);
+
+        for (size_t o = 0; o < n_out; o++) {
+            store_block(out[o] + i * bytes, sum, dtype);
+        }
+    }
+    reduce_range(out[0], in, n_in, i, count, dtype, op, divisor);
+    spread(out, n_out, i, count, bytes);
+    if (past_caches) {
+        _mm_sfence(); /* such stores are not ordered with the flag that says they are done */
+    }
+}
+
+SIMD_INLINE void reduce_op(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
+                           fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+{
+    if (past_caches && aligned_alike(out, n_out)) {
+        reduce_range_into(out, n_out, in, n_in, count, dtype, op, divisor, true);
+    } else if (n_out > 1) {
+        reduce_range_into(out, n_out, in, n_in, count, dtype, op, divisor, false);
+    } else {
+        reduce_range(out[0], in, n_in, 0, count, dtype, op, divisor);
+    }
+}
+
+SIMD_INLINE void reduce_any(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
+                            fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
 {
     bool integers = dtype == FSDP_I64 || dtype == FSDP_I32 || dtype == FSDP_U8;
 
     switch (op) {
     case FSDP_SUM:
-        reduce_range(out, in, n_in, 0, count, dtype, FSDP_SUM);
+        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_SUM, divisor, past_caches);
         break;
     case FSDP_AVG:
         if (integers) {
-            average_integers(out, in, n_in, count, dtype);
+            average_integers(out[0], in, n_in, count, dtype, divisor);
+            spread(out, n_out, 0, count, fsdpi_element_bytes(dtype));
         } else {
-            reduce_range(out, in, n_in, 0, count, dtype, FSDP_AVG);
+            reduce_op(out, n_out, in, n_in, count, dtype, FSDP_AVG, divisor, past_caches);
         }
         break;
     case FSDP_MIN:
-        reduce_range(out, in, n_in, 0, count, dtype, FSDP_MIN);
+        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_MIN, divisor, past_caches);
         break;
     case FSDP_MAX:
-        reduce_range(out, in, n_in, 0, count, dtype, FSDP_MAX);
+        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_MAX, divisor, past_caches);
         break;
     case FSDP_PROD:
-        reduce_range(out, in, n_in, 0, count, dtype, FSDP_PROD);
+        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_PROD, divisor, past_caches);
         break;
     }
 }
 
-static void reduce_f64(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_f64(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_F64, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_F64, op, divisor, past_caches);
 }
 
-static void reduce_f32(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_f32(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_F32, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_F32, op, divisor, past_caches);
 }
 
-static void reduce_bf16(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_bf16(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                        size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_BF16, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_BF16, op, divisor, past_caches);
 }
 
-static void reduce_f16(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_f16(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_F16, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_F16, op, divisor, past_caches);
 }
 
-static void reduce_i64(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_i64(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_I64, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_I64, op, divisor, past_caches);
 }
 
-static void reduce_i32(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_i32(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_I32, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_I32, op, divisor, past_caches);
 }
 
-static void reduce_u8(char *out, const char *const *in, size_t n_in, size_t count, fsdp_redop op)
+static void reduce_u8(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
+                      size_t divisor, bool past_caches)
 {
-    reduce_any(out, in, n_in, count, FSDP_U8, op);
+    reduce_any(out, n_out, in, n_in, count, FSDP_U8, op, divisor, past_caches);
 }
 
-static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op)
+static void reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
 {
-    const char *const *bytes = (const char *const *)in;
+    char *const       *to   = (char *const *)out;
+    const char *const *from = (const char *const *)in;
 
     switch (dtype) {
     case FSDP_F64:
-        reduce_f64(out, bytes, n_in, count, op);
+        reduce_f64(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     case FSDP_F32:
-        reduce_f32(out, bytes, n_in, count, op);
+        reduce_f32(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     case FSDP_BF16:
-        reduce_bf16(out, bytes, n_in, count, op);
+        reduce_bf16(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     case FSDP_F16:
-        reduce_f16(out, bytes, n_in, count, op);
+        reduce_f16(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     case FSDP_I64:
-        reduce_i64(out, bytes, n_in, count, op);
+        reduce_i64(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     case FSDP_I32:
-        reduce_i32(out, bytes, n_in, count, op);
+        reduce_i32(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     case FSDP_U8:
-        reduce_u8(out, bytes, n_in, count, op);
+        reduce_u8(to, n_out, from, n_in, count, op, divisor, past_caches);
         break;
     }
+}
+
+static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
+                   size_t divisor)
+{
+    reduce_into(&out, 1, in, n_in, count, dtype, op, divisor, false);
 }
 
 #endif

@@ -6,9 +6,22 @@
 #define FSDPI_GPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+/** Whether this build has a GPU runtime to ask. */
+bool fsdpi_gpu_has_runtime(void);
 
 /** How many GPUs this process may use. Prints nothing where there is none, or no driver. */
 int fsdpi_gpu_count(void);
+
+/** The PCI address of one of them, "0000:c1:00.0", cut after `size` BYTES. False where the runtime does not say. */
+bool fsdpi_gpu_address(int device, char *address, size_t size);
+
+/** The one that the calling thread uses now; -1: none. 0 where nobody has chosen. */
+int fsdpi_gpu_selected(void);
+
+/** Makes the calling thread use one. */
+bool fsdpi_gpu_select(int device);
 
 /** Whether an address lies in a GPU's memory. Only to be asked where there is a GPU. */
 bool fsdpi_is_gpu_memory(const void *address);

@@ -1,12 +1,37 @@
-#include <hip/hip_runtime_api.h>
-
+#include "kernels/hip/runtime.h"
 #include "lib/device/gpu.h"
+
+bool fsdpi_gpu_has_runtime(void)
+{
+    return true;
+}
 
 int fsdpi_gpu_count(void)
 {
     int count = 0;
 
-    return hipGetDeviceCount(&count) == hipSuccess ? count : 0; /* without a driver it fails, and count is 0 */
+    if (hipGetDeviceCount(&count) != hipSuccess) { /* so it is without a driver */
+        (void)hipGetLastError();
+        return 0;
+    }
+    return count;
+}
+
+bool fsdpi_gpu_address(int device, char *address, size_t size)
+{
+    return hipDeviceGetPCIBusId(address, (int)size, device) == hipSuccess;
+}
+
+int fsdpi_gpu_selected(void)
+{
+    int device = -1;
+
+    return hipGetDevice(&device) == hipSuccess ? device : -1;
+}
+
+bool fsdpi_gpu_select(int device)
+{
+    return hipSetDevice(device) == hipSuccess;
 }
 
 bool fsdpi_is_gpu_memory(const void *address)
@@ -18,5 +43,5 @@ bool fsdpi_is_gpu_memory(const void *address)
             hipGetLastError(); /* ordinary host memory is an error to HIP, which must not stay behind for the caller */
         return false;
     }
-    return attributes.memoryType == hipMemoryTypeDevice;
+    return FSDPI_GPU_MEMORY_TYPE(&attributes) == hipMemoryTypeDevice;
 }

@@ -1,9 +1,33 @@
 /* A build without a GPU runtime. */
 #include "lib/device/gpu.h"
 
+bool fsdpi_gpu_has_runtime(void)
+{
+    return false;
+}
+
 int fsdpi_gpu_count(void)
 {
     return 0;
+}
+
+bool fsdpi_gpu_address(int device, char *address, size_t size)
+{
+    (void)device;
+    (void)address;
+    (void)size;
+    return false;
+}
+
+int fsdpi_gpu_selected(void)
+{
+    return -1;
+}
+
+bool fsdpi_gpu_select(int device)
+{
+    (void)device;
+    return false;
 }
 
 bool fsdpi_is_gpu_memory(const void *address)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "gpt_error.h"
+#include "mpi-examples/common/example_error.h"
 
 #define BIBLE_COMMAND "bible -f -l0 gen1:1-rev22:21 2>/dev/null </dev/null"
 #define BIBLE_NAME    "King James text (bible -f -l0 gen1:1-rev22:21)"
@@ -43,13 +43,13 @@ static void read_bible(gpt_data *data, char *message)
     int   status = file ? pclose(file) : -1;
 
     if (error) {
-        snprintf(message, GPT_MESSAGE_BYTES,
+        snprintf(message, EXAMPLE_MESSAGE_BYTES,
                  "reading from the program 'bible' failed (%s); give a text with --data FILE", strerror(error));
     } else if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) == NOT_FOUND) {
-        snprintf(message, GPT_MESSAGE_BYTES,
+        snprintf(message, EXAMPLE_MESSAGE_BYTES,
                  "the program 'bible' is not installed; apt-get install bible-kjv, or give a text with --data FILE");
     } else if (WEXITSTATUS(status) != 0 || data->bytes == 0) {
-        snprintf(message, GPT_MESSAGE_BYTES,
+        snprintf(message, EXAMPLE_MESSAGE_BYTES,
                  "'bible -f -l0 gen1:1-rev22:21' ended with status %d after %zu bytes; apt-get install --reinstall "
                  "bible-kjv, or give a text with --data FILE",
                  WEXITSTATUS(status), data->bytes);
@@ -71,12 +71,12 @@ static void read_file(gpt_data *data, char *message)
     int         error;
 
     if (stat(data->name, &about) != 0) {
-        snprintf(message, GPT_MESSAGE_BYTES, "--data is '%s': %s; give a file that rank 0 can read", shown(data->name),
-                 strerror(errno));
+        snprintf(message, EXAMPLE_MESSAGE_BYTES, "--data is '%s': %s; give a file that rank 0 can read",
+                 shown(data->name), strerror(errno));
         return;
     }
     if (!S_ISREG(about.st_mode)) {
-        snprintf(message, GPT_MESSAGE_BYTES, "--data is '%s', which is not a file; give one", shown(data->name));
+        snprintf(message, EXAMPLE_MESSAGE_BYTES, "--data is '%s', which is not a file; give one", shown(data->name));
         return;
     }
     file  = fopen(data->name, "rb");
@@ -85,10 +85,11 @@ static void read_file(gpt_data *data, char *message)
         fclose(file);
     }
     if (error) {
-        snprintf(message, GPT_MESSAGE_BYTES, "--data is '%s', reading it failed: %s; give a file that rank 0 can read",
-                 shown(data->name), strerror(error));
+        snprintf(message, EXAMPLE_MESSAGE_BYTES,
+                 "--data is '%s', reading it failed: %s; give a file that rank 0 can read", shown(data->name),
+                 strerror(error));
     } else if (data->bytes == 0) {
-        snprintf(message, GPT_MESSAGE_BYTES, "--data is '%s', which is empty; give a file that has text",
+        snprintf(message, EXAMPLE_MESSAGE_BYTES, "--data is '%s', which is empty; give a file that has text",
                  shown(data->name));
     }
 }
@@ -99,7 +100,7 @@ static void check_length(const gpt_data *data, char *message)
     const size_t needed = (data->context + 1) * VALIDATION_SHARE;
 
     if (!message[0] && data->bytes < needed) {
-        snprintf(message, GPT_MESSAGE_BYTES,
+        snprintf(message, EXAMPLE_MESSAGE_BYTES,
                  "%s has %zu bytes, and --context %zu needs %zu; use a longer text or a shorter context",
                  shown(data->name), data->bytes, data->context, needed);
     }
@@ -107,10 +108,10 @@ static void check_length(const gpt_data *data, char *message)
 
 static fsdp_status share(fsdp_context *ctx, gpt_data *data)
 {
-    char    message[GPT_MESSAGE_BYTES] = "";
-    int64_t bytes                      = (int64_t)data->bytes;
+    char    message[EXAMPLE_MESSAGE_BYTES] = "";
+    int64_t bytes                          = (int64_t)data->bytes;
 
-    GPT_TRY(fsdp_broadcast(ctx, &bytes, 1, FSDP_I64, 0));
+    EXAMPLE_TRY(fsdp_broadcast(ctx, &bytes, 1, FSDP_I64, 0));
     data->bytes = (size_t)bytes;
     if (fsdp_rank(ctx) != 0) {
         data->text = malloc(data->bytes);
@@ -118,13 +119,13 @@ static fsdp_status share(fsdp_context *ctx, gpt_data *data)
     if (!data->text) {
         snprintf(message, sizeof message, "no memory for the %zu bytes of text; use a shorter one", data->bytes);
     }
-    GPT_TRY(gpt_agree(ctx, message));
+    EXAMPLE_TRY(example_agree(ctx, message));
     return fsdp_broadcast(ctx, data->text, data->bytes, FSDP_U8, 0);
 }
 
 fsdp_status gpt_data_load(fsdp_context *ctx, const gpt_options *options, gpt_data *data)
 {
-    char        message[GPT_MESSAGE_BYTES] = "";
+    char        message[EXAMPLE_MESSAGE_BYTES] = "";
     fsdp_status status;
 
     *data = (gpt_data){
@@ -137,7 +138,7 @@ fsdp_status gpt_data_load(fsdp_context *ctx, const gpt_options *options, gpt_dat
         }
         check_length(data, message);
     }
-    status = gpt_agree(ctx, message);
+    status = example_agree(ctx, message);
     if (status == FSDP_OK) {
         status = share(ctx, data);
     }

@@ -487,11 +487,11 @@ double gpt_loss(gpt_activations *a, const gpt_pass *pass)
     return loss;
 }
 
-/* The gradient of the mean loss by the logits: (probability - [is the target]) / rows. */
-static void loss_backward(gpt_activations *a, const gpt_pass *pass)
+/* The gradient of the weighted mean loss by the logits: (probability - [is the target]) weight / rows. */
+static void loss_backward(gpt_activations *a, const gpt_pass *pass, double weight)
 {
     const size_t rows  = rows_end(pass);
-    const real   share = 1 / (real)rows;
+    const real   share = (real)weight / (real)rows;
     size_t       row;
 
     for (row = 0; row < rows; row++) {
@@ -501,11 +501,12 @@ static void loss_backward(gpt_activations *a, const gpt_pass *pass)
     gpt_profile_lap(&a->profile, GPT_PART_LOSS);
 }
 
-void gpt_head_backward(gpt_activations *a, const gpt_pass *pass, const real *const *params, real *const *grads)
+void gpt_head_backward(gpt_activations *a, const gpt_pass *pass, double weight, const real *const *params,
+                       real *const *grads)
 {
     const size_t c = a->config.width, rows = rows_end(pass), v = GPT_VOCABULARY;
 
-    loss_backward(a, pass);
+    loss_backward(a, pass, weight);
     matmul(a, 1, 0, v, c, rows, 1, a->logits, v, a->ln_f, c, 1, grads[GPT_WTE], c);
     matmul(a, 0, 0, rows, c, v, 1, a->logits, v, params[GPT_WTE], c, 0, a->d_narrow, c);
     memset(a->d_residual, 0, rows * c * sizeof(real));

@@ -100,8 +100,9 @@ const real *gpt_last_logits(const gpt_activations *a, const gpt_pass *pass);
 /** The sum of -ln(probability of the target) over all positions. Logits become probabilities. */
 double gpt_loss(gpt_activations *a, const gpt_pass *pass);
 
-/** The gradients are those of the mean loss over the positions of this pass; the head follows gpt_loss(). */
-void gpt_head_backward(gpt_activations *a, const gpt_pass *pass, const real *const *params, real *const *grads);
+/** The gradients are those of `weight` times the mean loss over the positions of this pass; the head follows gpt_loss(). */
+void gpt_head_backward(gpt_activations *a, const gpt_pass *pass, double weight, const real *const *params,
+                       real *const *grads);
 void gpt_block_backward(gpt_activations *a, const gpt_pass *pass, size_t layer, const real *const *params,
                         real *const *grads);
 void gpt_embedding_backward(gpt_activations *a, const gpt_pass *pass, real *const *grads);

@@ -10,30 +10,53 @@
 #include <fsdp/fsdp.h>
 
 #include "gpt_model.h"
+#include "mpi-examples/common/example_checkpoint.h"
 
-/** What --progress says. */
-typedef enum gpt_progress { GPT_PROGRESS_AUTO, GPT_PROGRESS_ON, GPT_PROGRESS_OFF } gpt_progress;
+/** What --hook says. */
+typedef enum gpt_hook_kind {
+    GPT_HOOK_NONE,
+    GPT_HOOK_BF16,
+    GPT_HOOK_F16,
+    GPT_HOOK_INT8,
+    GPT_HOOK_POWER_SGD
+} gpt_hook_kind;
+
+/** Their names. */
+extern const char *const gpt_hook_names[];
 
 typedef struct gpt_options {
-    gpt_config    config;
-    size_t        batch; /* sequences per step, over all ranks */
-    size_t        steps, warmup, interval;
-    size_t        val_batches;  /* 0: the whole validation text */
-    size_t        sample;       /* BYTES to generate in the end */
-    size_t        blas_threads; /* 0: chosen by the program */
-    size_t        seed;
-    double        lr, min_lr, weight_decay, beta2, clip, temperature;
-    fsdp_strategy strategy;
-    gpt_progress  progress;
-    const char   *data; /* NULL: the King James text */
-    int           exact, profile, help;
+    gpt_config                 config;
+    size_t                     batch;      /* sequences per step, over all ranks */
+    size_t                     accumulate; /* micro-batches that it is divided into */
+    size_t                     steps, warmup, interval;
+    size_t                     val_batches;  /* 0: the whole validation text */
+    size_t                     sample;       /* BYTES to generate in the end */
+    size_t                     blas_threads; /* 0: chosen by the program */
+    size_t                     seed;
+    double                     lr, min_lr, weight_decay, beta2, clip, temperature;
+    fsdp_strategy              strategy;
+    int                        group_size; /* 0: the ranks of a node */
+    int                        prefetch;   /* FSDP_UNSET: as the environment says */
+    fsdp_dtype                 dtype;      /* of the passes */
+    fsdp_dtype                 param_dtype, reduce_dtype;
+    int                        hook;       /* gpt_hook_kind */
+    size_t                     hook_rank;  /* 0: the library's default */
+    size_t                     hook_start; /* steps without it */
+    int                        progress;   /* example_progress */
+    const char                *data;       /* NULL: the King James text */
+    const char                *weights;    /* a safetensors file to begin with; NULL: drawn from the seed */
+    example_checkpoint_options checkpoint;
+    int                        accumulate_sync, quantized_params, exact, profile, help;
 } gpt_options;
 
 /**
- * Reads and checks the command line, which is the same on all ranks. Local.
- * @return FSDP_OK, also for --help, which leaves the rest unchecked; FSDP_ERR_ARG, and rank 0 has said why.
+ * Reads the command line, which is the same on all ranks. Local.
+ * @return FSDP_OK; FSDP_ERR_ARG, and rank 0 has said why.
  */
-fsdp_status gpt_options_parse(const fsdp_context *ctx, int argc, char **argv, gpt_options *options);
+fsdp_status gpt_options_read(int argc, char **argv, gpt_options *options);
+
+/** Checks what options that are fine by themselves mean together, and on these ranks. Local. @return as above. */
+fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options);
 
 /** Prints what the options are, and their defaults. Local. */
 void gpt_options_help(void);

@@ -1,25 +1,18 @@
 #include "gpt_profile.h"
 
 #include <string.h>
-#include <time.h>
 
-double gpt_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "mpi-examples/common/example_clock.h"
 
 void gpt_profile_start(gpt_profile *profile)
 {
     memset(profile, 0, sizeof *profile);
-    profile->last = gpt_now();
+    profile->last = example_now();
 }
 
 void gpt_profile_lap(gpt_profile *profile, gpt_part part)
 {
-    const double now = gpt_now();
+    const double now = example_now();
 
     profile->seconds[part] += now - profile->last;
     profile->last = now;

@@ -27,9 +27,6 @@ typedef struct gpt_profile {
     double last; /* when the last lap ended */
 } gpt_profile;
 
-/** Seconds since some moment in the past. */
-double gpt_now(void);
-
 /** Forgets all laps; the first one begins now. */
 void gpt_profile_start(gpt_profile *profile);
 

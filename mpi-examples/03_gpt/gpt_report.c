@@ -1,94 +1,73 @@
 #include "gpt_report.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#define BAR_COLUMNS  30
-#define BAR_INTERVAL 0.2 /* SECONDS between two drawings */
+#include "mpi-examples/common/example_clock.h"
+#include "mpi-examples/common/example_report.h"
 
 void gpt_report_open(gpt_report *report, const fsdp_context *ctx, const gpt_options *options)
 {
-    memset(report, 0, sizeof *report);
     report->speaks  = fsdp_rank(ctx) == 0;
     report->options = options;
-    report->bar     = report->speaks && (options->progress == GPT_PROGRESS_ON ||
-                                     (options->progress == GPT_PROGRESS_AUTO && isatty(STDERR_FILENO)));
+    example_bar_open(&report->bar, ctx, (example_progress)options->progress);
 }
 
-void gpt_report_header(const gpt_report *report, const fsdp_context *ctx, const gpt_data *data, const gpt_node *node,
-                       size_t blas_threads, size_t activation_bytes)
+static void print_ranks(const gpt_options *o, int ranks)
 {
-    const gpt_options *o = report->options;
+    printf("ranks       %d, %s, %s", ranks, fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->dtype));
+    if (o->param_dtype != o->dtype || o->reduce_dtype != o->dtype) {
+        printf(", parameters in %s, gradients in %s", fsdp_dtype_name(o->param_dtype),
+               fsdp_dtype_name(o->reduce_dtype));
+    }
+    if (o->quantized_params) {
+        printf(", parameters gathered as int8");
+    }
+    if (o->hook != GPT_HOOK_NONE) {
+        printf(", hook %s", gpt_hook_names[o->hook]);
+    }
+}
+
+static void print_training(const gpt_options *o, size_t bytes)
+{
+    const double epochs = (double)o->steps * (double)o->batch * (double)o->config.context / (double)bytes;
+
+    printf("training    %zu steps of %zu x %zu bytes, %.2f epochs; learning rate %g to %g, warm-up %zu, seed %zu\n",
+           o->steps, o->batch, o->config.context, epochs, o->lr, o->min_lr, o->warmup, o->seed);
+    if (o->accumulate > 1) {
+        printf("accumulate  %zu micro-batches per step, gradients reduced %s\n", o->accumulate,
+               o->accumulate_sync ? "after each" : "after the last");
+    }
+}
+
+void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, const gpt_data *data,
+                       const example_node *node, size_t blas_threads)
+{
+    const gpt_options *o      = report->options;
+    const size_t       copies = gpt_trainer_copy_bytes(trainer);
 
     if (!report->speaks) {
         return;
     }
     printf("model       %zu parameters: %zu layers, %zu heads, width %zu, context %zu bytes\n",
            gpt_parameters(&o->config), o->config.layers, o->config.heads, o->config.width, o->config.context);
-    printf("ranks       %d, %s, f32; on this node %d ranks on %d cores", fsdp_size(ctx),
-           fsdp_strategy_name(o->strategy), node->ranks, node->cores);
-    if (blas_threads) {
-        printf(", %zu BLAS thread%s each", blas_threads, blas_threads > 1 ? "s" : "");
-    }
-    printf("\ndata        %s: %zu bytes to train on, %zu to validate on\n", data->name, data->train,
+    print_ranks(o, fsdp_size(trainer->ctx));
+    example_print_node(node, blas_threads);
+    printf("data        %s: %zu bytes to train on, %zu to validate on\n", data->name, data->train,
            data->bytes - data->train);
-    printf("training    %zu steps of %zu x %zu bytes, %.2f epochs; learning rate %g to %g, warm-up %zu, seed %zu\n",
-           o->steps, o->batch, o->config.context,
-           (double)o->steps * (double)o->batch * (double)o->config.context / (double)data->train, o->lr, o->min_lr,
-           o->warmup, o->seed);
-    printf("activations %zu bytes per rank, beside the budget\n", activation_bytes);
+    print_training(o, data->train);
+    printf("activations %zu bytes per rank, beside the budget\n", gpt_trainer_activation_bytes(trainer));
+    if (copies) {
+        printf("f32 copies  %zu bytes per rank, of the views in 16 bits, beside the budget\n", copies);
+    }
 }
 
 void gpt_report_budget(const gpt_report *report, const fsdp_budget *budget)
 {
-    int kind;
-
-    if (!report->speaks) {
-        return;
+    if (report->speaks) {
+        example_print_budget(budget);
     }
-    printf("\nbudget per rank, in bytes\n");
-    for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
-        printf("  %-26s %14zu\n", fsdp_memory_name((fsdp_memory_kind)kind), budget->bytes[kind]);
-    }
-    printf("  %-26s %14zu\n", "total", budget->total);
-    printf("  %-26s %14zu  %zu per parameter\n\n", "unsharded state", budget->unsharded,
-           budget->unsharded / budget->parameters);
-    fflush(stdout);
-}
-
-void gpt_report_start(gpt_report *report)
-{
-    report->started = gpt_now();
-}
-
-void gpt_report_clear(const gpt_report *report)
-{
-    if (!report->bar) {
-        return;
-    }
-    fprintf(stderr, "\r\033[K");
-    fflush(stderr);
-}
-
-void gpt_report_progress(gpt_report *report, size_t step)
-{
-    const size_t steps = report->options->steps, full = BAR_COLUMNS * step / steps;
-    const double now = report->bar ? gpt_now() : 0;
-    unsigned     left;
-    char         bar[BAR_COLUMNS + 1];
-
-    if (!report->bar || now - report->drawn < BAR_INTERVAL) {
-        return;
-    }
-    report->drawn = now;
-    left          = (unsigned)((now - report->started) / (double)step * (double)(steps - step) + 0.5);
-    memset(bar, '.', BAR_COLUMNS);
-    memset(bar, '#', full);
-    bar[BAR_COLUMNS] = '\0';
-    fprintf(stderr, "\r[%s] step %zu of %zu, %u:%02u left\033[K", bar, step, steps, left / 60, left % 60);
-    fflush(stderr);
 }
 
 void gpt_report_interval(const gpt_report *report, const gpt_interval *i)
@@ -96,10 +75,14 @@ void gpt_report_interval(const gpt_report *report, const gpt_interval *i)
     if (!report->speaks) {
         return;
     }
-    gpt_report_clear(report);
-    printf("step %6zu | loss %.4f | gradient norm %6.3f | %8.0f tokens/s | %4.1f%% waiting | %5.1f s\n", i->step,
-           i->loss, i->norm, (double)i->tokens / i->seconds, 100 * i->wait_seconds / i->seconds,
-           gpt_now() - report->started);
+    example_bar_clear(&report->bar);
+    printf("step %6zu | loss %.4f | gradient norm %6.3f | %8.0f tokens/s | %4.1f%% waiting | %5.1f s", i->step, i->loss,
+           i->norm, (double)i->tokens / i->seconds, 100 * i->wait_seconds / i->seconds,
+           example_now() - report->bar.started);
+    if (i->scale > 0) {
+        printf(" | loss times %g, %zu skipped", i->scale, i->skipped);
+    }
+    putchar('\n');
     fflush(stdout);
 }
 
@@ -108,15 +91,35 @@ void gpt_report_exact_loss(const gpt_report *report, size_t step, double loss)
     if (!report->speaks) {
         return;
     }
-    gpt_report_clear(report);
-    printf("exact step %zu loss %a = %.12f\n", step, loss, loss);
+    example_bar_clear(&report->bar);
+    example_print_exact_loss(step, loss);
 }
 
 void gpt_report_exact_hash(const gpt_report *report, uint64_t hash)
 {
     if (report->speaks) {
-        printf("exact parameters %016llx\n", (unsigned long long)hash);
+        example_print_exact_hash(hash);
     }
+}
+
+void gpt_report_traffic(const gpt_report *report, const gpt_traffic *traffic)
+{
+    const gpt_options *o     = report->options;
+    const int64_t      steps = o->steps > o->hook_start ? (int64_t)(o->steps - o->hook_start) : 0;
+
+    if (!report->speaks || o->hook == GPT_HOOK_NONE || !steps) {
+        return;
+    }
+    printf("hook %s: %" PRId64 " bytes on the wire per step over all ranks", gpt_hook_names[o->hook],
+           traffic->sent / steps);
+    if (traffic->sent > 0) {
+        printf(", 1/%.2f of the %" PRId64 " uncompressed", (double)traffic->uncompressed / (double)traffic->sent,
+               traffic->uncompressed / steps);
+    }
+    if (o->hook_start) {
+        printf(", from step %zu on", o->hook_start + 1);
+    }
+    putchar('\n');
 }
 
 void gpt_report_validation(const gpt_report *report, double loss, size_t bytes)
@@ -124,9 +127,9 @@ void gpt_report_validation(const gpt_report *report, double loss, size_t bytes)
     if (!report->speaks) {
         return;
     }
-    gpt_report_clear(report);
+    example_bar_clear(&report->bar);
     printf("\nvalidation loss %.4f nats per byte, over %zu bytes; %.1f s since the first step\n", loss, bytes,
-           gpt_now() - report->started);
+           example_now() - report->bar.started);
     fflush(stdout);
 }
 
@@ -146,11 +149,9 @@ void gpt_report_sample(const gpt_report *report, const unsigned char *text, size
 
 void gpt_report_memory(const gpt_report *report, const fsdp_memory *memory, const fsdp_budget *budget)
 {
-    if (!report->speaks) {
-        return;
+    if (report->speaks) {
+        example_print_memory(memory, budget);
     }
-    printf("memory held %zu bytes, at most %zu; budget %zu (%+.2f%%)\n", memory->current_total, memory->peak_total,
-           budget->total, 100 * ((double)memory->peak_total / (double)budget->total - 1));
 }
 
 void gpt_report_profile(const gpt_report *report, const gpt_profile *profile, size_t steps)

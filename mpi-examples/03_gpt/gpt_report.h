@@ -5,15 +5,14 @@
 #ifndef GPT_REPORT_H
 #define GPT_REPORT_H
 
-#include "gpt_data.h"
-#include "gpt_options.h"
-#include "gpt_threads.h"
+#include "gpt_trainer.h"
+#include "mpi-examples/common/example_bar.h"
+#include "mpi-examples/common/example_node.h"
 
 typedef struct gpt_report {
     int                speaks; /* this is rank 0 */
-    int                bar;    /* whether there is a progress bar */
-    double             started, drawn;
     const gpt_options *options;
+    example_bar        bar;
 } gpt_report;
 
 /** What is known of the steps since the last line. */
@@ -24,31 +23,28 @@ typedef struct gpt_interval {
     double seconds;      /* of the interval */
     double wait_seconds; /* mean over ranks */
     size_t tokens;
+    size_t skipped; /* steps */
+    double scale;   /* of the loss; 0 where it is not scaled */
 } gpt_interval;
 
 void gpt_report_open(gpt_report *report, const fsdp_context *ctx, const gpt_options *options);
 
-/** Model, ranks, data. */
-void gpt_report_header(const gpt_report *report, const fsdp_context *ctx, const gpt_data *data, const gpt_node *node,
-                       size_t blas_threads, size_t activation_bytes);
+/** Model, ranks, data, training. */
+void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, const gpt_data *data,
+                       const example_node *node, size_t blas_threads);
 
 /** The lines of the budget of one rank. */
 void gpt_report_budget(const gpt_report *report, const fsdp_budget *budget);
 
-/** From here on time counts. */
-void gpt_report_start(gpt_report *report);
-
-/** Redraws the bar after `step` steps, if there is one and it is time. */
-void gpt_report_progress(gpt_report *report, size_t step);
-
-/** Removes the bar, so that a line can be printed. */
-void gpt_report_clear(const gpt_report *report);
-
+/** Removes the bar and prints a line. */
 void gpt_report_interval(const gpt_report *report, const gpt_interval *interval);
 
-/** One step's loss, to the last bit. */
+/** One step's loss, and a hash of all parameters, to the last bit. */
 void gpt_report_exact_loss(const gpt_report *report, size_t step, double loss);
 void gpt_report_exact_hash(const gpt_report *report, uint64_t hash);
+
+/** What the hook has sent, if there is one. */
+void gpt_report_traffic(const gpt_report *report, const gpt_traffic *traffic);
 
 void gpt_report_validation(const gpt_report *report, double loss, size_t bytes);
 void gpt_report_sample(const gpt_report *report, const unsigned char *text, size_t bytes);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpt_error.h"
+#include "mpi-examples/common/example_error.h"
 
 static double largest(const real *logits)
 {
@@ -61,7 +61,7 @@ static fsdp_status continue_text(gpt_trainer *trainer, unsigned char *context, u
     for (i = 0; i < bytes; i++) {
         const gpt_pass pass = {context, most + 1, batch, batch ? computed : 0, length};
 
-        GPT_TRY(gpt_trainer_forward(trainer, &pass));
+        EXAMPLE_TRY(gpt_trainer_forward(trainer, &pass));
         if (!batch) {
             continue;
         }
@@ -78,7 +78,7 @@ static fsdp_status continue_text(gpt_trainer *trainer, unsigned char *context, u
 fsdp_status gpt_sample(gpt_trainer *trainer, unsigned char *text, size_t bytes)
 {
     unsigned char *context = malloc(trainer->options->config.context + 1);
-    fsdp_status    status  = gpt_agree(trainer->ctx, context ? "" : "no memory for the text to be written");
+    fsdp_status    status  = example_agree(trainer->ctx, context ? "" : "no memory for the text to be written");
 
     if (status == FSDP_OK && context) {
         status = continue_text(trainer, context, text, bytes);

@@ -6,7 +6,9 @@
 #define GPT_TRAINER_H
 
 #include "gpt_data.h"
+#include "gpt_hook.h"
 #include "gpt_options.h"
+#include "mpi-examples/common/example_views.h"
 
 typedef struct gpt_trainer {
     const gpt_options *options;
@@ -15,8 +17,14 @@ typedef struct gpt_trainer {
     fsdp_unit         *embedding;
     fsdp_unit        **blocks;
     fsdp_optimizer    *optimizer;
+    fsdp_hook         *hook;   /* NULL: none */
+    fsdp_loss_scaler  *scaler; /* NULL: nothing is f16 */
+    example_checkpoint checkpoint;
+    char               text[FSDP_CHECKPOINT_TEXT_BYTES]; /* of checkpoints: what is trained */
+    size_t             first_step;                       /* 0, or where an earlier run has stopped */
+    example_views      embedding_views, block_views;
     gpt_activations   *activations;
-    size_t             batch;   /* sequences of this rank per step */
+    size_t             batch;   /* sequences of this rank per micro-batch */
     unsigned char     *windows; /* batch x (context + 1) bytes */
     fsdp_budget        budget;
 } gpt_trainer;
@@ -30,7 +38,20 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
 /** Allocates what has been described. Collective. `memory_limit`: BYTES per rank that all of it may take. */
 fsdp_status gpt_trainer_commit(gpt_trainer *trainer, size_t memory_limit);
 
+/** Begins with weights from a file, or goes on where an earlier run has stopped, as the options say. Collective. */
+fsdp_status gpt_trainer_resume(gpt_trainer *trainer, const gpt_data *data);
+
+/** Behind step number `step`: saves if it is time. Collective. @param[out] stop  1: on a signal training ends here */
+fsdp_status gpt_trainer_save(gpt_trainer *trainer, size_t step, int *stop);
+
+/** Completes what is being saved. Collective. */
+fsdp_status gpt_trainer_close_checkpoint(gpt_trainer *trainer);
+
 void gpt_trainer_close(gpt_trainer *trainer);
+
+/** BYTES that the passes work in beside the budget: activations, and copies in f32 of views that are not. */
+size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer);
+size_t gpt_trainer_copy_bytes(const gpt_trainer *trainer);
 
 /**
  * A forward pass up to the logits. Collective. Ranks with nothing to compute pass a batch of 0: they still give their share
@@ -38,13 +59,15 @@ void gpt_trainer_close(gpt_trainer *trainer);
  */
 fsdp_status gpt_trainer_forward(gpt_trainer *trainer, const gpt_pass *pass);
 
-/**
- * One step on the global batch number `step`: forward, backward, clip, update. Collective.
- * @param[out] loss  this rank's sum of losses over its bytes
- * @param[out] norm  of the gradient, before it was clipped
- */
-fsdp_status gpt_trainer_step(gpt_trainer *trainer, const gpt_data *data, size_t step, double lr, double *loss,
-                             double *norm);
+/** What a step gives. */
+typedef struct gpt_step {
+    double loss;    /* this rank's sum over its bytes */
+    double norm;    /* of the gradient, before it was clipped */
+    int    skipped; /* on all ranks: a gradient has overflown, and the loss is scaled by less from here on */
+} gpt_step;
+
+/** One step on the global batch number `step`: forward and backward of each micro-batch, clip, update. Collective. */
+fsdp_status gpt_trainer_step(gpt_trainer *trainer, const gpt_data *data, size_t step, double lr, gpt_step *result);
 
 /** The mean loss over the validation text, or the part of it that the options ask for. Collective. */
 fsdp_status gpt_trainer_validate(gpt_trainer *trainer, const gpt_data *data, double *loss, size_t *bytes);

@@ -11,22 +11,22 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "gpt_data.h"
-#include "gpt_error.h"
 #include "gpt_options.h"
 #include "gpt_report.h"
 #include "gpt_sample.h"
-#include "gpt_threads.h"
 #include "gpt_trainer.h"
+#include "mpi-examples/common/example_clock.h"
+#include "mpi-examples/common/example_error.h"
+#include "mpi-examples/common/example_node.h"
 
 /* The mean over the ranks' bytes, and over the ranks. */
 static fsdp_status reduce_interval(fsdp_context *ctx, gpt_interval *interval)
 {
     double sums[2] = {interval->loss, interval->wait_seconds};
 
-    GPT_TRY(fsdp_allreduce(ctx, FSDP_IN_PLACE, sums, 2, FSDP_F64, FSDP_SUM));
+    EXAMPLE_TRY(fsdp_allreduce(ctx, FSDP_IN_PLACE, sums, 2, FSDP_F64, FSDP_SUM));
     interval->loss         = sums[0] / (double)interval->tokens;
     interval->wait_seconds = sums[1] / fsdp_size(ctx);
     return FSDP_OK;
@@ -34,11 +34,14 @@ static fsdp_status reduce_interval(fsdp_context *ctx, gpt_interval *interval)
 
 static fsdp_status report_interval(gpt_trainer *trainer, const gpt_report *report, gpt_interval *interval)
 {
-    const double now = gpt_now(), waited = fsdp_wait_seconds(trainer->ctx);
+    const double now = example_now(), waited = fsdp_wait_seconds(trainer->ctx);
 
     interval->seconds      = now - interval->seconds;
     interval->wait_seconds = waited - interval->wait_seconds;
-    GPT_TRY(reduce_interval(trainer->ctx, interval));
+    EXAMPLE_TRY(reduce_interval(trainer->ctx, interval));
+    if (trainer->scaler) {
+        interval->scale = fsdp_loss_scaler_scale(trainer->scaler);
+    }
     gpt_report_interval(report, interval);
     *interval = (gpt_interval){.seconds = now, .wait_seconds = waited};
     return FSDP_OK;
@@ -48,9 +51,35 @@ static fsdp_status report_exact_loss(gpt_trainer *trainer, const gpt_report *rep
 {
     const gpt_options *o = trainer->options;
 
-    GPT_TRY(fsdp_allreduce(trainer->ctx, FSDP_IN_PLACE, &loss, 1, FSDP_F64, FSDP_SUM));
+    EXAMPLE_TRY(fsdp_allreduce(trainer->ctx, FSDP_IN_PLACE, &loss, 1, FSDP_F64, FSDP_SUM));
     gpt_report_exact_loss(report, step, loss / (double)(o->batch * o->config.context));
     return FSDP_OK;
+}
+
+static fsdp_status fail_at_step(const gpt_trainer *trainer, const char *what, size_t step)
+{
+    return example_fail("the %s of step %zu is not finite; use an --lr below %g", what, step, trainer->options->lr);
+}
+
+/* A step may be skipped because scaled gradients overflow, but not because the model has been lost. */
+static fsdp_status check_step(const gpt_trainer *trainer, const gpt_step *result, size_t step)
+{
+    double loss = result->loss;
+
+    if (!result->skipped) {
+        return isfinite(result->norm) ? FSDP_OK : fail_at_step(trainer, "gradient norm", step);
+    }
+    EXAMPLE_TRY(fsdp_allreduce(trainer->ctx, FSDP_IN_PLACE, &loss, 1, FSDP_F64, FSDP_SUM));
+    return isfinite(loss) ? FSDP_OK : fail_at_step(trainer, "loss", step);
+}
+
+static void count_step(const gpt_options *o, const gpt_step *result, size_t step, gpt_interval *interval)
+{
+    interval->step = step;
+    interval->loss += result->loss;
+    interval->norm = result->skipped ? interval->norm : result->norm;
+    interval->tokens += o->batch * o->config.context;
+    interval->skipped += result->skipped != 0;
 }
 
 static fsdp_status train(gpt_trainer *trainer, const gpt_data *data, gpt_report *report)
@@ -62,46 +91,43 @@ static fsdp_status train(gpt_trainer *trainer, const gpt_data *data, gpt_report 
                                        .warmup = o->warmup,
                                        .total  = o->steps > o->warmup ? o->steps : o->warmup};
     gpt_profile           *profile  = gpt_activations_profile(trainer->activations);
-    gpt_interval           interval = {.seconds = gpt_now(), .wait_seconds = fsdp_wait_seconds(trainer->ctx)};
+    gpt_interval           interval = {.seconds = example_now(), .wait_seconds = fsdp_wait_seconds(trainer->ctx)};
+    const size_t           first    = trainer->first_step;
+    int                    stop     = 0;
     size_t                 step;
 
-    GPT_TRY(fsdp_lr_schedule_check(&schedule));
-    gpt_report_start(report);
-    for (step = 0; step < o->steps; step++) {
-        double loss;
+    EXAMPLE_TRY(fsdp_lr_schedule_check(&schedule));
+    for (step = first; step < o->steps && !stop; step++) {
+        gpt_step result;
 
-        if (step <= 1) {
+        if (step <= first + 1) {
             gpt_profile_start(profile); /* the first step touches all memory for the first time */
         }
-        GPT_TRY(gpt_trainer_step(trainer, data, step, fsdp_lr_at(&schedule, step), &loss, &interval.norm));
-        if (!isfinite(interval.norm)) {
-            return gpt_fail(trainer->ctx, "the gradient norm of step %zu is not finite; use an --lr below %g", step + 1,
-                            o->lr);
-        }
-        interval.step = step + 1;
-        interval.loss += loss;
-        interval.tokens += o->batch * o->config.context;
+        EXAMPLE_TRY(gpt_trainer_step(trainer, data, step, fsdp_lr_at(&schedule, step), &result));
+        EXAMPLE_TRY(check_step(trainer, &result, step + 1));
+        count_step(o, &result, step + 1, &interval);
         if (o->exact) {
-            GPT_TRY(report_exact_loss(trainer, report, step + 1, loss));
+            EXAMPLE_TRY(report_exact_loss(trainer, report, step + 1, result.loss));
         }
         if ((step + 1) % o->interval == 0 || step + 1 == o->steps) {
-            GPT_TRY(report_interval(trainer, report, &interval));
+            EXAMPLE_TRY(report_interval(trainer, report, &interval));
         }
-        gpt_report_progress(report, step + 1);
+        example_bar_draw(&report->bar, step + 1, o->steps);
+        EXAMPLE_TRY(gpt_trainer_save(trainer, step, &stop));
     }
     gpt_profile_lap(profile, GPT_PART_OTHER);
-    gpt_report_clear(report);
+    example_bar_clear(&report->bar);
     if (o->profile) {
-        gpt_report_profile(report, profile, o->steps > 1 ? o->steps - 1 : 1);
+        gpt_report_profile(report, profile, step > first + 1 ? step - first - 1 : 1);
     }
-    return FSDP_OK;
+    return gpt_trainer_close_checkpoint(trainer);
 }
 
 static fsdp_status write_sample(gpt_trainer *trainer, const gpt_report *report)
 {
-    const size_t   bytes  = trainer->options->sample;
-    unsigned char *text   = bytes ? malloc(bytes) : NULL;
-    fsdp_status    status = gpt_agree(trainer->ctx, text || !bytes ? "" : "no memory for --sample bytes; use fewer");
+    const size_t   bytes = trainer->options->sample;
+    unsigned char *text  = bytes ? malloc(bytes) : NULL;
+    fsdp_status status   = example_agree(trainer->ctx, text || !bytes ? "" : "no memory for --sample bytes; use fewer");
 
     if (status == FSDP_OK && bytes) {
         status = gpt_sample(trainer, text, bytes);
@@ -116,6 +142,7 @@ static fsdp_status write_sample(gpt_trainer *trainer, const gpt_report *report)
 /* All that comes after training. */
 static fsdp_status conclude(gpt_trainer *trainer, const gpt_data *data, const gpt_report *report)
 {
+    gpt_traffic traffic;
     fsdp_memory memory;
     double      loss;
     size_t      bytes;
@@ -123,81 +150,84 @@ static fsdp_status conclude(gpt_trainer *trainer, const gpt_data *data, const gp
     if (trainer->options->exact) {
         uint64_t hash;
 
-        GPT_TRY(fsdp_model_hash(trainer->model, &hash));
+        EXAMPLE_TRY(fsdp_model_hash(trainer->model, &hash));
         gpt_report_exact_hash(report, hash);
     }
-    GPT_TRY(gpt_trainer_validate(trainer, data, &loss, &bytes));
+    EXAMPLE_TRY(gpt_hook_traffic(trainer->ctx, trainer->hook, &traffic));
+    gpt_report_traffic(report, &traffic);
+    EXAMPLE_TRY(gpt_trainer_validate(trainer, data, &loss, &bytes));
     gpt_report_validation(report, loss, bytes);
-    GPT_TRY(write_sample(trainer, report));
-    GPT_TRY(fsdp_memory_usage(trainer->ctx, &memory));
+    EXAMPLE_TRY(write_sample(trainer, report));
+    EXAMPLE_TRY(fsdp_memory_usage(trainer->ctx, &memory));
     gpt_report_memory(report, &memory, &trainer->budget);
-    return FSDP_OK;
-}
-
-/* BYTES of memory for each rank of this rank's node; the smallest node counts, so that all ranks decide alike. */
-static fsdp_status memory_per_rank(fsdp_context *ctx, const gpt_node *node, size_t *bytes)
-{
-    int64_t mine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / node->ranks;
-
-    GPT_TRY(fsdp_allreduce(ctx, FSDP_IN_PLACE, &mine, 1, FSDP_I64, FSDP_MIN));
-    *bytes = (size_t)mine;
     return FSDP_OK;
 }
 
 static fsdp_status run_trainer(gpt_trainer *trainer, const gpt_data *data)
 {
-    const gpt_node node    = gpt_node_of(MPI_COMM_WORLD);
-    const size_t   threads = gpt_threads_set(&node, trainer->options->blas_threads);
-    gpt_report     report;
-    size_t         memory;
+    const example_node node    = example_node_of(MPI_COMM_WORLD);
+    const size_t       threads = example_threads_set(&node, trainer->options->blas_threads);
+    gpt_report         report;
+    size_t             memory;
 
-    GPT_TRY(memory_per_rank(trainer->ctx, &node, &memory));
-    GPT_TRY(gpt_trainer_commit(trainer, memory));
+    EXAMPLE_TRY(example_memory_per_rank(trainer->ctx, &node, &memory));
+    EXAMPLE_TRY(gpt_trainer_commit(trainer, memory));
+    EXAMPLE_TRY(gpt_trainer_resume(trainer, data));
     gpt_report_open(&report, trainer->ctx, trainer->options);
-    gpt_report_header(&report, trainer->ctx, data, &node, threads,
-                      gpt_activations_bytes(&trainer->options->config, trainer->batch));
+    gpt_report_header(&report, trainer, data, &node, threads);
     gpt_report_budget(&report, &trainer->budget);
-    GPT_TRY(train(trainer, data, &report));
-    return conclude(trainer, data, &report);
+    EXAMPLE_TRY(train(trainer, data, &report));
+    return trainer->checkpoint.stopped ? FSDP_OK : conclude(trainer, data, &report);
 }
 
-static fsdp_status run(fsdp_context *ctx, const gpt_options *options)
+static fsdp_status run(fsdp_context *ctx, const gpt_options *options, int *stopped)
 {
     gpt_trainer trainer;
     gpt_data    data;
-    fsdp_status status = gpt_data_load(ctx, options, &data);
+    fsdp_status status;
 
-    if (status != FSDP_OK) {
-        return status;
-    }
+    EXAMPLE_TRY(gpt_options_check(ctx, options));
+    EXAMPLE_TRY(gpt_data_load(ctx, options, &data));
     status = gpt_trainer_open(ctx, options, &trainer);
     if (status == FSDP_OK) {
         status = run_trainer(&trainer, &data);
     }
+    *stopped = trainer.checkpoint.stopped;
     gpt_trainer_close(&trainer);
     gpt_data_release(&data);
     return status;
 }
 
-int main(int argc, char **argv)
+/* A setting of the library that is also an option goes into its configuration, which wins over the environment. */
+static fsdp_status run_in_context(const gpt_options *options, int *stopped)
 {
+    fsdp_config   config;
     fsdp_context *ctx;
-    gpt_options   options;
     fsdp_status   status;
 
+    fsdp_config_init(&config);
+    config.prefetch = options->prefetch;
+    EXAMPLE_TRY(fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    status = run(ctx, options, stopped);
+    if (fsdp_finalize(ctx) != FSDP_OK) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    gpt_options options;
+    fsdp_status status;
+    int         stopped = 0;
+
     MPI_Init(&argc, &argv);
-    status = fsdp_init(MPI_COMM_WORLD, NULL, &ctx);
-    if (status == FSDP_OK) {
-        status = gpt_options_parse(ctx, argc, argv, &options);
-        if (status == FSDP_OK && options.help && fsdp_rank(ctx) == 0) {
-            gpt_options_help();
-        } else if (status == FSDP_OK && !options.help) {
-            status = run(ctx, &options);
-        }
-        if (fsdp_finalize(ctx) != FSDP_OK) {
-            MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
-        }
+    status = gpt_options_read(argc, argv, &options);
+    if (status == FSDP_OK && !options.help) {
+        status = run_in_context(&options, &stopped);
+    } else if (status == FSDP_OK && example_speaks()) {
+        gpt_options_help();
     }
     MPI_Finalize();
-    return status == FSDP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return example_exit_status(status, stopped);
 }

@@ -1,6 +1,7 @@
 #include "tests/collectives/collective_test.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,17 @@ enum { GUARD_BYTES = 64, GUARD = 0xa5 };
 
 const size_t COUNTS[] = {0, 1, 2, 3, 5, 17, 64, 97, 1000, 1009, 4099, 20011};
 const size_t N_COUNTS = sizeof COUNTS / sizeof COUNTS[0];
+
+/* The order of every reduction: within a node in rank order, then over the nodes. */
+static int n_nodes = 1, node_of_rank[64];
+
+static void note_nodes(const fsdp_context *ctx)
+{
+    const int mine = fsdp_node_index(ctx);
+
+    n_nodes = fsdp_node_count(ctx);
+    MPI_Allgather(&mine, 1, MPI_INT, node_of_rank, 1, MPI_INT, MPI_COMM_WORLD);
+}
 
 int open_contexts(void **state)
 {
@@ -25,6 +37,7 @@ int open_contexts(void **state)
         fsdp_init(MPI_COMM_WORLD, &small, &opened->each[1]) != FSDP_OK) {
         return -1;
     }
+    note_nodes(opened->each[0]);
     opened->rank = fsdp_rank(opened->each[0]);
     opened->size = fsdp_size(opened->each[0]);
     return 0;
@@ -131,31 +144,68 @@ static int64_t combine_i64(int64_t a, int64_t b, fsdp_redop op)
     return 0;
 }
 
+static double f64_of_node(int node, int size, size_t i, fsdp_redop op)
+{
+    double sum   = 0;
+    bool   first = true;
+
+    for (int r = 0; r < size; r++) {
+        double next;
+        if (node_of_rank[r] == node) {
+            contribute(&next, r, i, 1, FSDP_F64);
+            sum   = first ? next : combine_f64(sum, next, op);
+            first = false;
+        }
+    }
+    return sum;
+}
+
 static void reduce_f64_element(void *result, int size, size_t i, fsdp_redop op)
 {
-    double sum;
+    double sum = f64_of_node(0, size, i, op);
 
-    contribute(&sum, 0, i, 1, FSDP_F64);
-    for (int r = 1; r < size; r++) {
-        double next;
-        contribute(&next, r, i, 1, FSDP_F64);
-        sum = combine_f64(sum, next, op);
+    for (int m = 1; m < n_nodes; m++) {
+        sum = combine_f64(sum, f64_of_node(m, size, i, op), op);
     }
     sum = op == FSDP_AVG ? sum / size : sum;
     memcpy(result, &sum, sizeof sum);
 }
 
-/* f32, bf16 and f16: accumulated in f32, rounded once at the end. */
-static void reduce_float_element(void *result, int size, size_t i, fsdp_dtype dtype, fsdp_redop op)
+/* Rounds to a type of 16 bits, or not at all. */
+static float rounded(float value, fsdp_dtype dtype)
 {
-    float sum = 0.0F;
+    unsigned char element[4];
+
+    fsdpi_kernels_scalar.cast(element, dtype, &value, FSDP_F32, 1);
+    fsdpi_kernels_scalar.cast(&value, FSDP_F32, element, dtype, 1);
+    return value;
+}
+
+/* f32, bf16 and f16: accumulated in f32, rounded once per level. */
+static float float_of_node(int node, int size, size_t i, fsdp_dtype dtype, fsdp_redop op)
+{
+    float sum   = 0.0F;
+    bool  first = true;
 
     for (int r = 0; r < size; r++) {
         unsigned char element[4];
         float         next;
-        contribute(element, r, i, 1, dtype);
-        fsdpi_kernels_scalar.cast(&next, FSDP_F32, element, dtype, 1);
-        sum = r == 0 ? next : combine_f32(sum, next, op);
+        if (node_of_rank[r] == node) {
+            contribute(element, r, i, 1, dtype);
+            fsdpi_kernels_scalar.cast(&next, FSDP_F32, element, dtype, 1);
+            sum   = first ? next : combine_f32(sum, next, op);
+            first = false;
+        }
+    }
+    return n_nodes > 1 ? rounded(sum, dtype) : sum;
+}
+
+static void reduce_float_element(void *result, int size, size_t i, fsdp_dtype dtype, fsdp_redop op)
+{
+    float sum = float_of_node(0, size, i, dtype, op);
+
+    for (int m = 1; m < n_nodes; m++) {
+        sum = combine_f32(sum, float_of_node(m, size, i, dtype, op), op);
     }
     sum = op == FSDP_AVG ? (float)((double)sum / size) : sum;
     fsdpi_kernels_scalar.cast(result, dtype, &sum, FSDP_F32, 1);

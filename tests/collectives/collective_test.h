@@ -38,7 +38,8 @@ void guarded_free(void *buffer);
 void contribute(void *buffer, int rank, size_t begin, size_t count, fsdp_dtype dtype);
 
 /**
- * The reduction of all `size` ranks' contributions from element `begin` on, computed serially in rank order, in plain C.
+ * The reduction of all `size` ranks' contributions from element `begin` on, computed serially, in plain C: in rank order
+ * within each node of the contexts, and then over these.
  */
 void reduce_serially(void *result, int size, size_t begin, size_t count, fsdp_dtype dtype, fsdp_redop op);
 

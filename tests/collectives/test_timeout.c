@@ -38,6 +38,29 @@ static void a_rank_that_stays_away_ends_the_wait_of_the_others(void **state)
     }
 }
 
+/* Rank 0 comes when the others have given up, and then waits for them in vain. */
+static void a_rank_that_stays_away_from_init_ends_the_wait_of_the_others(void **state)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+    MPI_Comm      comm;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.timeout_s = 1;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (fsdp_test_rank() > 0) {
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_init(comm, &config, &ctx));
+        assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S"));
+        assert_null(ctx);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (fsdp_test_size() > 1 && fsdp_test_rank() == 0) {
+        assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_init(comm, &config, &ctx));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void other_contexts_go_on_working(void **state)
 {
     fsdp_context *ctx;
@@ -54,6 +77,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_stays_away_ends_the_wait_of_the_others),
+        cmocka_unit_test(a_rank_that_stays_away_from_init_ends_the_wait_of_the_others),
         cmocka_unit_test(other_contexts_go_on_working),
     };
 

@@ -13,8 +13,14 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failures=0
 header=refused
+speaker='03_gpt: '
 
-# refuses REGEX PREFIX... -- OPTION...: runs the program behind PREFIX; REGEX must match its one message.
+# messages FILE: what the speaker says, and what ranks say in the same words only once.
+messages() {
+    grep "^$speaker" "$1" | sed 's/\[rank [0-9]*\] //' | if [[ $speaker == libfsdp* ]]; then sort -u; else cat; fi
+}
+
+# refuses REGEX PREFIX... -- OPTION...: runs the program behind PREFIX; REGEX must match the one message.
 refuses() {
     local expected=$1 prefix=() status=0 started=$SECONDS
     shift
@@ -28,16 +34,16 @@ refuses() {
     local problem=""
     if ((status == 0 || status > 123)); then
         problem="status $status"
-    elif (($(grep -c '^03_gpt: ' "$folder/err") != 1)); then
+    elif (($(messages "$folder/err" | wc -l) != 1)); then
         problem="not one message"
-    elif ! grep '^03_gpt: ' "$folder/err" | grep -Eq -- "$expected"; then
+    elif ! messages "$folder/err" | grep -Eq -- "$expected"; then
         problem="no message that matches '$expected'"
     elif [[ $header == refused ]] && grep -Eq '^(model|ranks|step|budget|exact) ' "$folder/out"; then
         problem="output before the message"
     elif ((SECONDS - started > 30)); then
         problem="took $((SECONDS - started)) s"
     else
-        grep '^03_gpt: ' "$folder/err"
+        messages "$folder/err"
         return
     fi
     failures=$((failures + 1))
@@ -69,8 +75,17 @@ refuses "--batch 12000000 .*--context 1000.*more than a matrix product can index
 refuses "--lr is 'nan'; give a number" -- "${good[@]}" --lr nan
 refuses "--lr is '-1'; give a number" -- "${good[@]}" --lr -1
 refuses "--min-lr is 0.5, above --lr 0.1; use" -- "${good[@]}" --lr 0.1 --min-lr 0.5
-refuses "--strategy is 'zero'; use full_shard or no_shard" -- "${good[@]}" --strategy zero
+refuses "--strategy is 'zero'; use one of FULL_SHARD, NO_SHARD, SHARD_GRAD_OP, SHARD_OPTIM, HYBRID_SHARD" -- "${good[@]}" --strategy zero
 refuses "--dtype is 'bf16'.*use f32" -- "${good[@]}" --dtype bf16
+refuses "--param-dtype is 'int8'; use one of f32, bf16, f16" -- "${good[@]}" --param-dtype int8
+refuses "--reduce-dtype is 'f64'; use one of f32, bf16, f16" -- "${good[@]}" --reduce-dtype f64
+refuses "--hook is 'zip'; use one of none, bf16, f16, int8, powersgd" -- "${good[@]}" --hook zip
+refuses "--hook-rank is '0'; give a whole number from 1 to 65536" -- "${good[@]}" --hook powersgd --hook-rank 0
+refuses "--hook-rank is 2, and --hook int8 has no rank; use" -- "${good[@]}" --hook int8 --hook-rank 2
+refuses "--prefetch is '-1'; give a whole number" -- "${good[@]}" --prefetch -1
+refuses "--group-size is 'node'; give a whole number" -- "${good[@]}" --group-size node
+refuses "--accumulate is '0'; give a whole number from 1" -- "${good[@]}" --accumulate 0
+refuses "--accumulate is 7, and each of [0-9]+ ranks has [0-9]+ of the --batch; use" -- "${good[@]}" --accumulate 7
 refuses "option '--colour' is unknown; --help" -- "${good[@]}" --colour
 refuses "option '--colour=red' is unknown.*--help" -- "${good[@]}" --colour=red
 refuses "option '-x' is unknown; --help" -- "${good[@]}" -x
@@ -80,8 +95,21 @@ if [[ ${RANKS:-1} -gt 1 ]]; then
     refuses "--batch is 25, which $RANKS ranks cannot share equally; use a multiple of $RANKS" -- "${good[@]}" --batch 25
 fi
 
-# This one can only be found out on the way.
+# What the library refuses.
+speaker='libfsdp: error: '
+refuses "prefetch is 65; it accepts 0 to 64" -- "${good[@]}" --prefetch 65
+refuses "group_size is 1000, which does not divide the [0-9]+ ranks; use" -- "${good[@]}" --strategy hybrid_shard --group-size 1000
+refuses "quantized_params with SHARD_GRAD_OP; only FULL_SHARD" -- "${good[@]}" --quantized-params --strategy shard_grad_op
+refuses "a hook serves NO_SHARD and HYBRID_SHARD .*this model is FULL_SHARD in f32" -- "${good[@]}" --hook powersgd
+refuses "a hook serves .*this model is SHARD_OPTIM in f32" -- "${good[@]}" --hook int8 --hook-start 2 --strategy shard_optim
+refuses "a hook serves .*with gradients in f32, and this model is NO_SHARD in bf16" -- "${good[@]}" --hook int8 \
+    --strategy no_shard --reduce-dtype bf16
+
+# These can only be found out on the way.
+speaker='03_gpt: '
 header=allowed
+refuses "the loss of step [0-9]+ is not finite; use an --lr below 10" -- "${good[@]}" --lr 10 --warmup 0 --clip 1e9 \
+    --weight-decay 10 --steps 400 --interval 400 --param-dtype f16
 refuses "gradient norm of step [0-9]+ is not finite; use an --lr below 10" -- "${good[@]}" --lr 10 --warmup 0 --clip 1e9 \
     --weight-decay 10 --steps 400 --interval 400
 

@@ -10,6 +10,9 @@ target_link_libraries(test_examples_gpt_gradients_f32 PRIVATE gpt_model)
 set_tests_properties(examples.gpt_gradients_f64 PROPERTIES FIXTURES_SETUP gpt_gradients)
 set_tests_properties(examples.gpt_gradients_f32 PROPERTIES FIXTURES_REQUIRED gpt_gradients)
 
+fsdp_mpi_test(NAME examples.gpt_memory SOURCES test_gpt_memory.c RANKS 1)
+target_link_libraries(test_examples_gpt_memory PRIVATE gpt_model)
+
 fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 CORE
                       ARGS ${gpt_small} --batch 120 --steps 40 --lr 1e-2 --interval 20 --sample 60 --progress on --profile
                       OUTPUT "^model +70848 parameters: 2 layers, 2 heads, width 48, context 40 bytes$"
@@ -28,12 +31,27 @@ fsdp_test_allowed_ranks(allowed ON "1;2;3;4;8")
 list(JOIN allowed " " ranks)
 gpt_check(examples.gpt_exact 8 check_gpt_exact.sh "${ranks}" $<TARGET_FILE:03_gpt> "${gpt_text}" ${MPIEXEC_EXECUTABLE}
           ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+set_tests_properties(examples.gpt_exact PROPERTIES TIMEOUT 400) # 40 runs
+
+fsdp_test_allowed_ranks(allowed ON "1;2;3;4;6")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_node_shapes.n${n} ${n} check_gpt_node_shapes.sh ${n} $<TARGET_FILE:03_gpt> "${gpt_text}"
+              ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
 
 fsdp_test_allowed_ranks(allowed ON "1;3")
 foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_bad_input.n${n} ${n} check_gpt_bad_input.sh $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
               ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
     set_property(TEST examples.gpt_bad_input.n${n} APPEND PROPERTY ENVIRONMENT RANKS=${n})
+endforeach()
+
+fsdp_test_allowed_ranks(allowed ON "4")
+foreach(n IN LISTS allowed)
+    foreach(part overlap micro_batches halves hooks)
+        gpt_check(examples.gpt_${part}.n${n} ${n} check_gpt_options.sh ${part} ${n} $<TARGET_FILE:03_gpt> "${gpt_text}"
+                  ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+    endforeach()
 endforeach()
 
 fsdp_test_allowed_ranks(allowed ON "2;4")
@@ -46,4 +64,20 @@ fsdp_test_allowed_ranks(allowed ON "3")
 foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_lost_rank.n${n} ${n} check_gpt_lost_rank.sh $<TARGET_FILE:03_gpt> "${gpt_text}"
               ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
+
+# Checkpoints: STEP is behind the warm-up, and in f16 the loss is scaled.
+fsdp_test_allowed_ranks(allowed ON "2;3")
+foreach(n IN LISTS allowed)
+    foreach(dtype f32 f16)
+        gpt_check(examples.gpt_resume_${dtype}.n${n} ${n} check_resume.sh ${n} 4 9 $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
+                  ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS} -- ${gpt_small} --batch 12 --steps 16 --warmup 4
+                  --val-batches 1 --sample 0 --reduce-dtype ${dtype})
+    endforeach()
+endforeach()
+
+fsdp_test_allowed_ranks(allowed OFF "1;3")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_weights.n${n} ${n} check_gpt_weights.sh $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
+              ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
 endforeach()

@@ -143,7 +143,7 @@ static void run_backward(test_model *m)
     size_t i;
 
     (void)mean_loss(m);
-    gpt_head_backward(m->activations, &m->pass, params_of(m, 0), m->grads[0]);
+    gpt_head_backward(m->activations, &m->pass, 1, params_of(m, 0), m->grads[0]);
     for (i = m->config.layers; i-- > 0;) {
         gpt_block_backward(m->activations, &m->pass, i, params_of(m, i + 1), m->grads[i + 1]);
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the built library, moves the installed tree, and uses it from there as its users do.
 #
-#   test_install.sh SETTINGS tree | cmake c|cxx | pkgconfig c|cxx | symbols
+#   test_install.sh SETTINGS tree | programs | cmake c|cxx | pkgconfig c|cxx | symbols
 #
 # SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
 # shellcheck disable=SC2154 # the settings are assigned in SETTINGS
@@ -36,6 +36,15 @@ install_tree() {
     if grep -rIlF -e "$source" -e "$work/first" "$prefix"; then
         fail "these installed files name the folder of the sources, or where they were installed before the move"
     fi
+}
+
+# They find the library without being told where it is.
+run_programs() {
+    local program output
+    for program in fsdp-bench fsdp-ckpt fsdp-topo; do
+        output=$("${launch[@]}" "$prefix/$bindir/$program" --help) || fail "$program does not run"
+        grep -q "^usage: .*$program" <<<"$output" || fail "$program prints no help"
+    done
 }
 
 # Runs the consumer on 2 ranks and looks at what it prints.
@@ -90,6 +99,7 @@ check_symbols() {
 
 case $2 in
 tree) install_tree ;;
+programs) run_programs ;;
 cmake) consume_with_cmake "$3" ;;
 pkgconfig) consume_with_pkgconfig "$3" ;;
 symbols) check_symbols ;;

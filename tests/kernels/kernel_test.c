@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 
 #include "kernels/host/element.h"
+#ifdef KERNEL_TEST_GPU
+#include "tests/gpu/gpu_table.h"
+#endif
 
 enum { FENCE_BYTE = 0xa5, FENCE = 128 };
 
@@ -17,6 +20,14 @@ static struct array {
 
 const fsdpi_kernels *tables_under_test[4];
 
+#ifdef KERNEL_TEST_GPU
+void choose_tables(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    tables_under_test[0] = &gpu_table;
+}
+#else
 void choose_tables(int argc, char **argv)
 {
     static const char *const names[] = {"avx2", "avx512"};
@@ -36,6 +47,7 @@ void choose_tables(int argc, char **argv)
     }
     tables_under_test[n] = NULL;
 }
+#endif
 
 static void fill_fences(const struct array *array)
 {

@@ -31,7 +31,7 @@ static const void *reference(size_t n_in, size_t count, fsdp_dtype dtype, fsdp_r
 {
     void *out = fenced_array(EXPECTED, count * element_bytes(dtype), 0);
 
-    fsdpi_kernels_scalar.reduce(out, in, n_in, count, dtype, op);
+    fsdpi_kernels_scalar.reduce(out, in, n_in, count, dtype, op, n_in);
     return out;
 }
 
@@ -41,7 +41,7 @@ static void check(const fsdpi_kernels *kernels, void *out, size_t n_in, size_t c
     const void *expected = reference(n_in, count, dtype, op);
 
     snprintf(what, sizeof what, "%s, type %d, reduction %d, %zu inputs", kernels->name, dtype, op, n_in);
-    kernels->reduce(out, in, n_in, count, dtype, op);
+    kernels->reduce(out, in, n_in, count, dtype, op, n_in);
     assert_same_or_both_nan(expected, out, count, dtype, what);
     assert_fences_stand();
 }
@@ -133,7 +133,7 @@ static void the_inputs_are_left_alone(void **state)
 
             make_inputs(2, 64, (fsdp_dtype)dtype, 1, 0);
             memcpy(before, in[1], bytes);
-            tables_under_test[t]->reduce(fenced_array(OUT, bytes, 0), in, 2, 64, (fsdp_dtype)dtype, FSDP_SUM);
+            tables_under_test[t]->reduce(fenced_array(OUT, bytes, 0), in, 2, 64, (fsdp_dtype)dtype, FSDP_SUM, 2);
             assert_memory_equal(before, in[1], bytes);
         }
     }
@@ -199,7 +199,7 @@ static double reduce_integers(const int *values, size_t n_in, fsdp_dtype dtype, 
         store_integer(&x[r], dtype, values[r]);
         pointers[r] = &x[r];
     }
-    fsdpi_kernels_scalar.reduce(&out, pointers, n_in, 1, dtype, op);
+    fsdpi_kernels_scalar.reduce(&out, pointers, n_in, 1, dtype, op, n_in);
     return load_number(&out, dtype);
 }
 
@@ -281,8 +281,8 @@ static void min_and_max_yield_nan_wherever_it_is(void **state)
 
             x[at] = NAN;
             y[at] = NAN;
-            fsdpi_kernels_scalar.reduce(&out64, wide, 3, 1, FSDP_F64, (fsdp_redop)op);
-            fsdpi_kernels_scalar.reduce(&out32, narrow, 3, 1, FSDP_F32, (fsdp_redop)op);
+            fsdpi_kernels_scalar.reduce(&out64, wide, 3, 1, FSDP_F64, (fsdp_redop)op, 3);
+            fsdpi_kernels_scalar.reduce(&out32, narrow, 3, 1, FSDP_F32, (fsdp_redop)op, 3);
             assert_true(isnan(out64));
             assert_true(isnan(out32));
         }
@@ -296,9 +296,9 @@ static void min_and_max_keep_the_first_of_equal_zeros(void **state)
 
     (void)state;
     for (int op = FSDP_MIN; op <= FSDP_MAX; op++) {
-        fsdpi_kernels_scalar.reduce(&out, negative_first, 2, 1, FSDP_F32, (fsdp_redop)op);
+        fsdpi_kernels_scalar.reduce(&out, negative_first, 2, 1, FSDP_F32, (fsdp_redop)op, 2);
         assert_true(signbit(out));
-        fsdpi_kernels_scalar.reduce(&out, positive_first, 2, 1, FSDP_F32, (fsdp_redop)op);
+        fsdpi_kernels_scalar.reduce(&out, positive_first, 2, 1, FSDP_F32, (fsdp_redop)op, 2);
         assert_false(signbit(out));
     }
 }
@@ -313,22 +313,11 @@ static void more_inputs_than_a_byte_counts_are_averaged(void **state)
     for (size_t r = 0; r < 300; r++) {
         many[r] = x;
     }
-    fsdpi_kernels_scalar.reduce(expected, many, 300, 33, FSDP_U8, FSDP_AVG);
+    fsdpi_kernels_scalar.reduce(expected, many, 300, 33, FSDP_U8, FSDP_AVG, 300);
     assert_int_equal(0, expected[0]); /* the sum wraps to 44, less than 300 */
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
-        tables_under_test[t]->reduce(out, many, 300, 33, FSDP_U8, FSDP_AVG);
+        tables_under_test[t]->reduce(out, many, 300, 33, FSDP_U8, FSDP_AVG, 300);
         assert_memory_equal(expected, out, sizeof out);
-    }
-}
-
-static void find_knows_its_tables_by_name(void **state)
-{
-    (void)state;
-    assert_ptr_equal(&fsdpi_kernels_scalar, fsdpi_kernels_find("scalar"));
-    assert_null(fsdpi_kernels_find("no such table"));
-    assert_non_null(fsdpi_kernels_find("auto"));
-    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
-        assert_ptr_equal(tables_under_test[t], fsdpi_kernels_find(tables_under_test[t]->name));
     }
 }
 
@@ -349,7 +338,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_output_may_be_any_of_the_inputs),
         cmocka_unit_test(nothing_behind_the_end_is_touched),
         cmocka_unit_test(the_inputs_are_left_alone),
-        cmocka_unit_test(find_knows_its_tables_by_name),
     };
 
     return kernel_test_main(argc, argv, tests);

@@ -106,14 +106,25 @@ static void a_bad_setting_on_one_rank_is_refused_everywhere(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* Across nodes an alltoall in place needs memory of its own meanwhile. */
+static fsdp_context *context_of_nodes_of_one(void)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    fsdp_config_init(&config);
+    config.node_size = 1;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    return ctx;
+}
+
 static void memory_is_counted_to_the_byte(void **state)
 {
-    fsdp_context *ctx;
+    fsdp_context *ctx = context_of_nodes_of_one();
     fsdp_memory   before, held, after;
     size_t        sum = 0;
 
     (void)state;
-    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &before));
     assert_int_equal((size_t)4 << 20, before.current[FSDP_MEMORY_STAGING]);
     assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx)), before.current[FSDP_MEMORY_BOOKKEEPING]);
@@ -125,9 +136,11 @@ static void memory_is_counted_to_the_byte(void **state)
     int64_t      *blocks = calloc((size_t)fsdp_size(ctx) * 1000, sizeof *blocks);
     fsdp_request *request;
     assert_int_equal(FSDP_OK, fsdp_ialltoall(ctx, FSDP_IN_PLACE, blocks, 1000, FSDP_I64, &request));
-    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &held));
-    assert_true(held.peak_total >= before.current_total + (size_t)fsdp_size(ctx) * 8000);
     assert_int_equal(FSDP_OK, fsdp_wait(request));
+    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &held));
+    if (fsdp_size(ctx) > 1) {
+        assert_true(held.peak_total >= before.current_total + (size_t)fsdp_size(ctx) * 8000);
+    }
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &after));
     assert_int_equal(before.current_total, after.current_total);
     free(blocks);
@@ -145,16 +158,18 @@ static void *failing_alloc(size_t bytes)
 /* A device that runs out of memory on the last rank only: an error on every rank, outputs untouched. */
 static void no_memory_on_one_rank_is_an_error_on_every_rank(void **state)
 {
-    fsdpi_device  device = fsdpi_device_host;
-    fsdp_context *ctx;
-    int32_t       blocks[64] = {0};
+    fsdpi_device device     = fsdpi_device_host;
+    int32_t      blocks[64] = {0};
 
     (void)state;
-    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
-    device.alloc     = failing_alloc;
-    allocations_left = fsdp_test_rank() == fsdp_test_size() - 1 ? 0 : 100;
-    ctx->device      = &device;
-    blocks[0]        = 5;
+    if (fsdp_test_size() == 1) {
+        skip();
+    }
+    fsdp_context *ctx = context_of_nodes_of_one();
+    device.alloc      = failing_alloc;
+    allocations_left  = fsdp_test_rank() == fsdp_test_size() - 1 ? 0 : 100;
+    ctx->device       = &device;
+    blocks[0]         = 5;
     assert_int_equal(FSDP_ERR_MEMORY, fsdp_alltoall(ctx, FSDP_IN_PLACE, blocks, 1, FSDP_I32));
     assert_non_null(strstr(fsdp_last_error(ctx), "no memory for"));
     assert_int_equal(5, blocks[0]);

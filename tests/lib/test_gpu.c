@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fsdp/collectives.h"
+#include "fsdp/device.h"
 #include "lib/context.h"
 #include "lib/device/gpu.h"
 #include "tests/support/mpi_test.h"
@@ -39,16 +40,21 @@ hipError_t hipGetLastError(void)
     return hipSuccess;
 }
 
+/* The setting that leaves GPUs alone. */
 static void gpu_memory_is_refused_by_name_on_every_rank(void **state)
 {
     fsdp_context *ctx;
+    fsdp_config   config;
     int32_t       value = 1, sum = 0;
 
     (void)state;
-    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    fsdp_config_init(&config);
+    config.device = FSDP_DEVICE_HOST;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_int_equal(-1, fsdp_device(ctx));
     void *out = fsdp_rank(ctx) == fsdp_size(ctx) - 1 ? &gpu_memory[3] : &sum;
     assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_allreduce(ctx, &value, out, 1, FSDP_I32, FSDP_SUM));
-    assert_non_null(strstr(fsdp_last_error(ctx), "is GPU memory; pass host memory"));
+    assert_non_null(strstr(fsdp_last_error(ctx), "uses no GPU (FSDP_DEVICE is 'host'); pass host memory"));
     assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, &value, &sum, 1, FSDP_I32, FSDP_SUM));
     assert_int_equal(fsdp_size(ctx), sum);
     assert_int_equal(0, errors_left_behind);

@@ -40,16 +40,24 @@ size_t all_elements(void)
     return n;
 }
 
-void small_model_build(small_model *m, MPI_Comm comm, const fsdp_config *config, const fsdp_model_options *options)
+void small_model_create(small_model *m, fsdp_context *ctx, const fsdp_model_options *options)
 {
     static const char *const names[N_UNITS] = {"a", "b", "c"};
 
-    assert_int_equal(FSDP_OK, fsdp_init(comm, config, &m->ctx));
+    m->ctx = ctx;
     assert_int_equal(FSDP_OK, fsdp_model_create(m->ctx, options, &m->model));
     for (size_t u = 0; u < N_UNITS; u++) {
         assert_int_equal(FSDP_OK, fsdp_unit_add(m->model, names[u], &TENSORS[FIRST_TENSOR[u]],
                                                 FIRST_TENSOR[u + 1] - FIRST_TENSOR[u], &m->units[u]));
     }
+}
+
+void small_model_build(small_model *m, MPI_Comm comm, const fsdp_config *config, const fsdp_model_options *options)
+{
+    fsdp_context *ctx;
+
+    assert_int_equal(FSDP_OK, fsdp_init(comm, config, &ctx));
+    small_model_create(m, ctx, options);
 }
 
 static void open_model(small_model *m, MPI_Comm comm, const fsdp_config *config, fsdp_strategy strategy)
@@ -76,6 +84,17 @@ void small_model_close(small_model *m)
 {
     fsdp_model_destroy(m->model);
     assert_int_equal(FSDP_OK, fsdp_finalize(m->ctx));
+}
+
+void small_model_for_every_strategy(const fsdp_config *config, void (*check)(small_model *m))
+{
+    for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
+        small_model m;
+
+        small_model_open(&m, config, (fsdp_strategy)strategy);
+        check(&m);
+        small_model_close(&m);
+    }
 }
 
 float gradient_element(int rank, int pass, size_t tensor, size_t i, float w)

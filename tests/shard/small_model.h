@@ -29,7 +29,13 @@ void small_model_open_on(small_model *m, MPI_Comm comm, fsdp_strategy strategy);
 /** As far as fsdp_model_create() and the units; not committed. */
 void small_model_build(small_model *m, MPI_Comm comm, const fsdp_config *config, const fsdp_model_options *options);
 
+/** The same in a context that is open, and stays open when the model is destroyed. */
+void small_model_create(small_model *m, fsdp_context *ctx, const fsdp_model_options *options);
+
 void small_model_close(small_model *m);
+
+/** Opens a model under each strategy in turn for `check`; `config` may be NULL. */
+void small_model_for_every_strategy(const fsdp_config *config, void (*check)(small_model *m));
 
 /** ELEMENTS of a tensor. */
 size_t tensor_elements(size_t tensor);

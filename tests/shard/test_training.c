@@ -6,107 +6,56 @@
 #include <string.h>
 
 #include "fsdp/optimizer.h"
-#include "tests/shard/small_model.h"
+#include "tests/shard/serial_optimizer.h"
 
-typedef struct serial_model {
-    float  w[MOST_ELEMENTS], g[MOST_ELEMENTS], first[MOST_ELEMENTS], second[MOST_ELEMENTS];
-    int    fresh; /* no gradient since the last step */
-    size_t steps;
-} serial_model;
+static int node_of_rank[64];
 
-static int decays(size_t t)
+static void note_nodes(const fsdp_context *ctx)
 {
-    return (TENSORS[t].flags & FSDP_TENSOR_NO_WEIGHT_DECAY) == 0;
+    const int mine = fsdp_node_index(ctx);
+
+    MPI_Allgather(&mine, 1, MPI_INT, node_of_rank, 1, MPI_INT, MPI_COMM_WORLD);
 }
 
-/* The mean over ranks, in f32, in rank order. */
-static float mean_gradient(int size, int pass, size_t t, size_t i, float w)
+/* Of the ranks of a node, in rank order; `nodes` are those of all ranks. */
+static float gradient_of_node(const int *nodes, int node, int size, int pass, size_t t, size_t i, float w)
 {
-    float sum = gradient_element(0, pass, t, i, w);
+    float sum   = 0.0F;
+    int   first = 1;
 
-    for (int r = 1; r < size; r++) {
-        sum += gradient_element(r, pass, t, i, w);
+    for (int r = 0; r < size; r++) {
+        if (nodes[r] == node) {
+            const float g = gradient_element(r, pass, t, i, w);
+            sum           = first ? g : sum + g;
+            first         = 0;
+        }
+    }
+    return sum;
+}
+
+/* The mean over ranks, in f32: in rank order within each node, then over these. */
+static float mean_gradient(const fsdp_context *ctx, int pass, size_t t, size_t i, float w)
+{
+    const int size = fsdp_size(ctx);
+    float     sum  = gradient_of_node(node_of_rank, 0, size, pass, t, i, w);
+
+    for (int m = 1; m < fsdp_node_count(ctx); m++) {
+        sum += gradient_of_node(node_of_rank, m, size, pass, t, i, w);
     }
     return sum / (float)size;
 }
 
-static void serial_pass(serial_model *s, int size, int pass)
+static void serial_pass(serial_model *s, const fsdp_context *ctx, int pass)
 {
     size_t k = 0;
 
     for (size_t t = 0; t < N_TENSORS; t++) {
         for (size_t i = 0; i < tensor_elements(t); i++, k++) {
-            const float g = mean_gradient(size, pass, t, i, s->w[k]);
+            const float g = mean_gradient(ctx, pass, t, i, s->w[k]);
             s->g[k]       = s->fresh ? g : s->g[k] + g;
         }
     }
     s->fresh = 0;
-}
-
-static void serial_adamw_element(serial_model *s, const fsdp_optimizer_options *o, size_t k, int decay)
-{
-    const float lr = (float)o->lr, b1 = (float)o->beta1, b2 = (float)o->beta2, eps = (float)o->eps;
-    const float c1   = (float)(1.0 - pow(o->beta1, (double)s->steps));
-    const float c2   = (float)(1.0 - pow(o->beta2, (double)s->steps));
-    const float g    = s->g[k];
-    const float lrwd = lr * (decay ? (float)o->weight_decay : 0.0F);
-
-    const float m_old = b1 * s->first[k], m_new = (1.0F - b1) * g;
-    const float v_old = b2 * s->second[k], square = g * g, v_new = (1.0F - b2) * square;
-    s->first[k]  = m_old + m_new;
-    s->second[k] = v_old + v_new;
-
-    const float shrink  = lrwd * s->w[k];
-    const float decayed = s->w[k] - shrink;
-    const float root    = sqrtf(s->second[k] / c2);
-    const float ratio   = s->first[k] / c1;
-    const float scaled  = lr * ratio;
-    s->w[k]             = decayed - scaled / (root + eps);
-}
-
-static void serial_sgd_element(serial_model *s, const fsdp_optimizer_options *o, size_t k, int decay)
-{
-    const float lr = (float)o->lr, mu = (float)o->momentum;
-    const float pull = (decay ? (float)o->weight_decay : 0.0F) * s->w[k];
-    float       d    = s->g[k] + pull;
-
-    if (o->kind == FSDP_SGD_MOMENTUM) {
-        const float kept = mu * s->first[k];
-        s->first[k]      = s->steps == 1 ? d : kept + d;
-        const float more = mu * s->first[k];
-        d                = o->nesterov ? d + more : s->first[k];
-    }
-    const float moved = lr * d;
-    s->w[k] -= moved;
-}
-
-static void serial_step(serial_model *s, const fsdp_optimizer_options *o)
-{
-    size_t k = 0;
-
-    s->steps++;
-    for (size_t t = 0; t < N_TENSORS; t++) {
-        for (size_t i = 0; i < tensor_elements(t); i++, k++) {
-            if (o->kind == FSDP_ADAMW) {
-                serial_adamw_element(s, o, k, decays(t));
-            } else {
-                serial_sgd_element(s, o, k, decays(t));
-            }
-        }
-    }
-    s->fresh = 1;
-}
-
-static void assert_equal_parameters(const serial_model *s, small_model *m, int step)
-{
-    float all[MOST_ELEMENTS];
-
-    copy_parameters(m, all);
-    for (size_t k = 0; k < all_elements(); k++) {
-        if (memcmp(&all[k], &s->w[k], sizeof all[k]) != 0) {
-            fail_msg("step %d, element %zu: %a instead of %a", step, k, (double)all[k], (double)s->w[k]);
-        }
-    }
 }
 
 static void train_and_compare(fsdp_strategy strategy, const fsdp_optimizer_options *o, int accumulate)
@@ -117,16 +66,17 @@ static void train_and_compare(fsdp_strategy strategy, const fsdp_optimizer_optio
     int                 pass = 0;
 
     small_model_open(&m, NULL, strategy);
+    note_nodes(m.ctx);
     assert_int_equal(FSDP_OK, fsdp_optimizer_create(m.model, o, &optimizer));
     s = (serial_model){.fresh = 1};
     copy_parameters(&m, s.w);
     for (int step = 0; step < 6; step++) {
         for (int k = 0; k < accumulate; k++, pass++) {
             run_pass(&m, pass);
-            serial_pass(&s, fsdp_size(m.ctx), pass);
+            serial_pass(&s, m.ctx, pass);
         }
         assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
-        serial_step(&s, o);
+        serial_step(&s, o, NULL);
         assert_equal_parameters(&s, &m, step);
     }
     assert_int_equal(6, fsdp_optimizer_steps(optimizer));
@@ -193,10 +143,11 @@ static void clipping_scales_to_the_norm_and_is_the_same_for_every_strategy(void 
     for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
         small_model m;
         small_model_open(&m, NULL, (fsdp_strategy)strategy);
+        note_nodes(m.ctx);
         s = (serial_model){.fresh = 1};
         copy_parameters(&m, s.w);
         run_pass(&m, 0);
-        serial_pass(&s, fsdp_size(m.ctx), 0);
+        serial_pass(&s, m.ctx, 0);
         assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, 0.5, &norm[strategy]));
         assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, (double)INFINITY, &clipped[strategy]));
         assert_true(fabs(norm[strategy] - serial_norm(&s)) <= 1e-12 * serial_norm(&s));

@@ -13,7 +13,7 @@ if ! command -v clang-format >/dev/null; then
 fi
 
 folders=()
-for folder in include kernels lib collectives shard bench tests mpi-examples; do
+for folder in include kernels lib collectives shard checkpoint cli bench tools topo tests mpi-examples; do
     [[ ! -d $folder ]] || folders+=("$folder")
 done
 
@@ -25,6 +25,6 @@ while IFS= read -r -d '' file; do
         echo "$file is not formatted as .clang-format says"
         wrong=1
     fi
-done < <(find "${folders[@]}" -name '*.[ch]' -print0)
+done < <(find "${folders[@]}" \( -name '*.[ch]' -o -name '*.cpp' \) -print0)
 ((wrong == 0)) || echo "to format all: tests/support/check_format.sh --fix"
 exit "$wrong"

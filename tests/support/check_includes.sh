@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that includes go one way only: include <- kernels <- lib <- collectives <- shard <- bench, mpi-examples.
+# Checks that includes go one way only: include <- kernels <- lib <- collectives <- shard <- checkpoint <- cli <- bench, tools, topo,
+# mpi-examples.
 #
 #   check_includes.sh ROOT
 #
@@ -16,8 +17,10 @@ level() {
     lib/*) echo 2 ;;
     collectives/*) echo 3 ;;
     shard/*) echo 4 ;;
-    bench/* | mpi-examples/*) echo 5 ;;
-    tests/*) echo 6 ;;
+    checkpoint/*) echo 5 ;;
+    cli/*) echo 6 ;;
+    bench/* | tools/* | topo/* | mpi-examples/*) echo 7 ;;
+    tests/*) echo 8 ;;
     *) echo 9 ;;
     esac
 }
@@ -35,7 +38,7 @@ resolve() {
 
 list_includes() {
     local folders=() folder
-    for folder in include kernels lib collectives shard bench mpi-examples; do
+    for folder in include kernels lib collectives shard checkpoint cli bench tools topo mpi-examples; do
         [[ ! -d $root/$folder ]] || folders+=("$folder")
     done
     cd "$root"

@@ -12,7 +12,7 @@ complain() {
     failed=1
 }
 
-settings=$(sed -nE 's/^ *X\([a-z_]+, [A-Z]+, "(FSDP_[A-Z_]+)", "([^"]+)".*/\1 \2/p' include/fsdp/config.h)
+settings=$(sed -nE 's/^ *X\([a-z_]+, [A-Z]+, "(FSDP_[A-Z_]+)", "([^"]*)".*/\1 \2/p' include/fsdp/config.h)
 [[ -n $settings ]] || complain "no settings found in include/fsdp/config.h"
 while read -r variable fallback; do
     # shellcheck disable=SC2016 # the backquotes are the README's

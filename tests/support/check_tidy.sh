@@ -21,7 +21,7 @@ sources() {
     fi
 }
 
-# clang-tidy does not know this flag of GCC's
+# clang-tidy does not know these flags of GCC's
 mkdir -p "$build/tidy"
-sed 's/ -fno-thread-jumps//g' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
+sed 's/ -fno-thread-jumps//g; s/ -ffat-lto-objects//g' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
 sources "$@" | xargs -0 -r -n 2 -P "$(nproc)" clang-tidy -p "$build/tidy" --quiet

@@ -38,6 +38,8 @@ check() {
     local status=0 output
     output=$("$@" 2>&1 </dev/null) || status=$?
     printf '%s\n' "$output"
+    output=${output//$'\e[K'/} # a progress bar erases itself on standard error, anywhere between two lines of standard output
+    output=${output//$'\r'/$'\n'}
     [[ $status -eq 0 ]] || fail "mpiexec ended with status $status"
 
     local wanted='0'

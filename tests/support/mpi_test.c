@@ -2,8 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "fsdp/context.h"
+#include <string.h>
 
 int fsdp_test_rank(void)
 {
@@ -74,6 +73,13 @@ int fsdp_test_close_context(void **state)
         return -1;
     }
     return 0;
+}
+
+void assert_says(const fsdp_context *ctx, const char *words)
+{
+    if (strstr(fsdp_last_error(ctx), words) == NULL) {
+        fail_msg("'%s' does not say '%s'", fsdp_last_error(ctx), words);
+    }
 }
 
 int fsdp_test_skip(int argc, char **argv, const char *reason)

@@ -24,6 +24,8 @@
 #include <cmocka.h>
 #include <mpi.h>
 
+#include "fsdp/context.h"
+
 /** The exit status by which CTest knows that a test was skipped. */
 #define FSDP_TEST_SKIPPED 77
 
@@ -44,6 +46,9 @@ int fsdp_test_close_context(void **state);
 /** This rank in, and the size of, MPI_COMM_WORLD. */
 int fsdp_test_rank(void);
 int fsdp_test_size(void);
+
+/** Fails the test unless `words` are in the last error of a context. */
+void assert_says(const fsdp_context *ctx, const char *words);
 
 /** For main(), on all ranks instead of fsdp_test_main(): rank 0 prints the reason. Returns FSDP_TEST_SKIPPED. */
 int fsdp_test_skip(int argc, char **argv, const char *reason);

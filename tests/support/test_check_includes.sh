@@ -8,13 +8,14 @@ trap 'rm -rf "$tree"' EXIT
 
 make_tree() {
     rm -rf "${tree:?}"/*
-    mkdir -p "$tree"/{include/fsdp,kernels/host,lib,shard,bench,mpi-examples/03_gpt}
+    mkdir -p "$tree"/{include/fsdp,kernels/host,lib,shard,cli,bench,mpi-examples/03_gpt}
     echo '#include <stdio.h>' >"$tree/include/fsdp/a.h"
     printf '#include "half.h"\n#include "fsdp/a.h"\n' >"$tree/kernels/host/k.c"
     echo '#include <stddef.h>' >"$tree/kernels/host/half.h"
     echo '  #  include  "kernels/host/half.h"' >"$tree/lib/l.h"
     echo '#include "lib/l.h"' >"$tree/shard/s.h"
-    echo '#include "shard/s.h"' >"$tree/bench/b.h"
+    echo '#include <stddef.h>' >"$tree/cli/c.h"
+    printf '#include "shard/s.h"\n#include "cli/c.h"\n' >"$tree/bench/b.h"
     echo '#include "fsdp/a.h"' >"$tree/mpi-examples/03_gpt/m.c"
 }
 
@@ -40,6 +41,7 @@ refuses include/fsdp/a.h '#include "kernels/host/half.h"' 'include/fsdp/a.h:2: i
 refuses kernels/host/half.h '# include "../../lib/l.h"' 'kernels may not include lib/l.h'
 refuses lib/l.h '#include <shard/s.h>' 'lib may not include shard/s.h'
 refuses shard/s.h '#include "bench/b.h"' 'shard may not include bench/b.h'
+refuses cli/c.h '#include "bench/b.h"' 'cli may not include bench/b.h'
 refuses mpi-examples/03_gpt/m.c '#include "bench/b.h"' 'may not include each other'
 refuses lib/l.h '#include "stdlib.h"' 'is no file of this project'
 echo "all wrong trees were refused"

@@ -1,0 +1,155 @@
+#include "buffers.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Whether shared memory that asks for huge pages gets them: then private memory asks too, and both have them. */
+static int shared_memory_has_huge_pages(void)
+{
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+    char  line[200];
+    int   yes = 0;
+
+    if (!file) {
+        return 0;
+    }
+    if (fgets(line, sizeof line, file)) {
+        yes = strstr(line, "[always]") || strstr(line, "[within_size]") || strstr(line, "[advise]");
+    }
+    (void)fclose(file);
+    return yes;
+}
+
+static void advise_huge_pages(void *memory, size_t bytes)
+{
+    const uintptr_t page  = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
+    const uintptr_t end   = ((uintptr_t)memory + bytes) / page * page;
+
+    if (end > first && shared_memory_has_huge_pages()) {
+        (void)madvise((char *)memory + (first - (uintptr_t)memory), end - first, MADV_HUGEPAGE);
+    }
+}
+
+static fsdp_status allocate(bench_buffers *b, const bench_world *world, void **memory)
+{
+    char line[120];
+
+    if (b->memory == BENCH_MEMORY_SYMMETRIC) {
+        BENCH_TRY(fsdp_buffer_alloc(b->ctx, FSDP_BUFFER_PER_RANK, b->bytes, memory));
+    } else {
+        *memory = malloc(b->bytes);
+        (void)snprintf(line, sizeof line, "no memory for %zu bytes on every rank; use a smaller --end", b->bytes);
+        BENCH_TRY(bench_agree(world, *memory != NULL, line));
+        advise_huge_pages(*memory, b->bytes);
+    }
+    memset(*memory, 1, b->bytes);
+    return FSDP_OK;
+}
+
+fsdp_status bench_buffers_open(bench_buffers *buffers, const bench_world *world, int memory, int shared, size_t bytes)
+{
+    *buffers = (bench_buffers){.ctx = world->ctx, .memory = memory, .bytes = bytes};
+    BENCH_TRY(allocate(buffers, world, &buffers->in));
+    BENCH_TRY(allocate(buffers, world, &buffers->out));
+    if (!shared) {
+        return FSDP_OK;
+    }
+    BENCH_TRY(fsdp_buffer_alloc(world->ctx, FSDP_BUFFER_PER_NODE, bytes, &buffers->node_out));
+    if (fsdp_node_rank(world->ctx) == 0) {
+        memset(buffers->node_out, 1, bytes);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status release(bench_buffers *b, void *memory)
+{
+    if (b->memory == BENCH_MEMORY_SYMMETRIC) {
+        return memory ? fsdp_buffer_free(b->ctx, memory) : FSDP_OK;
+    }
+    free(memory);
+    return FSDP_OK;
+}
+
+fsdp_status bench_buffers_close(bench_buffers *buffers)
+{
+    const fsdp_status node   = buffers->node_out ? fsdp_buffer_free(buffers->ctx, buffers->node_out) : FSDP_OK;
+    const fsdp_status out    = release(buffers, buffers->out);
+    const fsdp_status in     = release(buffers, buffers->in);
+    const fsdp_status status = node != FSDP_OK ? node : out != FSDP_OK ? out : in;
+
+    *buffers = (bench_buffers){0};
+    return status;
+}
+
+void *bench_buffers_result(const bench_buffers *buffers, const bench_case *c)
+{
+    return c->shared ? buffers->node_out : buffers->out;
+}
+
+/* One mapping of /proc/self/smaps. */
+typedef struct mapping {
+    int           found, shared;
+    unsigned long page_kib, rss_kib, huge_kib;
+} mapping;
+
+static void read_smaps_line(const char *line, uintptr_t address, mapping *m, int *inside)
+{
+    unsigned long begin, end, kib;
+    char          access[8], name[40];
+
+    if (sscanf(line, "%lx-%lx %7s", &begin, &end, access) == 3) {
+        *inside = address >= begin && address < end;
+        if (*inside) {
+            m->found  = 1;
+            m->shared = access[3] == 's';
+        }
+        return;
+    }
+    if (!*inside || sscanf(line, "%39[^:]: %lu kB", name, &kib) != 2) {
+        return;
+    }
+    if (strcmp(name, "KernelPageSize") == 0) {
+        m->page_kib = kib;
+    } else if (strcmp(name, "Rss") == 0) {
+        m->rss_kib = kib;
+    } else if (strcmp(name, "AnonHugePages") == 0 || strcmp(name, "ShmemPmdMapped") == 0 ||
+               strcmp(name, "FilePmdMapped") == 0) {
+        m->huge_kib += kib;
+    }
+}
+
+static mapping find_mapping(const void *memory)
+{
+    mapping m      = {0};
+    FILE   *file   = fopen("/proc/self/smaps", "re");
+    int     inside = 0;
+    char    line[512];
+
+    while (file && fgets(line, sizeof line, file)) {
+        read_smaps_line(line, (uintptr_t)memory, &m, &inside);
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return m;
+}
+
+void bench_describe_pages(const void *memory, char *text, size_t text_bytes)
+{
+    const mapping m    = find_mapping(memory);
+    const char   *kind = m.shared ? "shared" : "private";
+
+    if (!m.found) {
+        (void)snprintf(text, text_bytes, "unknown");
+    } else if (m.huge_kib > 0 && m.rss_kib > 0) {
+        (void)snprintf(text, text_bytes, "huge ones hold %.0f%%, else %lu KiB, %s memory",
+                       100.0 * (double)m.huge_kib / (double)m.rss_kib, m.page_kib, kind);
+    } else {
+        (void)snprintf(text, text_bytes, "%lu KiB, %s memory", m.page_kib, kind);
+    }
+}

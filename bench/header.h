@@ -1,0 +1,23 @@
+/**
+ * @file
+ * What is measured and said once, before the results.
+ */
+#ifndef BENCH_HEADER_H
+#define BENCH_HEADER_H
+
+#include "job.h"
+
+/** Memory bandwidth, and the link's rate unless the options have it. Collective. */
+fsdp_status bench_limits_measure(bench_job *job);
+
+/** Prints the header and puts it into the JSON file. Collective. */
+void bench_header_print(bench_job *job);
+
+/** "multiple" and so on. */
+const char *bench_level_name(int level);
+
+/** The name of MPI's columns: for this job, and for the twin. */
+const char *bench_level_here(const bench_job *job);
+const char *bench_level_other(const bench_job *job);
+
+#endif

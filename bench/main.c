@@ -1,0 +1,119 @@
+/*
+ * fsdp-bench: what the collectives cost, beside MPI's own and the bound that memory and links set.
+ *
+ *     mpirun -n 8 fsdp-bench                     allgather, reduce_scatter and allreduce, 8 bytes to 256 MiB
+ *     mpirun -n 8 fsdp-bench --overlap           how much of it compute hides
+ *     mpirun -n 8 fsdp-bench --step              training steps: what gathering ahead hides behind compute
+ *     mpirun -n 8 fsdp-bench --checkpoint DIR    saving and loading there, beside one dd per rank
+ *     mpirun -n 8 fsdp-bench --tune=FILE         writes a table of algorithms for this machine
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "checkpoint.h"
+#include "cli/options.h"
+#include "disk.h"
+#include "job.h"
+#include "options.h"
+#include "overlap.h"
+#include "plot.h"
+#include "shards.h"
+#include "step.h"
+#include "sweep.h"
+#include "tune.h"
+#include "twin.h"
+#include "world.h"
+
+static fsdp_status run_job(bench_world *world, const bench_options *options, size_t *wrong)
+{
+    bench_job   job;
+    fsdp_status status = bench_job_open(&job, world, options), closed;
+
+    if (status == FSDP_OK) {
+        status = options->overlap      ? bench_overlap(&job)
+                 : options->shards     ? bench_shards(&job, wrong)
+                 : options->step       ? bench_step(&job, wrong)
+                 : options->checkpoint ? bench_checkpoint(&job, wrong)
+                 : options->tune       ? bench_tune(&job, wrong)
+                                       : bench_sweep(&job, wrong);
+    }
+    if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* a rank is gone: nothing collective would end */
+    }
+    closed = bench_job_close(&job);
+    return status != FSDP_OK ? status : closed;
+}
+
+static int run(bench_world *world, const bench_options *options)
+{
+    size_t      wrong = 0;
+    fsdp_status status;
+
+    if (options->algorithms) {
+        status = world->rank == 0 ? fsdp_algorithms_print(world->ctx, stdout) : FSDP_OK;
+        return status == FSDP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    status = run_job(world, options, &wrong);
+    if (wrong > 0) {
+        (void)bench_fail(world, "%zu elements are wrong", wrong);
+    }
+    return status == FSDP_OK && wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* What can be known to fail before anything is measured. */
+static int outputs_are_possible(const bench_world *world, const bench_options *options)
+{
+    return bench_plot_possible(world, options) == FSDP_OK &&
+           bench_disk_possible(world, options->checkpoint) == FSDP_OK &&
+           bench_file_possible(world, "json", options->json) == FSDP_OK &&
+           bench_file_possible(world, "csv", options->csv) == FSDP_OK &&
+           bench_file_possible(world, "tune", options->tune) == FSDP_OK;
+}
+
+static int open_and_run(bench_world *world, const bench_options *options)
+{
+    fsdp_config config;
+    fsdp_status status;
+    int         result;
+
+    if (!outputs_are_possible(world, options)) {
+        return BENCH_EXIT_USAGE;
+    }
+    fsdp_config_init(&config);
+    status = bench_context_open(world, options, &config);
+    if (status != FSDP_OK) {
+        return status == FSDP_ERR_ARG ? BENCH_EXIT_USAGE : EXIT_FAILURE;
+    }
+    result = run(world, options);
+    if (fsdp_finalize(world->ctx) != FSDP_OK) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
+    }
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    bench_options options;
+    bench_world   world;
+    char          message[CLI_MESSAGE_BYTES];
+    int           level, result = EXIT_SUCCESS;
+
+    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* naps stand in for compute: they end when they should */
+    if (argc > 1 && strcmp(argv[1], BENCH_TWIN_ARGUMENT) == 0) {
+        return bench_twin_serve(argc, argv);
+    }
+    bench_options_parse(argc, argv, &options, message);
+    MPI_Init_thread(&argc, &argv, options.thread_level ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
+    bench_world_open(&world, level);
+    if (message[0]) {
+        (void)bench_fail(&world, "%s", message);
+        result = BENCH_EXIT_USAGE;
+    } else if (!bench_options_answer(&options, world.rank)) {
+        result = open_and_run(&world, &options);
+    }
+    bench_world_close(&world);
+    MPI_Finalize();
+    return result;
+}

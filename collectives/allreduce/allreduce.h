@@ -1,0 +1,12 @@
+/** @file The algorithms of allreduce beyond those through blocks. */
+#ifndef FSDPI_ALLREDUCE_H
+#define FSDPI_ALLREDUCE_H
+
+#include "lib/queue.h"
+
+extern const fsdpi_algorithm fsdpi_allreduce_direct;
+extern const fsdpi_algorithm fsdpi_allreduce_device;
+extern const fsdpi_algorithm fsdpi_allreduce_cma;
+extern const fsdpi_algorithm fsdpi_allreduce_rails;
+
+#endif

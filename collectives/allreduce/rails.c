@@ -1,0 +1,11 @@
+/* Allreduce across nodes: see collectives/rails.h. Each node sends and receives 2 (M-1)/M S. */
+#include "collectives/rails.h"
+#include "collectives/allreduce/allreduce.h"
+
+static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
+{
+    return fsdpi_rails_advance(request, FSDPI_REDUCES | FSDPI_GATHERS, progress);
+}
+
+const fsdpi_algorithm fsdpi_allreduce_rails = {
+    .name = "rails", .advance = advance, .end = fsdpi_rails_end, .leaves_together = true};

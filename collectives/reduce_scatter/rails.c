@@ -1,0 +1,12 @@
+/* Reduce-scatter across nodes: see collectives/rails.h. Each node sends and receives (M-1)/M S. */
+#include "collectives/rails.h"
+#include "collectives/arguments.h"
+#include "collectives/reduce_scatter/reduce_scatter.h"
+
+static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
+{
+    return fsdpi_rails_advance(request, FSDPI_REDUCES, progress);
+}
+
+const fsdpi_algorithm fsdpi_reduce_scatter_rails = {
+    .name = "rails", .advance = advance, .end = fsdpi_settle, .leaves_together = true};

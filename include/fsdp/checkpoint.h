@@ -1,0 +1,216 @@
+/**
+ * @file
+ * Checkpoints: the state of a model in files that any number of ranks can load under any strategy, that other programs
+ * can open, and that no crash can spoil.
+ *
+ *     fsdp_checkpoint_options options = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
+ *     fsdp_checkpoint_open(model, optimizer, "run1", &options, &checkpoint);
+ *     fsdp_checkpoint_latest(ctx, "run1", path, sizeof path);
+ *     if (path[0]) fsdp_checkpoint_load(model, optimizer, path, NULL, &state);
+ *     for each step from state.step on:
+ *         ...
+ *         if (it is time) fsdp_checkpoint_save(checkpoint, &state);
+ *     fsdp_checkpoint_close(checkpoint);
+ *
+ * A folder holds many checkpoints, each a folder of its own, and `latest`, a small file that names the last one:
+ *
+ *     run1/latest                               "step-000000500"
+ *     run1/step-000000500/model.safetensors     the parameters, and ignored tensors, under their names in the model
+ *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer
+ *     run1/step-000000500/state.json            step, sampler, loss scaler, checksums of the other files, version
+ *     run1/.lock                                held, with flock(2), by the program that saves there
+ *
+ * model.safetensors is Hugging Face's format: safetensors and PyTorch open it as it is. A tensor that is tied is there once,
+ * under its owner's name; the header's metadata notes "tied.NAME": "OWNER" for each other name. Of ignored tensors, which may
+ * differ between ranks, rank 0's are saved, in the type in which they are held, and every rank loads them.
+ *
+ * Each rank writes the bytes it holds, where replicas hold the same each of them a part, with pwrite(2) into the files that
+ * all share: the folder has to be the same for all ranks, on a file system they have in common. Nothing is gathered. A save
+ * takes at most, and a load less than, FSDP_CHECKPOINT_SCRATCH_BYTES of staging on each rank, and the lists of what is where. An asynchronous save
+ * takes a copy of what the rank writes besides, from fsdp_checkpoint_open() on: see fsdp_checkpoint_budget().
+ *
+ * A save writes into a folder whose name begins with a period; syncs files and folder; renames it; then replaces `latest`; and
+ * only then deletes old checkpoints. Whenever it is interrupted, `latest` names a whole checkpoint, whose bytes are on the disk.
+ * What an interrupted save has left is removed by the next one.
+ *
+ * What is restored to the last bit: parameters, moments, the optimizer's step count, the loss scaler, and what the program
+ * keeps in fsdp_checkpoint_state. Learning-rate schedules and samplers are functions of the step, and random numbers of
+ * their counter, so that nothing else is needed. Not saved: gradients that no step has used (a save is refused then), the
+ * options of optimizers and groups, which the program sets as before, and the error feedback of gradient hooks, which begins
+ * with zero: with fsdp_hook_int8() and fsdp_hook_power_sgd() a run that is continued differs from one that was not interrupted.
+ *
+ * All functions but fsdp_checkpoint_budget() are collective as those of fsdp/model.h. Besides their errors: FSDP_ERR_IO: a file
+ * could not be read or written, as on a full disk; FSDP_ERR_FORMAT: a file is damaged or not what it should be. Both name the
+ * file and are the same on all ranks.
+ */
+#ifndef FSDP_CHECKPOINT_H
+#define FSDP_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsdp/context.h"
+#include "fsdp/dtype.h"
+#include "fsdp/export.h"
+#include "fsdp/model.h"
+#include "fsdp/optimizer.h"
+#include "fsdp/status.h"
+
+/** BYTES of a path, with its NUL, that a checkpoint or its folder may have. */
+#define FSDP_CHECKPOINT_PATH_BYTES 1024
+
+/** BYTES of fsdp_checkpoint_state::text, with its NUL. */
+#define FSDP_CHECKPOINT_TEXT_BYTES 1024
+
+/** BYTES of staging that a save takes on each rank while it is under way; a load takes less. */
+#define FSDP_CHECKPOINT_SCRATCH_BYTES ((4u << 20) + 4096u)
+
+typedef struct fsdp_checkpoint fsdp_checkpoint;
+
+/** What the program wants to know when it goes on; the same on all ranks. The library only carries it, but for `step`. */
+typedef struct fsdp_checkpoint_state {
+    uint64_t step;                             /**< steps taken; also gives the checkpoint its name */
+    uint64_t epoch;                            /**< of the sampler */
+    uint64_t sample;                           /**< position within that epoch */
+    uint64_t seed;                             /**< of the random numbers */
+    char     text[FSDP_CHECKPOINT_TEXT_BYTES]; /**< whatever else: UTF-8, "" for nothing */
+    uint64_t ranks; /**< set by fsdp_checkpoint_load(): how many have saved it. Not looked at by a save */
+} fsdp_checkpoint_state;
+
+typedef struct fsdp_checkpoint_options {
+    /**
+     * Of the parameters in model.safetensors: FSDP_F32, or FSDP_BF16, rounded to nearest even, for half the bytes. Where there
+     * is an optimizer, optimizer.safetensors then has the f32 masters too, NAME.master, so that loading both is exact.
+     */
+    fsdp_dtype dtype;
+    size_t     file_bytes;   /**< BYTES of a file above which the next tensor begins another one, bound together by
+                                model.safetensors.index.json; 0: always one file */
+    size_t     keep_last;    /**< how many of the latest checkpoints stay; 0: all */
+    size_t     keep_every;   /**< and for ever those whose step is a multiple of this; 0: none. Needs `keep_last` */
+    int        asynchronous; /**< 1: room for fsdp_checkpoint_save_async() */
+} fsdp_checkpoint_options;
+
+/** f32, one file, the last 3 stay, saves block. */
+#define FSDP_CHECKPOINT_OPTIONS_DEFAULT                                                                                \
+    {                                                                                                                  \
+        FSDP_F32, 0, 3, 0, 0                                                                                           \
+    }
+
+/** A tensor of a file whose name begins with `from` is taken for the one whose name begins with `to` in its place. */
+typedef struct fsdp_checkpoint_rename {
+    const char *from; /**< "" stands before every name */
+    const char *to;   /**< NULL: such tensors are left out, and are not extra */
+} fsdp_checkpoint_rename;
+
+typedef struct fsdp_checkpoint_load_options {
+    int allow_missing;    /**< 1: tensors that the files do not have stay as they are */
+    int allow_extra;      /**< 1: tensors that the model does not have are left out */
+    int allow_mis_shaped; /**< 1: tensors of another shape, or of integers, stay as they are */
+
+    const fsdp_checkpoint_rename *renames; /**< for model.safetensors; the first that fits counts; or NULL */
+    size_t                        n_renames;
+} fsdp_checkpoint_load_options;
+
+/** Everything has to fit. */
+#define FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT                                                                           \
+    {                                                                                                                  \
+        0, 0, 0, NULL, 0                                                                                               \
+    }
+
+FSDP_EXTERN_C_BEGIN
+
+/**
+ * Opens a folder to save checkpoints of a model in; makes it if its parent is there. Locks it until fsdp_checkpoint_close(), or
+ * until the program ends in whatever way.
+ *
+ * @param[in]  model       committed; outlives the checkpoint, as does `optimizer`
+ * @param[in]  optimizer   of the model, whose state is saved too; or NULL
+ * @param[in]  folder      copied, as all else
+ * @param[in]  options     or NULL for FSDP_CHECKPOINT_OPTIONS_DEFAULT; the same on all ranks
+ * @param[out] checkpoint  the caller closes it, before fsdp_model_destroy()
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, an option out of range, a path that is too
+ *         long; FSDP_ERR_STATE: the model is not committed, or another program saves in this folder (names host and process);
+ *         FSDP_ERR_IO: the folder cannot be made or written to; FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+                                          const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
+
+/**
+ * Saves, and returns when the checkpoint is on the disk and `latest` names it. Completes an asynchronous save before. Where a
+ * checkpoint of that step is there already, the new one's name ends in "-2" and so on.
+ *
+ * @param[in] state  the same on all ranks; copied
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, or there are gradients that no step has used;
+ *         FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest` and the checkpoint it names are as
+ *         before, and the next save may succeed; FSDP_ERR_MISMATCH: states differ; or the error of an asynchronous save that was
+ *         under way: nothing has been begun then.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_save(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
+
+/**
+ * Copies what this rank writes and returns; a thread writes it while training goes on. It is complete, and its errors are
+ * known, only after fsdp_checkpoint_progress() or fsdp_checkpoint_wait(), which the next save and fsdp_checkpoint_close() call.
+ * The thread only writes files and calls no MPI, so that any thread level will do.
+ *
+ * @return as fsdp_checkpoint_save(); FSDP_ERR_STATE also where `asynchronous` was not set at open.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_save_async(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
+
+/**
+ * Carries an asynchronous save on as far as it goes without waiting for files. To be called once per step; costs one small
+ * allreduce while a save is under way, and nothing else.
+ *
+ * @param[out] done  1 where none is under way any more, the same on all ranks; or NULL
+ * @return FSDP_OK; the error of the save, once, with `done` 1: as for fsdp_checkpoint_save().
+ */
+FSDP_API fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *done);
+
+/** Completes an asynchronous save. @return FSDP_OK, also where none is under way; else the error of the save, once. */
+FSDP_API fsdp_status fsdp_checkpoint_wait(fsdp_checkpoint *checkpoint);
+
+/** Completes an asynchronous save, gives the lock back and releases all. NULL does nothing. @return as fsdp_checkpoint_wait(). */
+FSDP_API fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint);
+
+/**
+ * Adds to a budget what an open checkpoint holds on this rank, and what a save takes: staging, and bookkeeping. Local. The
+ * text of the files' headers, about 150 bytes a tensor, is not in it.
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budget *budget);
+
+/**
+ * The path of the checkpoint that `latest` names in a folder: rank 0 looks, and tells all.
+ *
+ * @param[out] path  "" where there is no such folder, or no `latest` in it
+ * @param[in]  size  BYTES of `path`: FSDP_CHECKPOINT_PATH_BYTES or more
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_FORMAT: `latest` names no plain name; FSDP_ERR_IO: it cannot be read, or names a
+ *         checkpoint that is not there.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folder, char *path, size_t size);
+
+/**
+ * Sets a model, and the state of an optimizer, from files; each rank reads the bytes it holds. Checks everything before anything
+ * changes on any rank: names, shapes, lengths, and for a checkpoint of this library the checksums of all chunks that are needed:
+ * the ranks of a node divide among them what the node needs. What is then read is read a second time, usually from the page cache.
+ *
+ * Names that the files have and the model does not, the reverse, and tensors of another shape are printed, each, at log level
+ * `error`, and counted in the error; `options` allow them. A tensor that is tied is found under any of its names. Any floating
+ * type is converted. With an optimizer, the loss scaler goes on from what was saved where both have one.
+ *
+ * @param[in]  optimizer  NULL: the model alone, as for fine-tuning; else of the same kind as was saved
+ * @param[in]  path       a checkpoint; or a folder with `latest`; or, without an optimizer, a safetensors file from anywhere, or
+ *                        an index of several, which ends in ".index.json"
+ * @param[in]  options    or NULL for FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT; the same on all ranks
+ * @param[out] state      as it was saved, zeros where the files have none; or NULL
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model or kind, tensors that do not fit;
+ *         FSDP_ERR_STATE: not committed, a pass is open, there are gradients; FSDP_ERR_FORMAT: a file is damaged, or was written
+ *         by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks see different files; FSDP_ERR_MEMORY. Model and optimizer
+ *         are as before then, unless the error says "the state is undefined, load again": a file that could be read at first
+ *         could not be read again.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path,
+                                          const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state);
+
+FSDP_EXTERN_C_END
+
+#endif

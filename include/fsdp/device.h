@@ -1,0 +1,39 @@
+/**
+ * @file
+ * GPUs: which one a context uses, and how operations on its memory are ordered.
+ *
+ * Where every rank has a GPU (FSDP_DEVICE; with `host` none is used), fsdp_init() opens on each rank the one that fsdp_bind
+ * has chosen for it or, with FSDP_BIND=none, the one that the calling thread has selected. Collectives then take pointers to
+ * its memory just as they take host memory; all buffers of a call are of one kind, on all ranks. With symmetric buffers
+ * (FSDP_BUFFER_DEVICE) GPUs of a node read each other's memory; any other goes through staging memory of the GPUs, or, where
+ * the system does not let processes share device memory and between nodes, through that of the host.
+ *
+ * Order: an operation on device memory is ordered on the stream that fsdp_stream_set() has named last. It begins when all
+ * that is in this stream at the time of the call is done. fsdp_wait(), fsdp_test() that says "done", and the blocking calls
+ * return when the operation is in the stream of the context, and what is put into the caller's stream from then on waits for
+ * the result; the host has waited for its peers' calls, and between nodes for the messages, but within a node never for a
+ * GPU. Input and output are free in the same sense: for what comes into this stream.
+ */
+#ifndef FSDP_DEVICE_H
+#define FSDP_DEVICE_H
+
+#include "fsdp/export.h"
+#include "fsdp/status.h"
+
+FSDP_EXTERN_C_BEGIN
+
+/** The number of the GPU that the context uses, as the runtime counts in this process; -1: none, or no context. Local. */
+FSDP_API int fsdp_device(const fsdp_context *ctx);
+
+/**
+ * Orders what is issued from now on, on this rank, on a stream. Local; not while another thread issues operations.
+ *
+ * @param[in] stream  a hipStream_t, or cudaStream_t, of the context's GPU, which outlives what is ordered on it; NULL: the
+ *                    default stream, as at the beginning
+ * @return FSDP_OK; FSDP_ERR_ARG: no context; FSDP_ERR_UNSUPPORTED: it uses no GPU.
+ */
+FSDP_API fsdp_status fsdp_stream_set(fsdp_context *ctx, void *stream);
+
+FSDP_EXTERN_C_END
+
+#endif

@@ -1,0 +1,55 @@
+/**
+ * @file
+ * Leaving in good order on a signal: a scheduler's SIGTERM or SIGUSR1 may reach one rank or all, at any moment; the ranks agree
+ * on the step after which they save and end.
+ *
+ *     fsdp_stop_watch(NULL, 0);
+ *     for each step:
+ *         ...
+ *         fsdp_stop_agree(ctx, &signal);
+ *         if (signal) { fsdp_checkpoint_save(checkpoint, &state); exit status FSDP_STOP_EXIT_STATUS; }
+ *
+ * The one thing in the library that is the process's and not a context's, as signals are.
+ */
+#ifndef FSDP_STOP_H
+#define FSDP_STOP_H
+
+#include <stddef.h>
+
+#include "fsdp/context.h"
+#include "fsdp/export.h"
+#include "fsdp/status.h"
+
+/** The exit status of a program that has saved on a signal and wants to be started again: EX_TEMPFAIL of sysexits.h. */
+#define FSDP_STOP_EXIT_STATUS 75
+
+FSDP_EXTERN_C_BEGIN
+
+/**
+ * From now on these signals are noted instead of ending the process. Local. Their former handlers come back with
+ * fsdp_stop_unwatch().
+ *
+ * @param[in] signals  or NULL for SIGUSR1 and SIGTERM
+ * @param[in] n        how many, at most 8
+ * @return FSDP_OK; FSDP_ERR_ARG: too many, or a number that is no signal that can be handled; FSDP_ERR_STATE: signals are
+ *         watched already. None is watched then that was not. The detail is in fsdp_last_error(NULL).
+ */
+FSDP_API fsdp_status fsdp_stop_watch(const int *signals, size_t n);
+
+/** Gives the signals back, and forgets what was noted. Local. */
+FSDP_API void fsdp_stop_unwatch(void);
+
+/** The number of the signal that has come to this process first, or 0. Local. */
+FSDP_API int fsdp_stop_signal(void);
+
+/**
+ * Whether any rank has got a signal. Collective; one small allreduce.
+ *
+ * @param[out] signal  the largest number of a signal that a rank has got, the same on all ranks; 0 for none
+ * @return FSDP_OK; FSDP_ERR_ARG, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
+ */
+FSDP_API fsdp_status fsdp_stop_agree(fsdp_context *ctx, int *signal);
+
+FSDP_EXTERN_C_END
+
+#endif

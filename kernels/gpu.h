@@ -1,0 +1,86 @@
+/**
+ * @file
+ * Element-wise compute on GPU memory: the functions of kernels/kernels.h with the same bits, launched on a stream.
+ *
+ * Each returns as soon as the work is in the stream, and the runtime's own number: 0, or why it could not be launched;
+ * nothing has been launched then. What these numbers mean is for hipGetErrorString(). Pointers are the device's, or of
+ * memory that it can address, and may have any alignment that their element type has: where all pointers of a call can be
+ * brought to 16 bytes by leaving out the same number of elements, memory is accessed 16 bytes at a time. Counts are
+ * ELEMENTS; 0 is allowed and does nothing. What outputs may overlap is as in kernels/kernels.h. A result never depends on
+ * the size of the grid. Nothing is allocated.
+ */
+#ifndef FSDPI_GPU_KERNELS_H
+#define FSDPI_GPU_KERNELS_H
+
+#include <stddef.h>
+
+#include "fsdp/dtype.h"
+#include "fsdp/export.h"
+#include "kernels/kernels.h"
+
+/** A hipStream_t, or a cudaStream_t in a build for CUDA; NULL is the default stream. */
+typedef void *fsdpi_gpu_stream;
+
+/** Operands and results that fsdpi_gpu_reduce_into() takes at most; they travel in the arguments of the kernel. */
+enum { FSDPI_GPU_OPERANDS = 64 };
+
+/** BYTES to be copied, from and to device memory. */
+typedef struct fsdpi_gpu_run {
+    void       *to;
+    const void *from;
+    size_t      bytes;
+} fsdpi_gpu_run;
+
+FSDP_EXTERN_C_BEGIN
+
+/**
+ * As fsdpi_kernels::reduce_into: one launch that reads each operand once.
+ * @return also hipErrorInvalidValue: more than FSDPI_GPU_OPERANDS operands or results
+ */
+int fsdpi_gpu_reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
+                          fsdp_dtype dtype, fsdp_redop op, size_t divisor, fsdpi_gpu_stream stream);
+
+/** As fsdpi_kernels::cast. */
+int fsdpi_gpu_cast(void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count,
+                   fsdpi_gpu_stream stream);
+
+/** As fsdpi_kernels::scale and fsdpi_kernels::clamp. */
+int fsdpi_gpu_scale(void *x, double factor, size_t count, fsdp_dtype dtype, fsdpi_gpu_stream stream);
+int fsdpi_gpu_clamp(void *x, double limit, size_t count, fsdp_dtype dtype, fsdpi_gpu_stream stream);
+
+/** BYTES of scratch memory that the two below need for `count` elements. */
+size_t fsdpi_gpu_norm_scratch(size_t count);
+
+/**
+ * The sum of x[i]^2 in f64, f32, bf16, f16, in f64 and in a fixed order: element i goes to lane i mod 16 of segment
+ * i / 4096, in order of i; lane by lane, the sums of 64 segments in a row are added in their order, those of 64 such groups
+ * likewise, and so on; the 16 lanes that are left are added as in fsdpi_kernels::squared_norm, whose bits it has up to
+ * 4096 elements.
+ * @param[out] sum      in memory that the device can address
+ * @param[in]  scratch  of the device; aligned to 8 bytes; may be used again behind this in the stream
+ */
+int fsdpi_gpu_squared_norm(double *sum, const void *x, size_t count, fsdp_dtype dtype, void *scratch,
+                           fsdpi_gpu_stream stream);
+
+/** As fsdpi_kernels::absolute_maximum; arguments as above. */
+int fsdpi_gpu_absolute_maximum(double *most, const void *x, size_t count, fsdp_dtype dtype, void *scratch,
+                               fsdpi_gpu_stream stream);
+
+/** As fsdpi_kernels::adam, adamw, lion and sgd. */
+int fsdpi_gpu_adam(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c,
+                   fsdpi_gpu_stream stream);
+int fsdpi_gpu_adamw(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c,
+                    fsdpi_gpu_stream stream);
+int fsdpi_gpu_lion(float *w, const float *g, float *m, size_t count, const fsdpi_lion *c, fsdpi_gpu_stream stream);
+int fsdpi_gpu_sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c, fsdpi_gpu_stream stream);
+
+/** As fsdpi_int8_blocks_pack() and fsdpi_int8_blocks_unpack(), in shard/int8_blocks.h: the same format, the same bits. */
+int fsdpi_gpu_int8_pack(const float *x, size_t n, size_t block, void *packed, fsdpi_gpu_stream stream);
+int fsdpi_gpu_int8_unpack(const void *packed, size_t n, size_t block, float *x, fsdpi_gpu_stream stream);
+
+/** Copies runs of bytes that do not overlap: tensors into a flat vector, or out of it. One launch for up to 64 runs. */
+int fsdpi_gpu_copy_runs(const fsdpi_gpu_run *runs, size_t n_runs, fsdpi_gpu_stream stream);
+
+FSDP_EXTERN_C_END
+
+#endif

@@ -1,0 +1,60 @@
+/**
+ * @file
+ * What a context has on GPUs: one per rank, streams, and what the ranks of a node reach of each other.
+ *
+ * An operation on device memory has three places where it meets other work, and the host waits at none of them:
+ *   - with the caller's stream: it begins behind what was in that stream when it was issued, and what the caller puts into
+ *     that stream after fsdp_wait() comes behind it;
+ *   - with its peers: by two events of each rank's stream, shared between processes, `ready` (what the letter of this number offers
+ *     may be read, and outputs written) and `done` (the peers' memory that came with it is no longer used). Both are
+ *     recorded before the host says so, in a letter, and waited for after it has heard. There are two of each, by the parity
+ *     of the letter's number: a peer is at most one number ahead, so that nobody waits for a record that is newer than meant.
+ *     Each stream has its own: a record stands for all that came before it in its stream, and for nothing in the other;
+ *   - with operations before and after it: only through these.
+ * Where the system does not let processes share device memory, and across nodes, data goes through the mailbox in host
+ * memory, which the GPU then sees too; there the host looks whether the stream is idle before it says that something is
+ * ready or done, on whoever advances the queue.
+ */
+#ifndef FSDPI_GPU_CONTEXT_H
+#define FSDPI_GPU_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/device/gpu_device.h"
+
+/** Streams of a context: gathers and reductions overlap. */
+enum { FSDPI_GPU_GATHERS, FSDPI_GPU_REDUCES, FSDPI_GPU_STREAMS };
+
+/** What a stream tells peers, by parity. */
+typedef struct fsdpi_gpu_events {
+    fsdpi_gpu_event ready[2], done[2];
+} fsdpi_gpu_events;
+
+/** Of a position on the node, as this rank sees it. */
+typedef struct fsdpi_gpu_peer {
+    unsigned char   *slots; /* two in device memory, as many BYTES as in the mailbox */
+    fsdpi_gpu_events events[FSDPI_GPU_STREAMS];
+} fsdpi_gpu_peer;
+
+typedef struct fsdpi_gpu {
+    fsdpi_gpu_device *device; /* NULL: the context uses none; the same on all ranks */
+    fsdpi_gpu_stream  caller; /* what is issued from now on is ordered on it */
+    fsdpi_gpu_stream  streams[FSDPI_GPU_STREAMS];
+    bool              shares; /* on every node, ranks reach each other's device memory and events */
+    fsdpi_gpu_peer   *peers;  /* of each position */
+    unsigned char    *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
+} fsdpi_gpu;
+
+/** Opens the GPU as FSDP_DEVICE says, and shares what peers need. Collective over the context, behind its mailbox. */
+fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx);
+
+/** Closes what is open of peers, who then may release it; and, behind a barrier, all the rest. Collective over the node. */
+void fsdpi_gpu_context_leave(fsdp_context *ctx);
+void fsdpi_gpu_context_close(fsdp_context *ctx);
+
+/** Why a context does not use the GPU that a pointer is on. */
+const char *fsdpi_gpu_why_none(const fsdp_context *ctx);
+
+#endif

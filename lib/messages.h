@@ -1,0 +1,41 @@
+/**
+ * @file
+ * The messages of the operation at the head of the queue: posted one by one, completed together.
+ */
+#ifndef FSDPI_MESSAGES_H
+#define FSDPI_MESSAGES_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fsdp/context.h"
+
+/** What messages on the context's communicator are for; between two ranks, those of one tag keep their order. */
+enum { FSDPI_TAG_RECORDS = 1, FSDPI_TAG_BLOCKS, FSDPI_TAG_PARTIALS, FSDPI_TAG_PARTS };
+
+typedef struct fsdpi_messages {
+    MPI_Request *list;
+    size_t       n, capacity;
+} fsdpi_messages;
+
+fsdp_status fsdpi_messages_open(fsdp_context *ctx);
+void        fsdpi_messages_close(fsdp_context *ctx);
+size_t      fsdpi_messages_bookkeeping(void);
+
+/** Cut into pieces of config.message_bytes; 0 bytes are no message. */
+fsdp_status fsdpi_post_send(fsdp_context *ctx, const void *data, size_t bytes, int peer, int tag);
+fsdp_status fsdpi_post_receive(fsdp_context *ctx, void *data, size_t bytes, int peer, int tag);
+fsdp_status fsdpi_post_broadcast(fsdp_context *ctx, void *data, size_t bytes, int root);
+
+/** One message; the receiver only knows how many BYTES it can be at most. */
+fsdp_status fsdpi_post_send_whole(fsdp_context *ctx, const void *data, size_t bytes, int peer, int tag);
+fsdp_status fsdpi_post_receive_whole(fsdp_context *ctx, void *data, size_t most, int peer, int tag);
+
+/** Gathers the same number of BYTES from every rank on every rank. */
+fsdp_status fsdpi_post_allgather(fsdp_context *ctx, const void *mine, void *all, size_t bytes);
+
+/** Whether all of them are complete, and if so forgets them. */
+fsdp_status fsdpi_messages_complete(fsdp_context *ctx, bool *complete);
+
+#endif

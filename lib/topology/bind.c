@@ -1,0 +1,328 @@
+/*
+ * Binding at fsdp_init(). One rank of each host reads the topology and plans, since reading it costs tens of milliseconds
+ * and more where many do so at once; the others are told. So all ranks of a host hold parts of one plan.
+ */
+#include "lib/topology/bind.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/context.h"
+#include "lib/device/gpu.h"
+#include "lib/log.h"
+#include "lib/topology/mask.h"
+#include "lib/yielding.h"
+
+const char *fsdp_binding(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->binding.text : "";
+}
+
+/* What `strict` does not put up with. Caches are not among them: 3 ranks on 2 caches are as well placed as can be. */
+static const unsigned FAULTS = FSDP_SHARED_GPU | FSDP_REMOTE_GPU | FSDP_NO_GPU | FSDP_UNKNOWN_LOCALITY |
+                               FSDP_OVERLAPPING_CORES | FSDP_FEW_CORES | FSDP_OUTSIDE_MACHINE | FSDP_VISIBLE_AT_ODDS |
+                               FSDP_MASKED_GPU;
+
+/* ---- planning for a host ----------------------------------------------------------------------------------------- */
+
+typedef struct decision {
+    const fsdp_context    *ctx;
+    bool                   strict;
+    const fsdp_local_rank *ranks;
+    size_t                 n;
+    fsdpi_bind_order      *orders;
+} decision;
+
+static void leave(const decision *d, size_t rank)
+{
+    fsdpi_bind_order *order = &d->orders[rank];
+
+    *order         = (fsdpi_bind_order){.spare = -1, .memory = -1, .device = -1, .status = FSDP_OK};
+    order->threads = d->ranks[rank].threads;
+}
+
+/* The same for every rank of the host: left alone under FSDP_OK, else this error. */
+__attribute__((format(printf, 3, 4))) static void settle_all(const decision *d, fsdp_status status, const char *format,
+                                                             ...)
+{
+    char    text[FSDPI_BINDING_BYTES];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (size_t r = 0; r < d->n; r++) {
+        leave(d, r);
+        d->orders[r].status = (int32_t)status;
+        (void)snprintf(d->orders[r].text, sizeof d->orders[r].text, "%s", text);
+    }
+}
+
+/* Why nothing can be bound on this host: an error under `strict`, else a reason to leave it. */
+static void give_up(const decision *d, int rank, const char *why)
+{
+    if (!d->strict) {
+        settle_all(d, FSDP_OK, "left alone: %s", why);
+    } else if (rank >= 0) {
+        settle_all(d, FSDP_ERR_UNSUPPORTED, "FSDP_BIND is 'strict', but rank %d: %s; use 'auto', or another launch",
+                   rank, why);
+    } else {
+        settle_all(d, FSDP_ERR_UNSUPPORTED, "FSDP_BIND is 'strict', but %s; use 'auto'", why);
+    }
+}
+
+static fsdp_mask all_masks(const decision *d)
+{
+    fsdp_mask all = {{0}};
+
+    for (size_t r = 0; r < d->n; r++) {
+        fsdpi_mask_include(&all, &d->ranks[r].threads);
+    }
+    return all;
+}
+
+static bool has_gpus(const decision *d)
+{
+    bool has = false;
+
+    for (size_t r = 0; r < d->n; r++) {
+        has = has || d->ranks[r].n_visible > 0;
+    }
+    return has;
+}
+
+/* Whether there is nothing to plan, which can be known without reading the topology. */
+static bool is_settled(const decision *d)
+{
+    const fsdp_mask all       = all_masks(d);
+    const int       processes = fsdpi_processes_on_host();
+
+    if (processes > (int)d->n) {
+        settle_all(d, FSDP_OK,
+                   "left alone: the launcher has %d processes on this node, and the context has %zu of them", processes,
+                   d->n);
+        return true;
+    }
+    if (!d->strict && d->ctx->config.topology[0] == '\0' && !has_gpus(d) && fsdpi_is_flat("", &all)) {
+        settle_all(d, FSDP_OK,
+                   "left alone: one NUMA node, one last-level cache and no GPU: no place is nearer than another");
+        return true;
+    }
+    return false;
+}
+
+/* A rank that has nothing of what this one sees of the machine, as where control groups differ; -1: none. */
+static int find_outsider(const decision *d, const fsdp_node *node)
+{
+    for (size_t r = 0; r < d->n; r++) {
+        if (!fsdpi_mask_meets(&d->ranks[r].threads, &node->threads)) {
+            return (int)r;
+        }
+    }
+    return -1;
+}
+
+static int find_faulty(const decision *d, const fsdp_place *places)
+{
+    for (size_t r = 0; r < d->n && d->strict; r++) {
+        if ((places[r].deviations & FAULTS) != 0) {
+            return (int)r;
+        }
+    }
+    return -1;
+}
+
+static void tell(const fsdp_node *node, const fsdp_place *place, fsdpi_bind_order *order)
+{
+    char cores[64], gpu[FSDP_ADDRESS_BYTES + 8] = "no GPU", memory[32] = "memory left alone";
+
+    fsdp_mask_text(&order->threads, cores, sizeof cores);
+    if (place->gpu >= 0) {
+        (void)snprintf(gpu, sizeof gpu, "GPU %s", node->gpus[place->gpu].address);
+    }
+    if (order->memory >= 0) {
+        (void)snprintf(memory, sizeof memory, "memory of NUMA node %d", order->memory);
+    }
+    (void)snprintf(order->text, sizeof order->text, "cores %s (%.90s), %s, %s (%.60s)", cores, place->cores_reason,
+                   memory, gpu, place->gpu_reason);
+}
+
+/* Where a control group gives less time than the cores that it shows, which cores are free changes by the moment. */
+static bool is_short_of_time(const decision *d, const fsdp_node *node)
+{
+    const fsdp_mask all = all_masks(d);
+
+    return !d->strict && node->cpu_quota > 0.0 && node->cpu_quota < (double)fsdp_mask_count(&all);
+}
+
+static void order_place(const decision *d, const fsdp_node *node, fsdp_place *place, size_t rank)
+{
+    fsdpi_bind_order *order = &d->orders[rank];
+
+    leave(d, rank);
+    order->device = place->device;
+    if (is_short_of_time(d, node)) {
+        (void)snprintf(place->cores_reason, sizeof place->cores_reason,
+                       "left alone: the control group allows the time of %.2f cores", node->cpu_quota);
+    } else {
+        order->threads = place->threads;
+        order->spare   = place->spare;
+        order->memory  = place->numa >= 0 && node->n_numas > 1 ? node->numas[place->numa].number : -1;
+    }
+    tell(node, place, order);
+}
+
+static void plan_on(const decision *d, const fsdp_node *node, fsdp_place *places)
+{
+    const int outsider = find_outsider(d, node);
+
+    if (outsider >= 0) {
+        give_up(d, d->ranks[outsider].rank, "its mask is outside of what can be seen of the machine");
+        return;
+    }
+    if (fsdp_plan(node, d->ranks, d->n, places) != FSDP_OK) {
+        settle_all(d, FSDP_ERR_MEMORY, "%s", fsdp_last_error(NULL));
+        return;
+    }
+    const int faulty = find_faulty(d, places);
+    if (faulty >= 0) {
+        const unsigned faults = places[faulty].deviations & FAULTS;
+
+        give_up(d, d->ranks[faulty].rank, fsdp_deviation_text((fsdp_deviation)(faults & -faults)));
+        return;
+    }
+    for (size_t r = 0; r < d->n; r++) {
+        order_place(d, node, &places[r], r);
+    }
+}
+
+static void decide(const decision *d)
+{
+    const char    *file = d->ctx->config.topology[0] != '\0' ? d->ctx->config.topology : NULL;
+    fsdp_topology *topology;
+
+    if (is_settled(d)) {
+        return;
+    }
+    const fsdp_status status = fsdp_topology_open(file, &topology);
+    if (status != FSDP_OK) {
+        settle_all(d, status, "%s", fsdp_last_error(NULL));
+        return;
+    }
+    const fsdp_node *node   = fsdp_topology_node(topology);
+    fsdp_place      *places = malloc(d->n * sizeof *places);
+    if (places == NULL) {
+        settle_all(d, FSDP_ERR_MEMORY, "fsdp_init: no memory to plan %zu ranks", d->n);
+    } else if (!node->is_here) {
+        give_up(d, -1, "FSDP_TOPOLOGY is a record of another machine");
+    } else {
+        plan_on(d, node, places);
+    }
+    free(places);
+    fsdp_topology_close(topology);
+}
+
+/* ---- on every rank ----------------------------------------------------------------------------------------------- */
+
+/* A device that the caller has chosen stays: 0 is what one has who has not. Returns whether there is one. */
+static bool keep_choice(fsdp_local_rank *mine)
+{
+    if (mine->device <= 0 || mine->device >= mine->n_visible) {
+        return false;
+    }
+    mine->visible[0] = mine->visible[mine->device];
+    mine->n_visible  = 1;
+    mine->device     = 0;
+    return true;
+}
+
+/* Gathers what the ranks may use, decides on the first of them, and hands out the orders. */
+static fsdp_status exchange(fsdp_context *ctx, MPI_Comm host, const fsdp_local_rank *mine, fsdp_local_rank *ranks,
+                            fsdpi_bind_order *orders)
+{
+    const int timeout_s = ctx->config.timeout_s;
+    int       rank, n, all = ranks != NULL && orders != NULL;
+
+    (void)MPI_Comm_rank(host, &rank);
+    (void)MPI_Comm_size(host, &n);
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, host, timeout_s));
+    if (!all || ranks == NULL || orders == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to plan the %d ranks of a node", n);
+    }
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(mine, ranks, (int)sizeof *mine, MPI_BYTE, host, timeout_s));
+    if (rank == 0) {
+        const decision d = {ctx, ctx->config.bind == FSDP_BIND_STRICT, ranks, (size_t)n, orders};
+
+        decide(&d);
+    }
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_broadcast(orders, n * (int)sizeof *orders, MPI_BYTE, 0, host, timeout_s));
+    orders[0] = orders[rank];
+    return FSDP_OK;
+}
+
+static fsdp_status carry_out(fsdp_context *ctx, const fsdpi_bind_order *order)
+{
+    const bool strict = ctx->config.bind == FSDP_BIND_STRICT;
+    char       failed[128];
+
+    if (order->status != FSDP_OK) { /* the rank that planned has printed it, or nobody has */
+        return fsdpi_record(ctx, (fsdp_status)order->status, "%s", order->text);
+    }
+    fsdpi_bind_apply(order, strict, &ctx->binding, failed, sizeof failed);
+    if (failed[0] != '\0' && strict) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "FSDP_BIND is 'strict', but the system refuses rank %d: %s; use 'auto'", ctx->rank, failed);
+    }
+    (void)snprintf(ctx->binding.text, sizeof ctx->binding.text,
+                   failed[0] != '\0' ? "%.180s; the system refuses %s" : "%s", order->text, failed);
+    fsdpi_log(ctx, FSDP_LOG_INFO, "binding: %s", ctx->binding.text);
+    return FSDP_OK;
+}
+
+static fsdp_status bind_on(fsdp_context *ctx, MPI_Comm host)
+{
+    fsdp_local_rank mine;
+    int             n;
+
+    (void)MPI_Comm_size(host, &n);
+    (void)fsdp_local_rank_look(&mine);
+    mine.rank                = ctx->rank;
+    const bool        chosen = keep_choice(&mine);
+    fsdp_local_rank  *ranks  = calloc((size_t)n, sizeof *ranks);
+    fsdpi_bind_order *orders = calloc((size_t)n, sizeof *orders);
+    fsdp_status       status = exchange(ctx, host, &mine, ranks, orders);
+
+    if (status == FSDP_OK) {
+        orders[0].device = chosen ? -1 : orders[0].device;
+        status           = carry_out(ctx, &orders[0]);
+    }
+    free(ranks);
+    free(orders);
+    return status;
+}
+
+fsdp_status fsdpi_bind(fsdp_context *ctx)
+{
+    MPI_Comm host = MPI_COMM_NULL;
+    int      node, number;
+
+    ctx->binding = (fsdpi_binding){.spare = -1, .device_before = -1};
+    if (ctx->config.bind == FSDP_BIND_NONE) {
+        (void)snprintf(ctx->binding.text, sizeof ctx->binding.text, "left alone: FSDP_BIND is 'none'");
+        return FSDP_OK;
+    }
+    if (ctx->config.node_size == 0) {
+        return bind_on(ctx, ctx->node_comm);
+    }
+    const fsdp_status located =
+        fsdpi_nodes_locate(ctx->comm, ctx->config.timeout_s, &node, &number); /* FSDP_NODE_SIZE divides machines */
+    if (located != FSDP_OK) {
+        return fsdpi_record(ctx, located, "fsdp_init: %s", fsdp_last_error(NULL));
+    }
+    FSDPI_TRY_MPI(ctx, MPI_Comm_split(ctx->comm, node, ctx->rank, &host));
+    const fsdp_status status = bind_on(ctx, host);
+    (void)MPI_Comm_free(&host);
+    return status;
+}

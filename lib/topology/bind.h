@@ -1,0 +1,65 @@
+/**
+ * @file
+ * What fsdp_init() makes of the plan: this process on its cores, its memory and its GPU.
+ */
+#ifndef FSDPI_TOPOLOGY_BIND_H
+#define FSDPI_TOPOLOGY_BIND_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fsdp/topology.h"
+
+enum { FSDPI_BINDING_BYTES = 320 };
+
+/** What one rank is told to do. Travels from the rank that plans for its host. */
+typedef struct fsdpi_bind_order {
+    fsdp_mask threads; /* the rank's mask where it is to be left alone */
+    int32_t   spare;   /* hardware thread for the progress thread; -1: none */
+    int32_t   memory;  /* the system's number of a NUMA node; -1: left alone */
+    int32_t   device;  /* as HIP counts; -1: left alone */
+    int32_t   status;  /* not FSDP_OK: what fsdp_init() is to return, and `text` is the detail */
+    char      text[FSDPI_BINDING_BYTES];
+} fsdpi_bind_order;
+
+/** What a context has bound, and how to undo it. */
+typedef struct fsdpi_binding {
+    char      text[FSDPI_BINDING_BYTES]; /* fsdp_binding() */
+    int       spare;
+    bool      set_threads, set_memory;
+    fsdp_mask threads_before;
+    int       device_before; /* -1: not changed */
+} fsdpi_binding;
+
+/** The mask of the calling thread. False where the system does not say. */
+bool fsdpi_mask_now(fsdp_mask *mask);
+
+/** As FSDP_BIND says. Collective over the context, whose settings are agreed. The status is this rank's own. */
+fsdp_status fsdpi_bind(fsdp_context *ctx);
+
+/** Takes back what fsdpi_bind() has done, where the context does not come about after all. */
+void fsdpi_bind_undo(fsdpi_binding *binding);
+
+/** Puts a thread of the context's own on the spare core, where there is one. */
+void fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread);
+
+/**
+ * Carries out an order on the calling thread: the GPU first, then cores, which only ever become fewer, then memory.
+ * @param[in]  strict  memory comes from the NUMA node or not at all; otherwise preferably
+ * @param[out] failed  size BYTES: what could not be done; "" if all could
+ */
+void fsdpi_bind_apply(const fsdpi_bind_order *order, bool strict, fsdpi_binding *binding, char *failed, size_t size);
+
+/**
+ * Whether nothing is nearer to anything than anything else: all of these threads share one last-level cache and one NUMA
+ * node, and no driver of GPUs is loaded. A look at a few files, where hwloc takes tens of milliseconds.
+ * @param[in] root  in front of /sys and /proc: "", or where a test has made them up
+ */
+bool fsdpi_is_flat(const char *root, const fsdp_mask *threads);
+
+/** How many processes the launcher has started on this host, as it tells them; 0: it does not. */
+int fsdpi_processes_on_host(void);
+
+#endif

@@ -1,0 +1,148 @@
+/* The system calls of binding. */
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/device/gpu.h"
+#include "lib/topology/bind.h"
+#include "lib/topology/mask.h"
+
+enum { WORD_BITS = 8 * sizeof(unsigned long) };
+
+/* The system wants words of its own, which where bytes stand the other way round are not those of a mask. */
+typedef struct system_mask {
+    unsigned long word[FSDPI_MASK_BITS / WORD_BITS];
+} system_mask;
+
+static system_mask to_system(const fsdp_mask *mask)
+{
+    system_mask bits = {{0}};
+
+    for (int i = 0; i < FSDPI_MASK_BITS; i++) {
+        bits.word[i / WORD_BITS] |= (unsigned long)fsdp_mask_has(mask, i) << (i % WORD_BITS);
+    }
+    return bits;
+}
+
+bool fsdpi_mask_now(fsdp_mask *mask)
+{
+    system_mask bits = {{0}};
+
+    *mask = (fsdp_mask){{0}};
+    if (sched_getaffinity(0, sizeof bits, (cpu_set_t *)(void *)&bits) != 0) {
+        return false;
+    }
+    for (int i = 0; i < FSDPI_MASK_BITS; i++) {
+        if ((bits.word[i / WORD_BITS] >> (i % WORD_BITS) & 1) != 0) {
+            fsdpi_mask_add(mask, i);
+        }
+    }
+    return true;
+}
+
+static bool set_threads(const fsdp_mask *mask)
+{
+    const system_mask bits = to_system(mask);
+
+    return sched_setaffinity(0, sizeof bits, (const cpu_set_t *)(const void *)&bits) == 0;
+}
+
+static void note(char *failed, size_t size, const char *what)
+{
+    const size_t used = strlen(failed);
+
+    (void)snprintf(failed + used, size - used, "%s%s: %s", used > 0 ? "; " : "", what, strerror(errno));
+}
+
+static bool apply_device(int device, fsdpi_binding *binding)
+{
+    const int before = device >= 0 ? fsdpi_gpu_selected() : -1;
+
+    if (device < 0 || before == device) {
+        return true;
+    }
+    if (!fsdpi_gpu_select(device)) {
+        return false;
+    }
+    binding->device_before = before;
+    return true;
+}
+
+static bool apply_threads(const fsdp_mask *wanted, fsdpi_binding *binding)
+{
+    fsdp_mask now;
+
+    if (!fsdpi_mask_now(&now)) {
+        return fsdpi_mask_is_empty(wanted); /* who cannot be asked cannot have said what to narrow */
+    }
+    const fsdp_mask narrower = fsdpi_mask_both(&now, wanted);
+    if (fsdpi_mask_is_empty(&narrower) || fsdpi_mask_equal(&narrower, &now)) {
+        return true;
+    }
+    binding->threads_before = now;
+    binding->set_threads    = set_threads(&narrower);
+    return binding->set_threads;
+}
+
+/* A policy that somebody has set, as numactl does, stays. */
+static bool apply_memory(int numa, bool strict, fsdpi_binding *binding)
+{
+    int       policy = MPOL_DEFAULT;
+    fsdp_mask node   = {{0}};
+
+    if (numa < 0 || (syscall(SYS_get_mempolicy, &policy, NULL, 0UL, NULL, 0UL) == 0 && policy != MPOL_DEFAULT)) {
+        return true;
+    }
+    fsdpi_mask_add(&node, numa);
+    const system_mask bits = to_system(&node);
+    binding->set_memory =
+        syscall(SYS_set_mempolicy, strict ? MPOL_BIND : MPOL_PREFERRED, &bits, (unsigned long)numa + 2) == 0;
+    return binding->set_memory;
+}
+
+void fsdpi_bind_apply(const fsdpi_bind_order *order, bool strict, fsdpi_binding *binding, char *failed, size_t size)
+{
+    binding->spare         = order->spare;
+    binding->device_before = -1;
+    failed[0]              = '\0';
+    errno                  = 0;
+    if (!apply_device(order->device, binding)) {
+        (void)snprintf(failed, size, "HIP does not select device %d", order->device);
+    }
+    if (!apply_threads(&order->threads, binding)) {
+        note(failed, size, "cores");
+    }
+    if (!apply_memory(order->memory, strict, binding)) {
+        note(failed, size, "memory");
+    }
+}
+
+void fsdpi_bind_undo(fsdpi_binding *binding)
+{
+    if (binding->set_memory) {
+        (void)syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL);
+    }
+    if (binding->set_threads) {
+        (void)set_threads(&binding->threads_before);
+    }
+    if (binding->device_before >= 0) {
+        (void)fsdpi_gpu_select(binding->device_before);
+    }
+    *binding = (fsdpi_binding){.spare = -1, .device_before = -1};
+}
+
+void fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)
+{
+    fsdp_mask spare = {{0}};
+
+    if (binding->spare < 0) {
+        return;
+    }
+    fsdpi_mask_add(&spare, binding->spare);
+    const system_mask bits = to_system(&spare);
+    (void)pthread_setaffinity_np(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits);
+}

@@ -1,0 +1,101 @@
+/* What is wrong with a place, planned or found. */
+#include "lib/topology/mask.h"
+#include "lib/topology/plan.h"
+
+static unsigned check_gpu(const fsdpi_planning *plan, size_t rank)
+{
+    const fsdp_node  *node       = plan->node;
+    const fsdp_place *place      = &plan->places[rank];
+    unsigned          deviations = 0;
+
+    if (place->gpu < 0) {
+        return node->n_gpus > 0 && plan->ranks[rank].n_visible >= 0 ? FSDP_NO_GPU : 0;
+    }
+    const fsdp_gpu *gpu = &node->gpus[place->gpu];
+    for (size_t r = 0; r < plan->n; r++) {
+        deviations |= r != rank && plan->places[r].gpu == place->gpu ? (unsigned)FSDP_SHARED_GPU : 0;
+    }
+    switch (fsdpi_distance_to(node, &place->threads, gpu)) {
+    case FSDPI_NEAREST:
+    case FSDPI_SAME_NUMA:
+        break;
+    case FSDPI_DISTANCE_UNKNOWN:
+        deviations |= FSDP_UNKNOWN_LOCALITY;
+        break;
+    case FSDPI_SAME_PACKAGE:
+    case FSDPI_FAR: {
+        const fsdp_mask near = fsdpi_numa_threads(node, gpu);
+        deviations |= FSDP_REMOTE_GPU;
+        deviations |= fsdpi_mask_meets(&near, &plan->masks[rank]) ? 0 : (unsigned)FSDP_MASKED_GPU;
+        break;
+    }
+    }
+    return deviations;
+}
+
+/* How many domains a mask has a part of, and whether another rank has a part of one of these. */
+static size_t count_touched(const fsdpi_planning *plan, const fsdp_domain *domains, size_t n, size_t rank, bool *shared)
+{
+    const fsdp_mask *mine    = &plan->places[rank].threads;
+    size_t           touched = 0;
+
+    *shared = false;
+    for (size_t i = 0; i < n; i++) {
+        if (!fsdpi_mask_meets(mine, &domains[i].threads)) {
+            continue;
+        }
+        touched++;
+        for (size_t r = 0; r < plan->n && !*shared; r++) {
+            *shared = r != rank && fsdpi_mask_meets(&plan->places[r].threads, &domains[i].threads);
+        }
+    }
+    return touched;
+}
+
+size_t fsdpi_count_cores(const fsdp_node *node, const fsdp_mask *threads)
+{
+    size_t count = 0;
+
+    for (size_t c = 0; c < node->n_cores; c++) {
+        count += fsdpi_mask_meets(&node->cores[c].threads, threads);
+    }
+    return count;
+}
+
+static unsigned check_cores(const fsdpi_planning *plan, size_t rank, bool few)
+{
+    const fsdp_node  *node       = plan->node;
+    const fsdp_place *place      = &plan->places[rank];
+    unsigned          deviations = few ? (unsigned)FSDP_FEW_CORES : 0;
+    bool              shared;
+
+    for (size_t r = 0; r < plan->n; r++) {
+        deviations |= r != rank && fsdpi_mask_meets(&plan->places[r].threads, &place->threads)
+                          ? (unsigned)FSDP_OVERLAPPING_CORES
+                          : 0;
+    }
+    if (count_touched(plan, node->caches, node->n_caches, rank, &shared) > 1 && shared) {
+        deviations |= FSDP_CROSSES_CACHE;
+    }
+    if (count_touched(plan, node->numas, node->n_numas, rank, &shared) > 1 && plan->n >= node->n_numas) {
+        deviations |= FSDP_CROSSES_NUMA;
+    }
+    if (!fsdpi_mask_within(&plan->ranks[rank].threads, &node->threads)) {
+        deviations |= FSDP_OUTSIDE_MACHINE;
+    }
+    return deviations;
+}
+
+void fsdpi_plan_check(const fsdpi_planning *plan)
+{
+    fsdp_mask all = {{0}};
+
+    for (size_t r = 0; r < plan->n; r++) {
+        fsdpi_mask_include(&all, &plan->masks[r]);
+    }
+    const bool few = fsdpi_count_cores(plan->node, &all) < plan->n;
+    for (size_t r = 0; r < plan->n; r++) {
+        plan->places[r].deviations = check_gpu(plan, r) | check_cores(plan, r, few) |
+                                     (plan->ranks[r].at_odds ? (unsigned)FSDP_VISIBLE_AT_ODDS : 0);
+    }
+}

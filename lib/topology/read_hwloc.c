@@ -1,0 +1,445 @@
+/* What hwloc knows of a node, from this machine or from XML. */
+#include <ctype.h>
+#include <errno.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/error.h"
+#include "lib/topology/mask.h"
+#include "lib/topology/node.h"
+
+enum { PACKAGES, NUMAS, CACHES, CORES };
+
+/* Hardware threads that the format of a mask cannot name are left out, and noticed in check_numbers(). */
+static fsdp_mask mask_of(hwloc_const_bitmap_t set)
+{
+    fsdp_mask mask = {{0}};
+
+    for (int i = set != NULL ? hwloc_bitmap_first(set) : -1; i >= 0 && i < FSDPI_MASK_BITS;
+         i     = hwloc_bitmap_next(set, i)) {
+        fsdpi_mask_add(&mask, i);
+    }
+    return mask;
+}
+
+static fsdp_status check_numbers(hwloc_topology_t hwloc)
+{
+    const int last = hwloc_bitmap_last(hwloc_topology_get_topology_cpuset(hwloc));
+
+    if (last >= FSDPI_MASK_BITS || last < 0) {
+        return fsdpi_fail(NULL, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_topology_open: the machine's last hardware thread is number %d; 0 to %d are supported",
+                          last, FSDPI_MASK_BITS - 1);
+    }
+    return FSDP_OK;
+}
+
+/*
+ * hwloc may say what is wrong with a file on stderr, and its XML parser does. So what can be seen from outside is looked
+ * at first: whether there is a topology in it, and of which version. Version 1 is converted by hwloc.
+ */
+static fsdp_status check_file(const char *file)
+{
+    static const char BEGIN[] = "<topology";
+    char              head[8192];
+    FILE             *stream = fopen(file, "re");
+    unsigned          major  = 1;
+
+    if (stream == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_topology_open: %s: %s", file, strerror(errno));
+    }
+    const size_t n = fread(head, 1, sizeof head - 1, stream);
+    (void)fclose(stream);
+    head[n]           = '\0';
+    const char *found = strstr(head, BEGIN);
+    while (found != NULL && !isspace((unsigned char)found[sizeof BEGIN - 1]) && found[sizeof BEGIN - 1] != '>') {
+        found = strstr(found + 1, BEGIN);
+    }
+    if (found == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_topology_open: %s holds no topology; write one with lstopo --of xml", file);
+    }
+    (void)sscanf(found, "<topology version=\"%u", &major);
+    if (major > 2) {
+        return fsdpi_fail(
+            NULL, FSDP_ERR_ARG,
+            "fsdp_topology_open: %s is version %u of hwloc's XML, and version 2 is read here; write it with "
+            "lstopo --export-xml-flags v2 --of xml",
+            file, major);
+    }
+    return FSDP_OK;
+}
+
+static bool is_complete(const char *file)
+{
+    char  tail[256];
+    FILE *stream = fopen(file, "re");
+
+    if (stream == NULL) {
+        return false;
+    }
+    const bool   seeks = fseek(stream, -(long)(sizeof tail - 1), SEEK_END) == 0 || fseek(stream, 0, SEEK_SET) == 0;
+    const size_t n     = seeks ? fread(tail, 1, sizeof tail - 1, stream) : 0;
+    (void)fclose(stream);
+    tail[n] = '\0';
+    return strstr(tail, "</topology>") != NULL;
+}
+
+/*
+ * Components that start a runtime, which must be told first which GPU to use, or print where there is no driver, are left
+ * out: rocm-smi and HIP are asked here. A name that hwloc does not know is refused, and no matter.
+ */
+static int set_up(hwloc_topology_t hwloc, const char *file)
+{
+    static const char *const LEFT_OUT[] = {"opencl", "gl", "cuda", "levelzero", "rsmi"};
+
+    for (size_t i = 0; i < sizeof LEFT_OUT / sizeof LEFT_OUT[0]; i++) {
+        (void)hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, LEFT_OUT[i]);
+    }
+    (void)hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    if (file != NULL && hwloc_topology_set_xml(hwloc, file) != 0) {
+        return -1;
+    }
+    return hwloc_topology_load(hwloc);
+}
+
+static fsdp_status load(const char *file, hwloc_topology_t *hwloc)
+{
+    if (file != NULL) {
+        FSDP_TRY(check_file(file));
+        if (!is_complete(file)) {
+            return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_topology_open: %s is cut off: it has no </topology> at its end",
+                              file);
+        }
+    }
+    if (hwloc_topology_init(hwloc) != 0) {
+        return fsdpi_fail(NULL, FSDP_ERR_MEMORY, "fsdp_topology_open: no memory for hwloc's topology");
+    }
+    if (set_up(*hwloc, file) != 0) {
+        hwloc_topology_destroy(*hwloc);
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_topology_open: hwloc cannot read %s",
+                          file != NULL ? file : "this machine");
+    }
+    return FSDP_OK;
+}
+
+static uint64_t bytes_of(hwloc_obj_t object)
+{
+    if (object->type == HWLOC_OBJ_NUMANODE) {
+        return object->attr->numanode.local_memory;
+    }
+    return hwloc_obj_type_is_dcache(object->type) ? object->attr->cache.size : 0;
+}
+
+/* The last level of cache that several cores share. */
+static hwloc_obj_type_t type_of_caches(hwloc_topology_t hwloc)
+{
+    return hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_L3CACHE) > 0 ? HWLOC_OBJ_L3CACHE : HWLOC_OBJ_L2CACHE;
+}
+
+/* All objects of a type that have hardware threads: memory without any is no place to run. */
+static fsdp_status read_domains(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_type_t type, int kind,
+                                size_t *n)
+{
+    const int    count = hwloc_get_nbobjs_by_type(hwloc, type);
+    fsdp_domain *made  = calloc(count > 0 ? (size_t)count : 1, sizeof *made);
+
+    if (made == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_MEMORY, "fsdp_topology_open: no memory for %d objects", count);
+    }
+    *n = 0;
+    for (int i = 0; i < count; i++) {
+        hwloc_obj_t     object  = hwloc_get_obj_by_type(hwloc, type, (unsigned)i);
+        const fsdp_mask threads = mask_of(object->cpuset);
+
+        if (!fsdpi_mask_is_empty(&threads)) {
+            made[(*n)++] = (fsdp_domain){
+                .threads = threads,
+                .bytes   = bytes_of(object),
+                .number  = object->os_index != HWLOC_UNKNOWN_INDEX ? (int)object->os_index : -1,
+                .package = -1,
+                .numa    = -1,
+                .cache   = -1,
+                .level   = hwloc_obj_type_is_dcache(type) ? (int)object->attr->cache.depth : 0,
+            };
+        }
+    }
+    topology->domains[kind] = made;
+    return FSDP_OK;
+}
+
+/* Which packages, NUMA nodes and caches each one is in. */
+static void relate(const fsdp_node *node, fsdp_domain *domains, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        domains[i].package = fsdpi_domain_of(node->packages, node->n_packages, &domains[i].threads);
+        domains[i].numa    = fsdpi_domain_of(node->numas, node->n_numas, &domains[i].threads);
+        domains[i].cache   = fsdpi_domain_of(node->caches, node->n_caches, &domains[i].threads);
+    }
+}
+
+static fsdp_status read_all_domains(fsdp_topology *topology, hwloc_topology_t hwloc)
+{
+    fsdp_node             *node  = &topology->node;
+    const hwloc_obj_type_t cores = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+
+    FSDP_TRY(read_domains(topology, hwloc, HWLOC_OBJ_PACKAGE, PACKAGES, &node->n_packages));
+    FSDP_TRY(read_domains(topology, hwloc, HWLOC_OBJ_NUMANODE, NUMAS, &node->n_numas));
+    FSDP_TRY(read_domains(topology, hwloc, type_of_caches(hwloc), CACHES, &node->n_caches));
+    FSDP_TRY(read_domains(topology, hwloc, cores, CORES, &node->n_cores));
+    node->packages = topology->domains[PACKAGES];
+    node->numas    = topology->domains[NUMAS];
+    node->caches   = topology->domains[CACHES];
+    node->cores    = topology->domains[CORES];
+    if (node->n_caches >= node->n_cores) { /* a cache of its own for each core divides nothing */
+        node->n_caches = 0;
+    }
+    relate(node, topology->domains[PACKAGES], node->n_packages);
+    relate(node, topology->domains[NUMAS], node->n_numas);
+    relate(node, topology->domains[CACHES], node->n_caches);
+    relate(node, topology->domains[CORES], node->n_cores);
+    return FSDP_OK;
+}
+
+/* The hardware threads that a PCI device is next to: none where that is all of a machine of several NUMA nodes. */
+static fsdp_mask locality(const fsdp_node *node, hwloc_topology_t hwloc, hwloc_obj_t device)
+{
+    hwloc_obj_t     near    = hwloc_get_non_io_ancestor_obj(hwloc, device);
+    const fsdp_mask threads = mask_of(near != NULL ? near->cpuset : NULL);
+
+    return node->n_numas > 1 && fsdpi_mask_equal(&threads, &node->threads) ? (fsdp_mask){{0}} : threads;
+}
+
+static void address_of(hwloc_obj_t device, char *address)
+{
+    const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
+
+    (void)snprintf(address, FSDP_ADDRESS_BYTES, "%04x:%02x:%02x.%01x", pci->domain, pci->bus, pci->dev, pci->func);
+}
+
+static const char *first_info(hwloc_obj_t object, const char *name, const char *otherwise)
+{
+    const char *text = hwloc_obj_get_info_by_name(object, name);
+
+    return text != NULL ? text : otherwise;
+}
+
+/* What the devices of the operating system that a GPU carries say of it. */
+static void read_gpu_devices(hwloc_obj_t pci, fsdp_gpu *gpu, char *peers)
+{
+    for (hwloc_obj_t device = pci->io_first_child; device != NULL; device = device->next_sibling) {
+        const char *model = first_info(device, "GPUModel", ""), *hive = first_info(device, "XGMIHiveID", "");
+        const char *kib = first_info(device, "RSMIVRAMSize", first_info(device, "CUDAGlobalMemorySize", ""));
+
+        if (model[0] != '\0') {
+            (void)snprintf(gpu->name, sizeof gpu->name, "%s", model);
+        }
+        gpu->hive  = hive[0] != '\0' ? strtoull(hive, NULL, 16) : gpu->hive;
+        gpu->bytes = kib[0] != '\0' ? strtoull(kib, NULL, 10) * 1024 : gpu->bytes;
+        if (device->name != NULL && strncmp(device->name, "rsmi", 4) == 0) {
+            gpu->smi = (int)strtol(device->name + 4, NULL, 10);
+            (void)snprintf(peers, sizeof((fsdp_topology *)0)->peers[0], "%s", first_info(device, "XGMIPeers", ""));
+        }
+    }
+}
+
+static void add_gpu(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t pci)
+{
+    char address[FSDP_ADDRESS_BYTES];
+
+    address_of(pci, address);
+    const int at = fsdpi_node_add_gpu(topology, address, 0);
+    if (at < 0) {
+        return;
+    }
+    fsdp_gpu  *gpu  = &topology->gpus[at];
+    fsdp_node *node = &topology->node;
+
+    gpu->vendor  = pci->attr->pcidev.vendor_id;
+    gpu->device  = pci->attr->pcidev.device_id;
+    gpu->threads = locality(node, hwloc, pci);
+    gpu->package = fsdpi_domain_of(node->packages, node->n_packages, &gpu->threads);
+    gpu->numa    = fsdpi_domain_of(node->numas, node->n_numas, &gpu->threads);
+    (void)snprintf(gpu->name, sizeof gpu->name, "%s", first_info(pci, "PCIDevice", ""));
+    read_gpu_devices(pci, gpu, topology->peers[at]);
+}
+
+static bool is_fabric(hwloc_obj_t device)
+{
+    return device->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS || strncmp(device->name, "hsi", 3) == 0 ||
+           strncmp(device->name, "ib", 2) == 0 || strncmp(device->name, "cxi", 3) == 0;
+}
+
+/* "mlx5_0" rather than "ib0", and that rather than any other. */
+static bool is_better_name(hwloc_obj_t device, const fsdp_nic *nic)
+{
+    return device->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS || (is_fabric(device) && !nic->fabric);
+}
+
+/* One entry per card, under the name that libraries of the fabric use where it has one. */
+static void add_nic(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t device)
+{
+    fsdp_node  *node = &topology->node;
+    hwloc_obj_t pci  = device->parent;
+    char        address[FSDP_ADDRESS_BYTES];
+    size_t      at = 0;
+
+    while (pci != NULL && pci->type == HWLOC_OBJ_OS_DEVICE) {
+        pci = pci->parent;
+    }
+    if (pci == NULL || pci->type != HWLOC_OBJ_PCI_DEVICE || device->name == NULL) {
+        return; /* of software: bridges, tunnels */
+    }
+    address_of(pci, address);
+    while (at < node->n_nics && strcmp(topology->nics[at].address, address) != 0) {
+        at++;
+    }
+    if (at == FSDPI_MOST_NICS || (at < node->n_nics && !is_better_name(device, &topology->nics[at]))) {
+        return;
+    }
+    node->n_nics  = at == node->n_nics ? at + 1 : node->n_nics;
+    fsdp_nic *nic = &topology->nics[at];
+    (void)snprintf(nic->address, sizeof nic->address, "%s", address);
+    (void)snprintf(nic->name, sizeof nic->name, "%s", device->name);
+    nic->fabric  = nic->fabric || is_fabric(device);
+    nic->threads = locality(node, hwloc, pci);
+    nic->package = fsdpi_domain_of(node->packages, node->n_packages, &nic->threads);
+    nic->numa    = fsdpi_domain_of(node->numas, node->n_numas, &nic->threads);
+}
+
+static void read_devices(fsdp_topology *topology, hwloc_topology_t hwloc)
+{
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(hwloc, pci)) != NULL;) {
+        const struct hwloc_pcidev_attr_s *attr = &pci->attr->pcidev;
+
+        if (fsdpi_is_compute_gpu(attr->class_id, attr->vendor_id, attr->device_id)) {
+            add_gpu(topology, hwloc, pci);
+        }
+    }
+    for (hwloc_obj_t device = NULL; (device = hwloc_get_next_osdev(hwloc, device)) != NULL;) {
+        if (device->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK ||
+            device->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
+            add_nic(topology, hwloc, device);
+        }
+    }
+}
+
+/* ---- links ------------------------------------------------------------------------------------------------------- */
+
+static int gpu_of_device(const fsdp_topology *topology, hwloc_obj_t device)
+{
+    char address[FSDP_ADDRESS_BYTES];
+
+    while (device != NULL && device->type == HWLOC_OBJ_OS_DEVICE) {
+        device = device->parent;
+    }
+    if (device == NULL || device->type != HWLOC_OBJ_PCI_DEVICE) {
+        return -1;
+    }
+    address_of(device, address);
+    return fsdpi_node_gpu(&topology->node, address, 0);
+}
+
+/* A matrix of hwloc's: MB per second between devices. */
+static void read_bandwidths(fsdp_topology *topology, hwloc_topology_t hwloc, const char *name, fsdp_link_type type)
+{
+    struct hwloc_distances_s *found[1];
+    unsigned                  n = 1;
+
+    if (hwloc_distances_get_by_name(hwloc, name, &n, found, 0) != 0 || n == 0) {
+        return;
+    }
+    for (unsigned i = 0; i < found[0]->nbobjs; i++) {
+        for (unsigned j = 0; j < found[0]->nbobjs; j++) {
+            const int      from = gpu_of_device(topology, found[0]->objs[i]);
+            const int      to   = gpu_of_device(topology, found[0]->objs[j]);
+            const uint64_t rate = found[0]->values[i * found[0]->nbobjs + j];
+
+            if (from >= 0 && to >= 0 && from != to && rate > 0) {
+                fsdp_link *link     = &topology->links[(size_t)from * topology->node.n_gpus + (size_t)to];
+                link->type          = type;
+                link->max_bandwidth = rate;
+            }
+        }
+    }
+    hwloc_distances_release(hwloc, found[0]);
+}
+
+/* "rsmi1 rsmi2 ": the GPUs that one is linked to, by rocm-smi's numbers. */
+static void read_peers(fsdp_topology *topology, size_t from)
+{
+    const size_t n    = topology->node.n_gpus;
+    const char  *peer = topology->peers[from];
+
+    while ((peer = strstr(peer, "rsmi")) != NULL) {
+        peer += 4;
+        const long smi = strtol(peer, NULL, 10);
+        for (size_t to = 0; to < n; to++) {
+            if (to != from && topology->gpus[to].smi == smi) {
+                topology->links[from * n + to].type = FSDP_LINK_XGMI;
+            }
+        }
+    }
+}
+
+void fsdpi_node_read_links(fsdp_topology *topology)
+{
+    hwloc_topology_t hwloc = topology->hwloc;
+
+    if (hwloc == NULL) {
+        return;
+    }
+    for (size_t g = 0; g < topology->node.n_gpus; g++) {
+        read_peers(topology, g);
+    }
+    read_bandwidths(topology, hwloc, "NVLinkBandwidth", FSDP_LINK_NVLINK);
+    read_bandwidths(topology, hwloc, "XGMIBandwidth", FSDP_LINK_XGMI);
+    hwloc_topology_destroy(hwloc);
+    topology->hwloc = NULL;
+}
+
+/* ---- all together ------------------------------------------------------------------------------------------------ */
+
+static void read_name(fsdp_node *node, hwloc_topology_t hwloc, const char *file)
+{
+    char        here[sizeof node->name] = "";
+    const char *recorded                = hwloc_obj_get_info_by_name(hwloc_get_root_obj(hwloc), "HostName");
+
+    (void)gethostname(here, sizeof here - 1);
+    (void)snprintf(node->name, sizeof node->name, "%s", file == NULL ? here : recorded != NULL ? recorded : "");
+    node->is_here = file == NULL || strcmp(node->name, here) == 0;
+}
+
+static fsdp_status read_objects(fsdp_topology *topology, hwloc_topology_t hwloc, const char *file)
+{
+    fsdp_node *node = &topology->node;
+
+    FSDP_TRY(check_numbers(hwloc));
+    read_name(node, hwloc, file);
+    node->threads = mask_of(hwloc_topology_get_allowed_cpuset(hwloc));
+    FSDP_TRY(read_all_domains(topology, hwloc));
+    read_devices(topology, hwloc);
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_node_read(fsdp_topology *topology, const char *file)
+{
+    fsdp_node       *node  = &topology->node;
+    hwloc_topology_t hwloc = NULL;
+
+    node->gpus  = topology->gpus;
+    node->links = topology->links;
+    node->nics  = topology->nics;
+    FSDP_TRY(load(file, &hwloc));
+    topology->hwloc          = hwloc;
+    const fsdp_status status = read_objects(topology, hwloc, file);
+    fsdpi_node_source(node, FSDP_SOURCE_HWLOC, true,
+                      "%s, %zu package%s, %zu NUMA node%s, %zu core%s, %d hardware threads",
+                      file != NULL ? "a recorded machine" : "this machine", node->n_packages,
+                      node->n_packages == 1 ? "" : "s", node->n_numas, node->n_numas == 1 ? "" : "s", node->n_cores,
+                      node->n_cores == 1 ? "" : "s", fsdp_mask_count(&node->threads));
+    return status;
+}

@@ -1,0 +1,151 @@
+/*
+ * What a model and its hook have to do with each other: whether they fit, what the hook sees of a gradient, and what it will
+ * hold.
+ */
+#include <string.h>
+
+#include "shard/hooks/hook.h"
+#include "shard/model.h"
+
+/* ---- what a hook sees -------------------------------------------------------------------------------------------- */
+
+/* So many rows of a tensor, or, where these are 0, so many elements. */
+static void add_part(fsdp_gradient_tensor **end, const fsdpi_tensor *tensor, size_t offset, size_t rows, size_t count)
+{
+    fsdp_gradient_tensor *part = (*end)++;
+
+    *part = (fsdp_gradient_tensor){.name = tensor->name, .offset = offset, .n_dims = 1, .shape = {count}};
+    if (rows > 0) {
+        part->n_dims = tensor->n_dims;
+        memcpy(part->shape, tensor->shape, sizeof part->shape);
+        part->shape[0] = rows;
+    }
+}
+
+/* Elements `from` up to `to` of a tensor, the first of them at `offset`: whole rows as such, the ends of others beside them. */
+static void add_parts(fsdp_gradient_tensor **end, const fsdpi_tensor *tensor, size_t offset, size_t from, size_t to)
+{
+    const size_t row   = tensor->n_dims > 1 ? tensor->count / tensor->shape[0] : 1;
+    const size_t first = (from + row - 1) / row, last = to / row;
+
+    if (first >= last) {
+        add_part(end, tensor, offset, 0, to - from);
+        return;
+    }
+    if (first * row > from) {
+        add_part(end, tensor, offset, 0, first * row - from);
+    }
+    add_part(end, tensor, offset + first * row - from, last - first, 0);
+    if (to > last * row) {
+        add_part(end, tensor, offset + last * row - from, 0, to - last * row);
+    }
+}
+
+/* What a hook sees of elements `begin` up to `end` of a flat parameter. Only the first and the last tensor can be cut. */
+static size_t list_parts(fsdpi_flat *flat, size_t begin, size_t end)
+{
+    fsdp_gradient_tensor *last = flat->parts;
+
+    for (size_t i = 0; i < flat->n_tensors; i++) {
+        const fsdpi_tensor *tensor = flat->tensors[i];
+        const size_t        from   = tensor->offset > begin ? tensor->offset : begin;
+        const size_t        to     = tensor->offset + tensor->count < end ? tensor->offset + tensor->count : end;
+
+        if (from < to) {
+            add_parts(&last, tensor, from - begin, from - tensor->offset, to - tensor->offset);
+        }
+    }
+    return (size_t)(last - flat->parts);
+}
+
+fsdp_gradient fsdpi_gradient_for_hook(fsdpi_flat *flat)
+{
+    const fsdp_model *model = flat->model;
+    const size_t      begin = (size_t)fsdpi_held_slices(model).first * flat->layout.shard;
+    const size_t      count = fsdpi_held_elements(flat);
+    const bool        whole = model->options.strategy == FSDP_NO_SHARD;
+
+    return (fsdp_gradient){.unit      = flat->name,
+                           .count     = count,
+                           .n_tensors = list_parts(flat, begin, begin + count),
+                           .tensors   = flat->parts,
+                           .ranks     = whole ? model->ctx->size : model->ctx->size / model->shards->size};
+}
+
+/* ---- setting ----------------------------------------------------------------------------------------------------- */
+
+fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, const char *function)
+{
+    const fsdp_model_options *o = &model->options;
+
+    if (hook->ctx != model->ctx) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the hook was made in another context; make it in the model's",
+                          function);
+    }
+    if ((o->strategy != FSDP_NO_SHARD && !fsdpi_is_hybrid(o->strategy)) || o->reduce_dtype != FSDP_F32) {
+        return fsdpi_fail(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "%s: a hook serves NO_SHARD and HYBRID_SHARD with gradients in f32, and this model is %s in %s", function,
+            fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->reduce_dtype));
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_hook(fsdp_model *model, const fsdp_hook *hook)
+{
+    FSDP_TRY(fsdpi_between_passes(model, "fsdp_model_set_hook"));
+    if (fsdpi_has_gradients(model)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                          "fsdp_model_set_hook: there are gradients since the last step; set it before the first pass");
+    }
+    return hook != NULL ? fsdpi_hook_fits(model, hook, "fsdp_model_set_hook") : FSDP_OK;
+}
+
+fsdp_status fsdp_model_set_hook(fsdp_model *model, fsdp_hook *hook)
+{
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_model_set_hook: the model is NULL; pass one from fsdp_model_create");
+    }
+    FSDP_TRY(fsdpi_step_agree(model, "fsdp_model_set_hook", hook != NULL ? "a hook" : "none",
+                              hook != NULL ? hook->fingerprint : 0, check_hook(model, hook), true));
+    model->hook = hook;
+    return FSDP_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static fsdp_status check_budget(const fsdp_hook *hook, const fsdp_model *model, const fsdp_budget *budget)
+{
+    if (hook == NULL || model == NULL || budget == NULL) {
+        return fsdpi_fail(model != NULL ? model->ctx : NULL, FSDP_ERR_ARG, "fsdp_hook_budget: the %s is NULL",
+                          hook == NULL    ? "hook"
+                          : model == NULL ? "model"
+                                          : "budget");
+    }
+    if (!model->committed) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_hook_budget: call fsdp_model_commit first");
+    }
+    return fsdpi_hook_fits(model, hook, "fsdp_hook_budget");
+}
+
+/* Flat parameters have their state each, and work in the same memory one after the other. */
+fsdp_status fsdp_hook_budget(const fsdp_hook *hook, const fsdp_model *model, fsdp_budget *budget)
+{
+    fsdpi_hook_need sum = {.bookkeeping = fsdpi_hook_bookkeeping()};
+
+    FSDP_TRY(check_budget(hook, model, budget));
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        const fsdp_gradient   gradient = fsdpi_gradient_for_hook(flat);
+        const fsdpi_hook_need need     = flat->frozen ? (fsdpi_hook_need){0} : fsdpi_hook_needs(hook, &gradient);
+
+        sum.bookkeeping += need.bookkeeping;
+        sum.state += need.state;
+        sum.scratch = need.scratch > sum.scratch ? need.scratch : sum.scratch;
+    }
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += sum.bookkeeping;
+    budget->bytes[FSDP_MEMORY_GRADIENTS] += sum.state;
+    budget->bytes[FSDP_MEMORY_STAGING] += sum.scratch;
+    budget->total += sum.bookkeeping + sum.state + sum.scratch;
+    return FSDP_OK;
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Wrong options of fsdp-bench: one line that names the option, exit status 2, and no hang.
+#
+#   check_bench_options.sh PROGRAM MPIEXEC [FLAG]...
+set -euo pipefail
+
+program=$1
+shift
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# wrong PATTERN OPTION...: the line that must be printed, once
+wrong() {
+    local pattern=$1 status=0
+    shift
+    timeout 60 "${run[@]}" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
+    if [[ $status -ne 2 || $(grep -c '^fsdp-bench: ' "$log") -ne 1 ]] || ! grep -qE "^fsdp-bench: $pattern" "$log"; then
+        cat "$log"
+        echo "check_bench_options.sh: '$*' ended with $status; wanted 2 and one line 'fsdp-bench: $pattern'"
+        exit 1
+    fi
+}
+run=("$@")
+
+wrong "--begin is '12x'; give a whole number" --begin 12x
+wrong "--begin is '99999999999999999999'; give" --begin 99999999999999999999
+wrong "--begin is 2048, above --end 1024; use" --begin 2K --end 1K
+wrong "--factor is '1'; give" --factor 1
+wrong "--collective has 'gather'; use" --collective allgather,gather
+wrong "--dtype is 'f8'; use f64, f32" --dtype f8
+wrong "--op is 'mean'; use sum, avg" --op mean
+wrong "--memory is 'gpu'; use symmetric" --memory gpu
+wrong "--result is shared, which --memory user cannot be; use" --result shared --memory user
+wrong "--repeat is '0'; give" --repeat 0
+wrong "--iterations is '-3'; give" --iterations -3
+wrong "--thread-level is ''; use multiple" --thread-level=
+wrong "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; use one" --overlap --shards
+wrong "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; use one" --step --shards
+wrong "--units is '0'; give" --step --units 0
+wrong "--unit-params is '0'; give" --step --unit-params 0
+wrong "--compute-us is '1.5'; give a whole number" --step --compute-us 1.5
+wrong "--strategy is 'ZERO'; use full_shard[|]no_shard[|]shard_grad_op" --step --strategy ZERO
+wrong "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
+wrong "--state-bytes is '0'; give" --state-bytes 0
+wrong "--checkpoint is '/nowhere', where no folder can be made: No such file or directory; name another" --checkpoint /nowhere
+wrong "--dtype is i32, which no model has; use f32, bf16 or f16" --step --dtype i32
+wrong "--plot is 'x.svg', but only the plain sweep" --step --plot x.svg
+wrong "--end needs a value; --help" --end
+wrong "option '--size' is unknown; --help" --size
+wrong "argument '8M' belongs to no option; --help" 8M
+wrong "--baseline-server is for fsdp-bench itself" --baseline-server

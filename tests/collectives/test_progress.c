@@ -1,0 +1,223 @@
+/** @file Operations that advance without their caller, and callers on several threads. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/collectives/collective_test.h"
+
+enum { PATIENCE_S = 20, N_THREADS = 4, ROUNDS = 50, COUNT = 3001 };
+
+/* The context, if it has a thread of its own; else the test is skipped. */
+static fsdp_context *with_thread(void **state)
+{
+    fsdp_context *ctx = *state;
+
+    if (fsdp_has_progress_thread(ctx) == 0) {
+        skip();
+    }
+    return ctx;
+}
+
+/* Looks, without a call of the library, until the last rank's part is there or PATIENCE_S have passed. */
+__attribute__((no_sanitize("thread"))) /* to look at an output that is being written is what this is about */
+static bool
+comes_by_itself(const _Atomic int32_t *last, int32_t expected)
+{
+    const struct timespec nap   = {.tv_nsec = 1000000};
+    const time_t          begin = time(NULL);
+
+    while (atomic_load(last) != expected) {
+        if (time(NULL) - begin > PATIENCE_S) {
+            return false;
+        }
+        (void)nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+/* A sum that cannot be there before all ranks have taken part. */
+static void check_completes_alone(fsdp_context *ctx, size_t count)
+{
+    _Atomic int32_t *values = calloc(count, sizeof *values);
+    fsdp_request    *request;
+
+    assert_non_null(values);
+    for (size_t i = 0; i < count; i++) {
+        atomic_init(&values[i], 1);
+    }
+    assert_int_equal(
+        FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, (int32_t *)(void *)values, count, FSDP_I32, FSDP_SUM, &request));
+    for (size_t i = 0; i < count; i++) {
+        assert_true(comes_by_itself(&values[i], fsdp_size(ctx)));
+    }
+    assert_int_equal(FSDP_OK, fsdp_wait(request));
+    free((void *)values);
+}
+
+static void an_operation_completes_while_the_caller_makes_no_call(void **state)
+{
+    fsdp_context *ctx = with_thread(state);
+
+    check_completes_alone(ctx, 1);
+    check_completes_alone(ctx, 5003);
+    check_completes_alone(ctx, 200003);
+}
+
+static void several_operations_in_a_row_complete_without_a_call(void **state)
+{
+    fsdp_context   *ctx = with_thread(state);
+    fsdp_request   *requests[20];
+    _Atomic int32_t values[20];
+
+    for (int i = 0; i < 20; i++) {
+        atomic_init(&values[i], i + 1);
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, (int32_t *)(void *)&values[i], 1, FSDP_I32,
+                                                  FSDP_SUM, &requests[i]));
+    }
+    assert_true(comes_by_itself(&values[19], 20 * fsdp_size(ctx)));
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal((i + 1) * fsdp_size(ctx), atomic_load(&values[i]));
+    }
+    assert_int_equal(FSDP_OK, fsdp_wait_all(20, requests));
+}
+
+static void the_thread_rests_behind_its_work_and_starts_again(void **state)
+{
+    const struct timespec rest = {.tv_nsec = 50000000};
+    fsdp_context         *ctx  = with_thread(state);
+
+    for (int i = 0; i < 5; i++) {
+        check_completes_alone(ctx, 100);
+        (void)nanosleep(&rest, NULL);
+        assert_int_equal(FSDP_OK, fsdp_barrier(ctx)); /* on the caller's thread */
+    }
+    assert_true(fsdp_progress_cpu_seconds(ctx) >= 0);
+}
+
+/* ---- callers on several threads ------------------------------------------------------------------------------------- */
+
+/* The operations of all threads take turns, and so have one order on all ranks. */
+typedef struct turns {
+    fsdp_context   *ctx;
+    pthread_mutex_t lock;
+    pthread_cond_t  moved;
+    int             next;
+} turns;
+
+typedef struct caller {
+    turns    *turns;
+    int       number;
+    int       wrong; /* operations that failed, or elements that are not what they should be */
+    pthread_t thread;
+} caller;
+
+static fsdp_status issue_in_turn(turns *t, int turn, int32_t *values, fsdp_request **request)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    while (t->next != turn) {
+        (void)pthread_cond_wait(&t->moved, &t->lock);
+    }
+    const fsdp_status status = fsdp_iallreduce(t->ctx, FSDP_IN_PLACE, values, COUNT, FSDP_I32, FSDP_SUM, request);
+    t->next++;
+    (void)pthread_cond_broadcast(&t->moved);
+    (void)pthread_mutex_unlock(&t->lock);
+    return status;
+}
+
+/* Waiting needs no turn. No assertion: cmocka's are for the main thread. */
+static void *call_in_turn(void *argument)
+{
+    caller  *c      = argument;
+    int32_t *values = malloc(COUNT * sizeof *values);
+
+    for (int round = 0; round < ROUNDS && values != NULL; round++) {
+        const int     turn = round * N_THREADS + c->number;
+        fsdp_request *request;
+
+        for (size_t i = 0; i < COUNT; i++) {
+            values[i] = turn + (int32_t)i;
+        }
+        c->wrong += issue_in_turn(c->turns, turn, values, &request) != FSDP_OK || fsdp_wait(request) != FSDP_OK;
+        for (size_t i = 0; i < COUNT; i++) {
+            c->wrong += values[i] != (turn + (int32_t)i) * fsdp_size(c->turns->ctx);
+        }
+    }
+    c->wrong += values == NULL;
+    free(values);
+    return NULL;
+}
+
+static void several_threads_call_one_context(void **state)
+{
+    turns  t = {.ctx = *state};
+    caller callers[N_THREADS];
+    int    provided;
+
+    MPI_Query_thread(&provided);
+    if (provided < MPI_THREAD_SERIALIZED) {
+        skip();
+    }
+    (void)pthread_mutex_init(&t.lock, NULL);
+    (void)pthread_cond_init(&t.moved, NULL);
+    for (int i = 0; i < N_THREADS; i++) {
+        callers[i] = (caller){.turns = &t, .number = i};
+        assert_int_equal(0, pthread_create(&callers[i].thread, NULL, call_in_turn, &callers[i]));
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        assert_int_equal(0, pthread_join(callers[i].thread, NULL));
+        assert_int_equal(0, callers[i].wrong);
+    }
+    (void)pthread_cond_destroy(&t.moved);
+    (void)pthread_mutex_destroy(&t.lock);
+}
+
+/* ---- contexts with a thread, and without ------------------------------------------------------------------------------ */
+
+static int open_context(void **state, fsdp_progress progress)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    fsdp_config_init(&config);
+    config.progress = (int)progress;
+    if (fsdp_init(MPI_COMM_WORLD, &config, &ctx) != FSDP_OK) {
+        return -1;
+    }
+    *state = ctx;
+    return 0;
+}
+
+static int open_with_thread(void **state)
+{
+    return open_context(state, FSDP_PROGRESS_AUTO);
+}
+
+static int open_without_thread(void **state)
+{
+    return open_context(state, FSDP_PROGRESS_INLINE);
+}
+
+static void inline_means_no_thread(void **state)
+{
+    assert_int_equal(0, fsdp_has_progress_thread(*state));
+    assert_true(fsdp_progress_cpu_seconds(*state) <= 0);
+}
+
+int main(int argc, char **argv)
+{
+#define WITH(test)    cmocka_unit_test_setup_teardown(test, open_with_thread, fsdp_test_close_context)
+#define WITHOUT(test) cmocka_unit_test_setup_teardown(test, open_without_thread, fsdp_test_close_context)
+    static const struct CMUnitTest tests[] = {
+        WITH(an_operation_completes_while_the_caller_makes_no_call),
+        WITH(several_operations_in_a_row_complete_without_a_call),
+        WITH(the_thread_rests_behind_its_work_and_starts_again),
+        WITH(several_threads_call_one_context),
+        {"several_threads_call_one_context_without_a_thread", several_threads_call_one_context, open_without_thread,
+         fsdp_test_close_context, NULL},
+        WITHOUT(inline_means_no_thread),
+    };
+
+    return fsdp_test_main(argc, argv, tests, NULL, NULL);
+}

@@ -1,0 +1,573 @@
+/* Streams: a thread each, which takes its time; copies; and events, which live in memory that processes can share. */
+#include "tests/doubles/hip/streams.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOMENTS = 16 };
+
+struct ihipStream_t {
+    hipStream_t       next;
+    pthread_t         thread;
+    pthread_mutex_t   lock;
+    pthread_cond_t    changed;
+    double_operation *head, *tail; /* the head is being carried out */
+    double_moment     now;
+    uint64_t          random;
+    bool              stop;
+};
+
+/* Of an event, its last recordings: the `ticket`th is at place ticket % MOMENTS once it has been carried out. */
+typedef struct recordings {
+    uint64_t identity;
+    uint32_t issued;
+    struct {
+        uint32_t     ticket;
+        double_clock clock;
+    } moment[MOMENTS];
+} recordings;
+
+struct ihipEvent_t {
+    recordings *shared;
+    int         file; /* -1: opened of another process */
+    int         users;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static hipStream_t     all;
+static hipStream_t     default_streams[DOUBLE_DEVICES];
+
+/* ---- the threads ------------------------------------------------------------------------------------------------- */
+
+static void delay(hipStream_t stream)
+{
+    const long long most = double_setting("HIP_DOUBLE_DELAY_US", 100);
+
+    stream->random = stream->random * 6364136223846793005u + 1442695040888963407u;
+    if (most > 0) {
+        (void)usleep((useconds_t)((stream->random >> 33) % (uint64_t)most));
+    }
+}
+
+static void carry_out(hipStream_t stream, double_operation *operation)
+{
+    delay(stream);
+    double_clock_join(&stream->now.clock, &operation->hosts);
+    stream->now.clock.done[stream->now.stream]++;
+    operation->run(operation, &stream->now);
+}
+
+static void *work(void *argument)
+{
+    hipStream_t stream = argument;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        while (stream->head == NULL && !stream->stop) {
+            (void)pthread_cond_wait(&stream->changed, &stream->lock);
+        }
+        double_operation *operation = stream->head;
+        if (operation == NULL) {
+            break;
+        }
+        (void)pthread_mutex_unlock(&stream->lock);
+        carry_out(stream, operation);
+        (void)pthread_mutex_lock(&stream->lock);
+        stream->head = operation->next;
+        stream->tail = stream->head == NULL ? NULL : stream->tail;
+        free(operation);
+        (void)pthread_cond_broadcast(&stream->changed);
+    }
+    (void)pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+static hipStream_t make_stream(int device)
+{
+    hipStream_t stream = calloc(1, sizeof *stream);
+
+    if (stream == NULL) {
+        return NULL;
+    }
+    (void)pthread_mutex_init(&stream->lock, NULL);
+    (void)pthread_cond_init(&stream->changed, NULL);
+    stream->now.device = device;
+    stream->now.stream = double_order_stream();
+    stream->random     = (uint64_t)double_setting("HIP_DOUBLE_SEED", 1) * 0x9e3779b97f4a7c15u + stream->now.stream;
+    if (pthread_create(&stream->thread, NULL, work, stream) != 0) {
+        free(stream);
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&lock);
+    stream->next = all;
+    all          = stream;
+    (void)pthread_mutex_unlock(&lock);
+    return stream;
+}
+
+static hipStream_t known_stream(hipStream_t stream)
+{
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    hipStream_t           *mine   = &default_streams[double_device()];
+
+    if (stream != NULL) {
+        return stream;
+    }
+    (void)pthread_mutex_lock(&making);
+    if (*mine == NULL) {
+        *mine = make_stream(double_device());
+    }
+    stream = *mine;
+    (void)pthread_mutex_unlock(&making);
+    return stream;
+}
+
+hipError_t double_enqueue(hipStream_t stream, double_operation *operation, size_t bytes,
+                          void (*run)(double_operation *, double_moment *))
+{
+    double_operation *mine = malloc(bytes);
+
+    stream = known_stream(stream);
+    if (mine == NULL || stream == NULL) {
+        free(mine);
+        return double_error(hipErrorOutOfMemory);
+    }
+    memcpy(mine, operation, bytes);
+    mine->next = NULL;
+    mine->run  = run;
+    memset(&mine->hosts, 0, sizeof mine->hosts);
+    double_order_hosts(&mine->hosts);
+    (void)pthread_mutex_lock(&stream->lock);
+    if (stream->tail != NULL) {
+        stream->tail->next = mine;
+    } else {
+        stream->head = mine;
+    }
+    stream->tail = mine;
+    (void)pthread_cond_broadcast(&stream->changed);
+    (void)pthread_mutex_unlock(&stream->lock);
+    return hipSuccess;
+}
+
+static void wait_until_idle(hipStream_t stream)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    while (stream->head != NULL) {
+        (void)pthread_cond_wait(&stream->changed, &stream->lock);
+    }
+    (void)pthread_mutex_unlock(&stream->lock);
+}
+
+void double_streams_idle(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    for (hipStream_t stream = all; stream != NULL; stream = stream->next) {
+        wait_until_idle(stream);
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority)
+{
+    const hipError_t error = double_enter(__func__);
+
+    *stream = NULL;
+    if (error != hipSuccess || (flags & ~(unsigned)hipStreamNonBlocking) != 0 || priority < -1 || priority > 1) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
+    }
+    *stream = make_stream(double_device());
+    return *stream != NULL ? hipSuccess : double_error(hipErrorOutOfMemory);
+}
+
+hipError_t hipStreamDestroy(hipStream_t stream)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || stream == NULL) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    (void)pthread_mutex_lock(&lock);
+    for (hipStream_t *link = &all; *link != NULL; link = &(*link)->next) {
+        if (*link == stream) {
+            *link = stream->next;
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_lock(&stream->lock);
+    stream->stop = true;
+    (void)pthread_cond_broadcast(&stream->changed);
+    (void)pthread_mutex_unlock(&stream->lock);
+    (void)pthread_join(stream->thread, NULL);
+    (void)pthread_mutex_destroy(&stream->lock);
+    (void)pthread_cond_destroy(&stream->changed);
+    free(stream);
+    return hipSuccess;
+}
+
+/* The host has seen that all of it is done. */
+static void saw(hipStream_t stream)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    const double_clock clock = stream->now.clock;
+    (void)pthread_mutex_unlock(&stream->lock);
+    double_order_host_saw(&clock);
+}
+
+hipError_t hipStreamSynchronize(hipStream_t stream)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess) {
+        return error;
+    }
+    stream = known_stream(stream);
+    wait_until_idle(stream);
+    saw(stream);
+    return hipSuccess;
+}
+
+hipError_t hipStreamQuery(hipStream_t stream)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess) {
+        return error;
+    }
+    stream = known_stream(stream);
+    (void)pthread_mutex_lock(&stream->lock);
+    const bool idle = stream->head == NULL;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (!idle) {
+        return hipErrorNotReady;
+    }
+    saw(stream);
+    return hipSuccess;
+}
+
+hipError_t hipDeviceSynchronize(void)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess) {
+        return error;
+    }
+    (void)pthread_mutex_lock(&lock);
+    for (hipStream_t stream = all; stream != NULL; stream = stream->next) {
+        if (stream->now.device == double_device()) {
+            wait_until_idle(stream);
+            saw(stream);
+        }
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return hipSuccess;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+typedef struct copy {
+    double_operation operation;
+    void            *to;
+    const void      *from; /* NULL: `value` instead */
+    int              value;
+    size_t           bytes;
+} copy;
+
+/* Where the bytes are; tells of the access where it is to device or pinned memory. */
+static void *reach(const void *address, size_t bytes, bool writes, const double_moment *now, bool *on_device)
+{
+    double_memory *memory = double_memory_of(address);
+    size_t         offset;
+
+    if (memory == NULL) {
+        *on_device = false;
+        return (void *)(uintptr_t)address;
+    }
+    *on_device = double_memory_device(memory) >= 0;
+    void *view = double_memory_view(memory, address, bytes, &offset);
+    double_order_access(&(double_access){.memory = memory, .begin = offset, .end = offset + bytes, .writes = writes},
+                        now->stream, &now->clock);
+    return view;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void run_copy(double_operation *operation, double_moment *now)
+{
+    const copy *this     = (const copy *)operation;
+    const long long rate = double_setting("HIP_DOUBLE_COPY_GBPS", 0);
+    const double    end  = seconds() + (rate > 0 ? (double)this->bytes / (1e9 * (double)rate) : 0.0);
+    bool            to_device, from_device = true;
+    void           *to = reach(this->to, this->bytes, true, now, &to_device);
+
+    if (this->from == NULL) {
+        memset(to, this->value, this->bytes);
+        return;
+    }
+    memmove(to, reach(this->from, this->bytes, false, now, &from_device), this->bytes);
+    const double left = end - seconds();
+    if (to_device != from_device && left > 0) {
+        (void)usleep((useconds_t)(left * 1e6));
+    }
+}
+
+static hipError_t enqueue_copy(void *to, const void *from, int value, size_t bytes, hipStream_t stream)
+{
+    copy one = {.to = to, .from = from, .value = value, .bytes = bytes};
+
+    return bytes > 0 ? double_enqueue(stream, &one.operation, sizeof one, run_copy) : hipSuccess;
+}
+
+hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || (bytes > 0 && (to == NULL || from == NULL)) || kind != hipMemcpyDefault) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
+    }
+    return enqueue_copy(to, from, 0, bytes, stream);
+}
+
+hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
+{
+    const hipError_t error = hipMemcpyAsync(to, from, bytes, kind, NULL);
+
+    return error != hipSuccess ? error : hipStreamSynchronize(NULL);
+}
+
+hipError_t hipMemsetAsync(void *memory, int value, size_t bytes, hipStream_t stream)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || (bytes > 0 && memory == NULL)) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
+    }
+    return enqueue_copy(memory, NULL, value, bytes, stream);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+typedef struct event_operation {
+    double_operation operation;
+    hipEvent_t       event;
+    uint32_t         ticket;
+} event_operation;
+
+/* What a hipIpcEventHandle_t holds. */
+typedef struct event_ticket {
+    char     magic[8];
+    int64_t  process, file;
+    uint64_t identity;
+} event_ticket;
+
+static hipEvent_t map_event(int file)
+{
+    hipEvent_t event  = calloc(1, sizeof *event);
+    void      *shared = mmap(NULL, sizeof(recordings), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+    if (event == NULL || shared == MAP_FAILED) {
+        free(event);
+        return NULL;
+    }
+    *event = (struct ihipEvent_t){.shared = shared, .file = file, .users = 1};
+    return event;
+}
+
+static void leave_event(hipEvent_t event)
+{
+    if (__atomic_sub_fetch(&event->users, 1, __ATOMIC_ACQ_REL) > 0) {
+        return;
+    }
+    (void)munmap(event->shared, sizeof *event->shared);
+    if (event->file >= 0) {
+        (void)close(event->file);
+    }
+    free(event);
+}
+
+hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
+{
+    static uint64_t  made;
+    const hipError_t error = double_enter(__func__);
+
+    *event = NULL;
+    if (error != hipSuccess || (flags & ~(unsigned)(hipEventDisableTiming | hipEventInterprocess)) != 0) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
+    }
+    const int file = memfd_create("hip-double-event", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, sizeof(recordings)) != 0 || (*event = map_event(file)) == NULL) {
+        if (file >= 0) {
+            (void)close(file);
+        }
+        return double_error(hipErrorOutOfMemory);
+    }
+    if ((flags & hipEventInterprocess) != 0) {
+        (*event)->shared->identity = (uint64_t)getpid() << 32 | __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
+    }
+    return hipSuccess;
+}
+
+hipError_t hipEventDestroy(hipEvent_t event)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || event == NULL) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    leave_event(event);
+    return hipSuccess;
+}
+
+static void run_record(double_operation *operation, double_moment *now)
+{
+    const event_operation *this = (const event_operation *)operation;
+    recordings *shared          = this->event->shared;
+
+    shared->moment[this->ticket % MOMENTS].clock = now->clock;
+    __atomic_store_n(&shared->moment[this->ticket % MOMENTS].ticket, this->ticket, __ATOMIC_RELEASE);
+    leave_event(this->event);
+}
+
+static bool is_recorded(const recordings *shared, uint32_t ticket)
+{
+    return ticket == 0 || __atomic_load_n(&shared->moment[ticket % MOMENTS].ticket, __ATOMIC_ACQUIRE) >= ticket;
+}
+
+static void wait_for(const recordings *shared, uint32_t ticket)
+{
+    while (!is_recorded(shared, ticket)) {
+        (void)usleep(20);
+    }
+}
+
+static void run_wait(double_operation *operation, double_moment *now)
+{
+    const event_operation *this = (const event_operation *)operation;
+
+    wait_for(this->event->shared, this->ticket);
+    double_clock_join(&now->clock, &this->event->shared->moment[this->ticket % MOMENTS].clock);
+    leave_event(this->event);
+}
+
+static hipError_t enqueue_event(hipStream_t stream, hipEvent_t event, uint32_t ticket,
+                                void (*run)(double_operation *, double_moment *))
+{
+    event_operation one = {.event = event, .ticket = ticket};
+
+    (void)__atomic_add_fetch(&event->users, 1, __ATOMIC_ACQ_REL);
+    return double_enqueue(stream, &one.operation, sizeof one, run);
+}
+
+hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || event == NULL) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    return enqueue_event(stream, event, __atomic_add_fetch(&event->shared->issued, 1, __ATOMIC_ACQ_REL), run_record);
+}
+
+/* What has been recorded until now; later recordings are none of its business. */
+hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int flags)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || event == NULL || flags != 0) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    const uint32_t ticket = __atomic_load_n(&event->shared->issued, __ATOMIC_ACQUIRE);
+    return ticket > 0 ? enqueue_event(stream, event, ticket, run_wait) : hipSuccess;
+}
+
+static void host_saw(const recordings *shared, uint32_t ticket)
+{
+    if (ticket > 0) {
+        double_order_host_saw(&shared->moment[ticket % MOMENTS].clock);
+    }
+}
+
+hipError_t hipEventQuery(hipEvent_t event)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || event == NULL) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    const uint32_t ticket = __atomic_load_n(&event->shared->issued, __ATOMIC_ACQUIRE);
+    if (!is_recorded(event->shared, ticket)) {
+        return hipErrorNotReady;
+    }
+    host_saw(event->shared, ticket);
+    return hipSuccess;
+}
+
+hipError_t hipEventSynchronize(hipEvent_t event)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || event == NULL) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    const uint32_t ticket = __atomic_load_n(&event->shared->issued, __ATOMIC_ACQUIRE);
+    wait_for(event->shared, ticket);
+    host_saw(event->shared, ticket);
+    return hipSuccess;
+}
+
+hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event)
+{
+    const hipError_t error = double_enter(__func__);
+
+    if (error != hipSuccess || event == NULL || event->shared->identity == 0 || event->file < 0) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    const event_ticket mine = {
+        .magic = "event", .process = getpid(), .file = event->file, .identity = event->shared->identity};
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle, &mine, sizeof mine);
+    return hipSuccess;
+}
+
+hipError_t hipIpcOpenEventHandle(hipEvent_t *event, hipIpcEventHandle_t handle)
+{
+    const hipError_t error = double_enter(__func__);
+    event_ticket     theirs;
+    char             name[64];
+
+    *event = NULL;
+    memcpy(&theirs, &handle, sizeof theirs);
+    if (error != hipSuccess || strcmp(theirs.magic, "event") != 0 || theirs.process == getpid()) {
+        return error != hipSuccess ? error : double_error(hipErrorInvalidHandle);
+    }
+    (void)snprintf(name, sizeof name, "/proc/%lld/fd/%lld", (long long)theirs.process, (long long)theirs.file);
+    const int  file   = getenv("HIP_DOUBLE_NO_IPC") == NULL ? open(name, O_RDWR | O_CLOEXEC) : -1;
+    hipEvent_t opened = file >= 0 ? map_event(file) : NULL;
+    if (file >= 0) {
+        (void)close(file);
+    }
+    if (opened == NULL) {
+        return double_error(hipErrorMapFailed);
+    }
+    opened->file = -1;
+    if (opened->shared->identity != theirs.identity) {
+        leave_event(opened);
+        return double_error(hipErrorMapFailed);
+    }
+    *event = opened;
+    return hipSuccess;
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# What fsdp-topo writes for other programs is JSON that says the same as the text, and SVG, for every node there is.
+#
+#   check_topo_files.sh PROGRAM FOLDER_OF_NODES
+#
+# Exits with 77 if there is no python3 or no node in the folder.
+set -euo pipefail
+
+program=$1 nodes=$2
+command -v python3 >/dev/null || {
+    echo "skipped: no python3"
+    exit 77
+}
+compgen -G "$nodes/*.xml" >/dev/null || {
+    echo "skipped: no recorded node in $nodes"
+    exit 77
+}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+cat >"$folder/check.py" <<'PYTHON'
+import json, re, sys, xml.dom.minidom
+
+folder, ranks = sys.argv[1], int(sys.argv[2])
+with open(folder + "/json") as file:
+    document = json.load(file)
+text = open(folder + "/text").read()
+node, = document["nodes"]
+table = text.split(" as planned\n")[1].split("\nproblems")[0]
+cores, gpus, threads = node["cores"], node["gpus"], set()
+for part in node["threads"].split(","):
+    first, _, last = part.partition("-")
+    threads |= set(range(int(first), int(last or first) + 1))
+
+
+def members(mask):
+    found = set()
+    for part in filter(None, mask.split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+assert {t for c in cores for t in members(c["threads"])} == threads, "cores and threads"
+assert re.search(r"\b%d cores?, %d hardware threads?, %d GPUs?," % (len(cores), len(threads), len(gpus)), text), "counts"
+assert len(node["ranks"]) == ranks and len(node["sources"]) == 6
+for rank in node["ranks"]:
+    plan = rank["plan"]
+    assert "real" not in rank
+    assert members(plan["threads"]) and members(plan["threads"]) <= members(rank["launcher_threads"]) <= threads
+    assert plan["gpu"] is None or gpus[plan["gpu"]]["address"] == plan["address"]
+    line, = re.findall(r"^ +%d  .*$" % rank["rank"], table, re.M)
+    assert ("GPU %s %s" % (plan["gpu"], plan["address"]) if plan["gpu"] is not None else "none ") in line, line
+    assert plan["threads"] in line.split() or "..." in line, line
+    for problem in plan["problems"]:
+        assert problem in line, line
+
+svg = xml.dom.minidom.parse(folder + "/svg").documentElement
+assert svg.tagName == "svg" and float(svg.getAttribute("width")) > 100
+words = [t.firstChild.data for t in svg.getElementsByTagName("text") if t.firstChild]
+numbers = sorted(int(w) for w in words if w.isdigit())
+assert numbers == sorted(threads), "every hardware thread is drawn once"
+for gpu in gpus:
+    assert any(w.startswith(gpu["address"]) for w in words), "GPU " + gpu["address"]
+for card in node["network_cards"]:
+    assert card["name"] in words, card["name"]
+for rank in range(ranks):
+    assert "rank %d" % rank in words, "rank %d in the legend" % rank
+PYTHON
+
+for xml in "$nodes"/*.xml; do
+    for ranks in 1 5 8; do
+        "$program" --input "$xml" --ranks "$ranks" --svg "$folder/svg" >"$folder/text"
+        "$program" --input "$xml" --ranks "$ranks" --json >"$folder/json"
+        python3 "$folder/check.py" "$folder" "$ranks" || {
+            echo "FAILED with $xml and $ranks ranks"
+            exit 1
+        }
+    done
+    python3 -m json.tool "$folder/json" >/dev/null
+done

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# fsdp-topo's text: what is on a node, who goes where, and what is wrong with that. Without MPI.
+#
+#   check_topo_text.sh PROGRAM FOLDER_OF_NODES
+set -euo pipefail
+
+program=$1 nodes=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# shows REGEX...: each must match a line of the last output, which is all there was
+shows() {
+    local pattern
+    for pattern; do
+        grep -Eq -- "$pattern" "$folder/out" || {
+            echo "no line of '${call[*]}' matches '$pattern'"
+            failures=$((failures + 1))
+        }
+    done
+}
+
+# hides REGEX
+hides() {
+    ! grep -E -- "$1" "$folder/out" || {
+        echo "this is in '${call[*]}', and should not be: '$1'"
+        failures=$((failures + 1))
+    }
+}
+
+run() {
+    call=("$@")
+    if ! "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null || [[ -s $folder/err ]]; then
+        cat "$folder/err"
+        echo "'${call[*]}' failed, or said something on standard error"
+        failures=$((failures + 1))
+    fi
+}
+
+run # this machine, whatever it is
+shows '^node .+: [0-9]+ packages?, [0-9]+ NUMA nodes?, .*[0-9]+ cores?, [0-9]+ hardware threads?, [0-9]+ GPUs?' \
+    '^sources$' '^  hwloc +(present|missing) +[^ ]' '^  rocm-smi +(present|missing) +[^ ]' '^  HIP +(present|missing) +[^ ]' \
+    '^  control group +(present|missing)' '^  GPUs +(present|missing)' '^  network +(present|missing)' \
+    '^  package 0 .* [0-9]+ cores?  threads [0-9]'
+hides '^[0-9]+ ranks?'
+
+run --input "$nodes/eight_gpus.xml"
+shows '^node .*: 1 package, 4 NUMA nodes, 8 last-level caches, 16 cores, 32 hardware threads, 8 GPUs, 5 network cards$' \
+    '^  hwloc +present' '^  rocm-smi +missing' '^    NUMA node 3 +16 GiB +4 cores +threads 12-15,28-31$' \
+    '^      L3 7 +32 MiB +2 cores +threads 14-15,30-31$' \
+    '^  GPU 4 0000:d1:00.0 +AMD 7408 +NUMA node 0 +threads 0-1,16-17 +64 GiB' \
+    '^  XGMI, 200000 MB/s$' '^    0-1 2-3 4-5 6-7$' '^  XGMI, 50000 MB/s$' '^    0-2 0-3 1-2 1-3 4-6 4-7 5-6 5-7$' \
+    '^  hsi0 +0000:d5:00.0 +NUMA node 0 +fabric$' '^  eth0 +0000:94:00.0 +NUMA node 0$'
+hides '^[0-9]+ ranks?'
+
+# in core order, ranks 0 to 7 belong on GPUs 4 5 2 3 6 7 0 1
+run --input "$nodes/eight_gpus.xml" --ranks 8
+shows '^8 ranks as planned$' '^ +0  GPU 4 0000:d1:00.0 +- +0-1,16-17 +0 +hsi0 +-$' '^ +1  GPU 5 .* 2-3,18-19 ' '^ +2  GPU 2 ' \
+    '^ +3  GPU 3 ' '^ +4  GPU 6 ' '^ +5  GPU 7 ' '^ +6  GPU 0 ' '^ +7  GPU 1 0000:c6:00.0 .* 14-15,30-31 ' '^problems: none$' \
+    '^reasons of the plan$' '^    GPU +[^ ]' '^    cores +[^ ]' '^    memory +[^ ]' '^    network +[^ ]'
+
+run --input "$nodes/eight_gpus.xml" --ranks 8 --reserve-first-core
+shows '^ +0  GPU 4 .* 1,17 ' '^ +7  GPU 1 .* 15,31 ' '^problems: none$'
+
+run --input "$nodes/eight_gpus.xml" --ranks 2 --masks 12-13/14,30
+shows '^ +0  GPU 0 .* 12-13 ' '^ +1  GPU 1 .* 14,30 '
+
+# one mask for all, next to two of the GPUs: the others are far from it, and marked
+run --input "$nodes/eight_gpus.xml" --ranks 3 --masks 12-15
+shows 'remote-gpu' '^  remote-gpu: .*: rank [0-9]' 'masked-gpu'
+
+run --input "$nodes/laptop.xml" --ranks 9 # more than cores
+shows '^9 ranks as planned$' 'few-cores' '^  overlapping-cores: .*: rank 0-' '^GPUs: none$'
+
+run --input "$nodes/two_sockets.xml" --ranks 4
+shows '^  NVLink, 50000 MB/s$' '^    1-2$' '^  shared-gpu: .*: rank 0-1$'
+
+run --input "$nodes/unknown_locality.xml" --ranks 2
+shows '^  GPU 0 0002:01:00.0 .* NUMA node unknown +threads unknown' '^  unknown-locality: .*: rank 0-1$' '^links between GPUs: unknown$'
+
+FSDP_TOPOLOGY=$nodes/laptop.xml run
+shows ': 1 package, 1 NUMA node, 1 last-level cache, 4 cores, '
+
+run --help
+shows '^usage: fsdp-topo ' '^  --reserve-first-core  +plan without' '^exit status$' '^environment$' '^files$'
+run --version
+shows '^fsdp-topo of libfsdp [0-9.]+$'
+
+((failures == 0))

@@ -1,0 +1,18 @@
+/**
+ * @file
+ * A node and its ranks as text.
+ */
+#ifndef TOPO_TEXT_H
+#define TOPO_TEXT_H
+
+#include <stdio.h>
+
+#include "report.h"
+
+/** A topo_writer. */
+void topo_text_write(FILE *file, const topo_report *report, size_t index);
+
+/** The part of it that is about ranks. */
+void topo_text_ranks(FILE *file, const topo_report *report);
+
+#endif
