@@ -19,6 +19,8 @@
  *   HIP_DOUBLE_MEMORY    BYTES of each; default 1 GiB
  *   HIP_DOUBLE_DELAY_US  the longest delay before an operation; default 100
  *   HIP_DOUBLE_SEED      of delays; default 1
+ *   HIP_DOUBLE_HOLD_MS   copies from and to pageable memory begin when a host asks after their stream, or after so long, in
+ *                        which a host that does not ask may free that memory; default 0
  *   HIP_DOUBLE_COPY_GBPS copies between device and host take as long as with so many 1e9 bytes per second; default: as they do
  *   HIP_DOUBLE_FAIL      "hipMalloc:3=2,hipMemcpyAsync:1=999": the third hipMalloc() fails with error 2, and so on
  *   HIP_DOUBLE_JOB       of the shared memory of a job, as job.h sets it; default: each process is a job of its own

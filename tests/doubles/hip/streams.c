@@ -20,6 +20,7 @@ struct ihipStream_t {
     double_operation *head, *tail; /* the head is being carried out */
     double_moment     now;
     uint64_t          random;
+    uint64_t          asked; /* how often a host has asked whether it is idle, or waited for that */
     bool              stop;
 };
 
@@ -55,9 +56,30 @@ static void delay(hipStream_t stream)
     }
 }
 
+/* Until a host asks after the stream, or it has had all the time in which it might do something rash. */
+static void hold(hipStream_t stream, const double_operation *operation)
+{
+    const long long left = 1000000 * double_setting("HIP_DOUBLE_HOLD_MS", 0);
+    struct timespec end;
+
+    (void)clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += (end.tv_nsec + left) / 1000000000;
+    end.tv_nsec = (end.tv_nsec + left) % 1000000000;
+    (void)pthread_mutex_lock(&stream->lock);
+    while (stream->asked == operation->asked && left > 0) {
+        if (pthread_cond_timedwait(&stream->changed, &stream->lock, &end) != 0) {
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&stream->lock);
+}
+
 static void carry_out(hipStream_t stream, double_operation *operation)
 {
     delay(stream);
+    if (operation->pageable) {
+        hold(stream, operation);
+    }
     double_clock_join(&stream->now.clock, &operation->hosts);
     stream->now.clock.done[stream->now.stream]++;
     operation->run(operation, &stream->now);
@@ -144,6 +166,7 @@ hipError_t double_enqueue(hipStream_t stream, double_operation *operation, size_
     memset(&mine->hosts, 0, sizeof mine->hosts);
     double_order_hosts(&mine->hosts);
     (void)pthread_mutex_lock(&stream->lock);
+    mine->asked = stream->asked;
     if (stream->tail != NULL) {
         stream->tail->next = mine;
     } else {
@@ -155,9 +178,17 @@ hipError_t double_enqueue(hipStream_t stream, double_operation *operation, size_
     return hipSuccess;
 }
 
+/* With its lock held. */
+static void ask(hipStream_t stream)
+{
+    stream->asked++;
+    (void)pthread_cond_broadcast(&stream->changed);
+}
+
 static void wait_until_idle(hipStream_t stream)
 {
     (void)pthread_mutex_lock(&stream->lock);
+    ask(stream);
     while (stream->head != NULL) {
         (void)pthread_cond_wait(&stream->changed, &stream->lock);
     }
@@ -245,6 +276,7 @@ hipError_t hipStreamQuery(hipStream_t stream)
     stream = known_stream(stream);
     (void)pthread_mutex_lock(&stream->lock);
     const bool idle = stream->head == NULL;
+    ask(stream);
     (void)pthread_mutex_unlock(&stream->lock);
     if (!idle) {
         return hipErrorNotReady;
@@ -329,6 +361,7 @@ static hipError_t enqueue_copy(void *to, const void *from, int value, size_t byt
 {
     copy one = {.to = to, .from = from, .value = value, .bytes = bytes};
 
+    one.operation.pageable = double_memory_of(to) == NULL || (from != NULL && double_memory_of(from) == NULL);
     return bytes > 0 ? double_enqueue(stream, &one.operation, sizeof one, run_copy) : hipSuccess;
 }
 

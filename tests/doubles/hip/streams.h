@@ -18,7 +18,9 @@ typedef struct double_moment {
 typedef struct double_operation {
     struct double_operation *next;
     void (*run)(struct double_operation *operation, double_moment *now);
-    double_clock hosts; /* what hosts had seen when it was issued */
+    double_clock hosts;    /* what hosts had seen when it was issued */
+    uint64_t     asked;    /* how often a host had asked after the stream then */
+    bool         pageable; /* reads or writes memory that the runtime does not know */
 } double_operation;
 
 /** Takes an operation, allocated by malloc(), into a stream; NULL: the default stream of the thread's device. */

@@ -115,6 +115,24 @@ static bool ends_badly(void (*program)(void))
     return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
+/* So that what the host does to that memory before it asks shows. */
+static void a_copy_of_pageable_memory_may_begin_as_late_as_a_host_asks(void **state)
+{
+    char source[BYTES], back[BYTES];
+
+    (void)state;
+    (void)setenv("HIP_DOUBLE_HOLD_MS", "60000", 1);
+    memset(source, 1, BYTES);
+    copy(0, gpu.memory, source, BYTES);
+    memset(source, 2, BYTES);
+    assert_int_equal(hipSuccess, hipStreamSynchronize(gpu.stream[0]));
+    (void)unsetenv("HIP_DOUBLE_HOLD_MS");
+    copy(0, back, gpu.memory, BYTES);
+    assert_int_equal(hipSuccess, hipStreamSynchronize(gpu.stream[0]));
+    assert_int_equal(2, back[0]);
+    assert_int_equal(2, back[BYTES - 1]);
+}
+
 static void do_nothing(void)
 {
 }
@@ -350,6 +368,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bytes_go_to_the_device_and_back, open_gpu, close_gpu),
+        cmocka_unit_test_setup_teardown(a_copy_of_pageable_memory_may_begin_as_late_as_a_host_asks, open_gpu,
+                                        close_gpu),
         cmocka_unit_test_setup_teardown(the_host_cannot_touch_device_memory, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(a_mistake_ends_the_program, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(a_forgotten_wait_is_a_mistake, open_gpu, close_gpu),
