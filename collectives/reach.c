@@ -11,6 +11,12 @@
 /* BYTES of a piece, and how many of them one step works on. */
 enum { PIECE_BYTES = 256 << 10, PIECES_PER_STEP = 8 };
 
+/*
+ * However large the last-level cache: one that reports more for each rank serves other cores too, which a virtual machine
+ * does not show. With 105 MiB reported to two cores, 16 MiB went 1.4 to 1.7 times as fast past the caches.
+ */
+enum { MOST_CACHE_OF_A_RANK = 8 << 20 };
+
 /* ---- saying where -------------------------------------------------------------------------------------------------- */
 
 static bool is_reached(const fsdp_context *ctx, const fsdpi_buffer *buffer)
@@ -125,8 +131,9 @@ bool fsdpi_is_large(const fsdp_request *request)
     const fsdpi_call   *call   = &request->call;
     const size_t        larger = call->in_bytes > call->out_bytes ? call->in_bytes : call->out_bytes;
     const size_t        own    = in_place(call) ? larger : call->in_bytes + call->out_bytes;
+    const size_t        share  = ctx->machine.cache_bytes / (size_t)ctx->nodes.size;
 
-    return own > ctx->machine.cache_bytes / (size_t)ctx->nodes.size;
+    return own > (share < MOST_CACHE_OF_A_RANK ? share : MOST_CACHE_OF_A_RANK);
 }
 
 fsdpi_slice fsdpi_next_piece(const fsdp_request *request, fsdpi_slice part, size_t most)
