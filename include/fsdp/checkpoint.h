@@ -150,7 +150,7 @@ FSDP_API fsdp_status fsdp_checkpoint_save(fsdp_checkpoint *checkpoint, const fsd
 /**
  * Copies what this rank writes and returns; a thread writes it while training goes on. It is complete, and its errors are
  * known, only after fsdp_checkpoint_progress() or fsdp_checkpoint_wait(), which the next save and fsdp_checkpoint_close() call.
- * The thread only writes files and calls no MPI, so that any thread level will do.
+ * The thread only writes files and calls no MPI, so that any thread level will do, and its nice value is 10: steps come first.
  *
  * @return as fsdp_checkpoint_save(); FSDP_ERR_STATE also where `asynchronous` was not set at open.
  */
