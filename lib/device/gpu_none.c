@@ -14,8 +14,9 @@ int fsdpi_gpu_count(void)
 bool fsdpi_gpu_address(int device, char *address, size_t size)
 {
     (void)device;
-    (void)address;
-    (void)size;
+    if (size > 0) {
+        address[0] = '\0';
+    }
     return false;
 }
 
