@@ -14,7 +14,7 @@
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
 
-set(FSDP_TEST_TIMEOUT 180) # SECONDS, unless a test says otherwise
+set(FSDP_TEST_TIMEOUT 600) # SECONDS, unless a test says otherwise
 set(FSDP_TEST_EXPECT "${PROJECT_SOURCE_DIR}/tests/support/expect.sh")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
