@@ -29,6 +29,7 @@ grep -Eq '^  NUMA node [0-9]+: ([0-9]+%|-) busy, memory ' "$folder/out" || fail 
 [[ $(grep -Ec '^ +[01]  .* [0-9.]+/[0-9.]+ GiB  [-0-9,]+.?$' "$folder/out") -eq 4 ]] || fail "not a line for each rank and look"
 ! grep -q $'\033' "$folder/out" || fail "a terminal's codes under mpiexec, and there is no terminal"
 
+: >"$folder/out" # the loop below must not see what is there from before
 "$program" --watch --interval 600 >"$folder/out" 2>"$folder/err" &
 watcher=$!
 for ((i = 0; i < 600 && $(looks) == 0; i++)); do
