@@ -23,7 +23,8 @@ fail() {
 lose() {
     local signal=$1 victim status=0
     shift
-    timeout 100 "$@" "$folder/ranks" --data "$data" --layers 2 --heads 2 --width 48 --context 40 --batch 24 \
+    : >"$folder/log" # of this job, not of the one before
+    timeout 300 "$@" "$folder/ranks" --data "$data" --layers 2 --heads 2 --width 48 --context 40 --batch 24 \
         --steps 100000000 --interval 5 >"$folder/log" 2>&1 </dev/null &
     until grep -q '^step ' "$folder/log"; do
         kill -0 $! 2>/dev/null || fail "the training ended by itself"
