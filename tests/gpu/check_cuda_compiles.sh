@@ -3,7 +3,7 @@
 #
 #   check_cuda_compiles.sh ROOT CC MPI_INCLUDE_FOLDER...
 #
-# Exits with 77 if there is no CUDA toolkit.
+# Exits with 77 if there is no CUDA toolkit, or one that lacks a part: headers, or nvcc's own programs.
 set -euo pipefail
 
 root=$1
@@ -16,14 +16,21 @@ if [[ ! -x $nvcc ]]; then
     echo "skipped: no nvcc"
     exit 77
 fi
-cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
+
+echo '#include <cuda_runtime_api.h>' >"$objects/probe.cu"
+if ! "$nvcc" -c "$objects/probe.cu" -o "$objects/probe.o" >"$objects/said" 2>&1; then
+    echo "skipped: $nvcc does not compile a file that only includes cuda_runtime_api.h: $(head -n 1 "$objects/said")"
+    exit 77
+fi
+# nvcc alone knows where its headers are: it may be a script that calls another one.
+header=$("$nvcc" -M "$objects/probe.cu" | grep -o '[^ ]*/cuda_runtime_api\.h' | head -n 1)
 
 includes=(-I"$root" -I"$root/include" -DFSDPI_GPU_CUDA)
 for source in $(grep -l 'kernels/hip/runtime.h' "$root"/lib/device/*.c); do
     "$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror "${includes[@]}" "${mpi[@]}" \
-        -isystem "$cuda/include" -fsyntax-only "$source"
+        -isystem "$(dirname "$header")" -fsyntax-only "$source"
 done
 flags=(-x cu -std=c++17 -fmad=false -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings)
 for source in "$root"/kernels/hip/*.cpp; do
