@@ -184,13 +184,14 @@ static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchro
     FSDP_TRY(agree_on_state(c, program, status));
     set_state(c, program);
     fsdpi_folder_name_partial(program->step, c->partial);
-    c->phase                = FSDPI_SAVE_WRITING;
-    const fsdp_status files = fsdpi_agree(c->ctx, function, "making files", 0, make_files(c), true);
+    c->phase               = FSDPI_SAVE_WRITING;
+    const fsdp_status made = make_files(c);
+    if (asynchronous) {
+        fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
+    }
+    const fsdp_status files = fsdpi_agree(c->ctx, function, "making files", 0, made, true);
     if (files != FSDP_OK) {
         return end(c, files);
-    }
-    if (asynchronous) {
-        fsdpi_writer_snapshot(&c->writer);
     }
     fsdpi_work_start(c, write_runs);
     return FSDP_OK;

@@ -386,9 +386,14 @@ fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *fold
 void fsdpi_writer_snapshot(fsdpi_writer *writer)
 {
     for (size_t r = 0; r < writer->n_runs; r++) {
-        const fsdpi_written_run *w = &writer->runs[r];
+        const fsdpi_written_run *w  = &writer->runs[r];
+        void                    *to = writer->image + w->image_at;
 
-        copy(writer, writer->image + w->image_at, w, 0, w->run.count);
+        if (w->dtype == w->run.dtype) {
+            writer->ctx->kernels->stream(to, w->run.memory, w->bytes); /* it is read when the disk is ready for it */
+        } else {
+            copy(writer, to, w, 0, w->run.count);
+        }
     }
 }
 
