@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-enum { PIECE = 4096 }; /* ELEMENTS that pass through the stack at a time */
+enum { PIECE = 4096 }; /* ELEMENTS, of 4 bytes at most, that pass through the stack at a time */
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -132,41 +132,46 @@ static void copy_and_wait(fsdp_model *model, void *to, const void *from, size_t 
     fsdpi_compute_finish(model);
 }
 
-void fsdpi_compute_fetch(fsdp_model *model, void *to, const void *from, size_t bytes)
+void fsdpi_compute_read(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype,
+                        size_t count)
 {
-    copy_and_wait(model, to, from, bytes);
-}
-
-void fsdpi_compute_read(fsdp_model *model, float *values, const void *from, fsdp_dtype dtype, size_t count)
-{
-    const size_t  width = fsdp_dtype_size(dtype);
+    const size_t  width = fsdp_dtype_size(dtype), out_width = fsdp_dtype_size(out_dtype);
     unsigned char piece[PIECE * sizeof(float)];
 
-    if (dtype == FSDP_F32) {
-        copy_and_wait(model, values, from, count * width);
+    if (!fsdpi_is_on_device(model)) {
+        model->ctx->kernels->cast(out, out_dtype, from, dtype, count);
+        return;
+    }
+    if (dtype == out_dtype) {
+        copy_and_wait(model, out, from, count * width);
         return;
     }
     for (size_t i = 0; i < count; i += PIECE) {
         const size_t n = count - i < PIECE ? count - i : PIECE;
 
         copy_and_wait(model, piece, (const unsigned char *)from + i * width, n * width);
-        model->ctx->kernels->cast(values + i, FSDP_F32, piece, dtype, n);
+        model->ctx->kernels->cast((unsigned char *)out + i * out_width, out_dtype, piece, dtype, n);
     }
 }
 
-void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype dtype, const float *values, size_t count)
+void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype,
+                         size_t count)
 {
-    const size_t  width = fsdp_dtype_size(dtype);
+    const size_t  width = fsdp_dtype_size(dtype), in_width = fsdp_dtype_size(in_dtype);
     unsigned char piece[PIECE * sizeof(float)];
 
-    if (dtype == FSDP_F32) {
-        copy_and_wait(model, to, values, count * width);
+    if (!fsdpi_is_on_device(model)) {
+        model->ctx->kernels->cast(to, dtype, in, in_dtype, count);
+        return;
+    }
+    if (dtype == in_dtype) {
+        copy_and_wait(model, to, in, count * width);
         return;
     }
     for (size_t i = 0; i < count; i += PIECE) {
         const size_t n = count - i < PIECE ? count - i : PIECE;
 
-        model->ctx->kernels->cast(piece, dtype, values + i, FSDP_F32, n);
+        model->ctx->kernels->cast(piece, dtype, (const unsigned char *)in + i * in_width, in_dtype, n);
         copy_and_wait(model, (unsigned char *)to + i * width, piece, n * width);
     }
 }

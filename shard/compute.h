@@ -46,12 +46,13 @@ void fsdpi_compute_clamp(fsdp_model *model, float *x, double limit, size_t count
 void fsdpi_compute_divide(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count);
 
 /**
- * From the model's memory to memory of the host, as they are or as f32, and back. On a GPU they wait until that is done.
- * Masters that are offloaded are brought back before.
+ * From the model's memory to memory of the host, rounded to another type where it has one, and back. The model's type is
+ * not wider than f32. On a GPU they wait until that is done; what is offloaded has come back before.
  */
-void fsdpi_compute_fetch(fsdp_model *model, void *to, const void *from, size_t bytes);
-void fsdpi_compute_read(fsdp_model *model, float *values, const void *from, fsdp_dtype dtype, size_t count);
-void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype dtype, const float *values, size_t count);
+void fsdpi_compute_read(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype,
+                        size_t count);
+void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype,
+                         size_t count);
 
 /** Waits on the host for all that the model has in streams. */
 void fsdpi_compute_finish(fsdp_model *model);

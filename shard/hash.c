@@ -41,7 +41,7 @@ static uint64_t hash_run(fsdp_model *model, uint64_t stream, size_t begin, const
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = n - i < PIECE ? n - i : PIECE;
 
-        fsdpi_compute_read(model, piece, elements + i, FSDP_F32, count);
+        fsdpi_compute_read(model, piece, FSDP_F32, elements + i, FSDP_F32, count);
         sum += fsdpi_hash_elements(stream, begin + i, piece, count);
     }
     return sum;

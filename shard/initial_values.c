@@ -36,7 +36,7 @@ static void draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, size_t beg
         const size_t n = count - at < PIECE ? count - at : PIECE;
 
         draw_run(model, tensor, begin + at, n, piece);
-        fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, n);
+        fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, FSDP_F32, n);
     }
 }
 

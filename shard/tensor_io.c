@@ -70,11 +70,11 @@ static fsdp_status move_piece_of_device(const transfer *t, float *held, float *v
     float *buffer = value != NULL ? value : t->piece;
 
     if (!t->imports && t->model->ctx->rank == giver) {
-        fsdpi_compute_read(t->model, buffer, held, FSDP_F32, n);
+        fsdpi_compute_read(t->model, buffer, FSDP_F32, held, FSDP_F32, n);
     }
     FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, FSDP_F32, giver));
     if (t->imports && held != NULL) {
-        fsdpi_compute_write(t->model, held, FSDP_F32, buffer, n);
+        fsdpi_compute_write(t->model, held, FSDP_F32, buffer, FSDP_F32, n);
     }
     return FSDP_OK;
 }
@@ -103,7 +103,7 @@ static fsdp_status move_part(const transfer *t, const part *p)
 
     if (!t->imports && giver == t->root) { /* it holds what it asks for */
         if (value != NULL) {
-            fsdpi_compute_read(t->model, value, held, FSDP_F32, p->count);
+            fsdpi_compute_read(t->model, value, FSDP_F32, held, FSDP_F32, p->count);
         }
         return FSDP_OK;
     }
@@ -139,9 +139,9 @@ static fsdp_status move_whole(const transfer *t)
 
         if (t->imports) {
             FSDP_TRY(fsdp_broadcast(t->model->ctx, values, n, FSDP_F32, t->root));
-            fsdpi_compute_write(t->model, whole, dtype, values, n);
+            fsdpi_compute_write(t->model, whole, dtype, values, FSDP_F32, n);
         } else {
-            fsdpi_compute_read(t->model, values, whole, dtype, n);
+            fsdpi_compute_read(t->model, values, FSDP_F32, whole, dtype, n);
         }
     }
     return FSDP_OK;

@@ -58,7 +58,7 @@ static uint64_t hash_bytes(fsdp_model *model, uint64_t hash, const unsigned char
     for (size_t at = 0; at < bytes; at += sizeof piece) {
         const size_t n = bytes - at < sizeof piece ? bytes - at : sizeof piece;
 
-        fsdpi_compute_fetch(model, piece, view + at, n);
+        fsdpi_compute_read(model, piece, FSDP_U8, view + at, FSDP_U8, n);
         hash = fsdpi_hash_bytes(hash, piece, n);
     }
     return hash;

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fsdp/checkpoint.h"
 #include "fsdp/device.h"
 #include "fsdp/hook.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/optimizer.h"
 #include "fsdp/tensor_io.h"
 #include "kernels/kernels.h"
+#include "tests/checkpoint/saved_model.h"
 #include "tests/doubles/hip/double.h"
 #include "tests/doubles/hip/job.h"
 #include "tests/shard/small_model.h"
@@ -481,6 +483,84 @@ static void tensors_of_all_kinds(void **state)
     }
 }
 
+/* ---- checkpoints ------------------------------------------------------------------------------------------------------- */
+
+typedef struct trained {
+    small_model     m;
+    fsdp_optimizer *optimizer;
+} trained;
+
+static void open_trained(trained *t, fsdp_context *ctx, fsdp_placement placement, int passes)
+{
+    fsdp_model_options     options = FSDP_MODEL_OPTIONS_DEFAULT;
+    fsdp_optimizer_options o;
+
+    placed            = placement;
+    options.placement = placement;
+    small_model_create(&t->m, ctx, &options);
+    assert_int_equal(FSDP_OK, fsdp_model_commit(t->m.model));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_ADAMW, &o));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(t->m.model, &o, &t->optimizer));
+    for (int pass = 0; pass < passes; pass++) {
+        (void)train(&t->m, pass, 1.0, &options);
+        assert_int_equal(FSDP_OK, fsdp_optimizer_step(t->optimizer));
+    }
+}
+
+/* One more step, with the moments that there are. */
+static uint64_t close_trained(trained *t, fsdp_placement placement)
+{
+    const fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    uint64_t                 hash;
+
+    placed = placement;
+    (void)train(&t->m, 9, 1.0, &options);
+    assert_int_equal(FSDP_OK, fsdp_optimizer_step(t->optimizer));
+    assert_int_equal(FSDP_OK, fsdp_model_hash(t->m.model, &hash));
+    fsdp_model_destroy(t->m.model);
+    return hash;
+}
+
+static void save(trained *t, int behind)
+{
+    fsdp_checkpoint_options options = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
+    fsdp_checkpoint_state   state   = {.step = 2};
+    fsdp_checkpoint        *checkpoint;
+
+    options.asynchronous = behind;
+    options.dtype        = behind ? FSDP_BF16 : FSDP_F32;
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_open(t->m.model, t->optimizer, saved_folder, &options, &checkpoint));
+    assert_int_equal(FSDP_OK, behind ? fsdp_checkpoint_save_async(checkpoint, &state)
+                                     : fsdp_checkpoint_save(checkpoint, &state));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(checkpoint));
+}
+
+static void load(trained *t)
+{
+    fsdp_checkpoint_state state;
+    char                  path[FSDP_CHECKPOINT_PATH_BYTES];
+
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_latest(t->m.ctx, saved_folder, path, sizeof path));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_load(t->m.model, t->optimizer, path, NULL, &state));
+    assert_int_equal(2, state.step);
+}
+
+static void any_placement_loads_what_any_other_wrote(void **state)
+{
+    for (int from = 0; from < FSDP_N_PLACEMENTS; from++) {
+        const fsdp_placement to = (fsdp_placement)((from + 1) % FSDP_N_PLACEMENTS);
+        trained              a, b;
+
+        assert_int_equal(0, saved_folder_make(state));
+        open_trained(&a, from == FSDP_ON_HOST ? host : device[1], (fsdp_placement)from, 2);
+        save(&a, from % 2);
+        open_trained(&b, to == FSDP_ON_HOST ? host : device[1], to, 0);
+        load(&b);
+        assert_true(close_trained(&a, (fsdp_placement)from) == close_trained(&b, to));
+        assert_int_equal(0, saved_folder_remove(state));
+    }
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------------ */
 
 static void check_budget(const variant *v, fsdp_placement placement)
@@ -684,6 +764,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clipping_loss_scaling_and_divisors),
         cmocka_unit_test(tensors_are_imported_and_exported),
         cmocka_unit_test(tensors_of_all_kinds),
+        cmocka_unit_test(any_placement_loads_what_any_other_wrote),
         cmocka_unit_test(the_budget_is_what_is_held_to_the_byte),
         cmocka_unit_test(offloading_takes_masters_and_moments_off_the_device),
         cmocka_unit_test(what_is_not_served_is_named),
