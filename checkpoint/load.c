@@ -14,6 +14,7 @@
 #include "collectives/collectives.h"
 #include "lib/hash.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
 
 #define LOAD   "fsdp_checkpoint_load"
 #define LATEST "fsdp_checkpoint_latest"
@@ -296,8 +297,12 @@ static fsdp_status prepare(load *l)
 /* Masters, where there are some, are read behind the values, and over them. */
 static fsdp_status read_all(load *l)
 {
+    fsdpi_gather_drop(l->model);
     FSDP_TRY(fsdpi_source_read(&l->values, l->scratch, &l->problem));
-    return fsdpi_source_read(&l->moments, l->scratch, &l->problem);
+    FSDP_TRY(fsdpi_source_read(&l->moments, l->scratch, &l->problem));
+    const fsdp_status status = fsdpi_compute_status(l->model);
+    return status == FSDP_OK ? FSDP_OK
+                             : fsdpi_problem_set(&l->problem, status, "the GPU's memory could not be written");
 }
 
 static fsdp_status fail(load *l, const char *outcome)
@@ -343,7 +348,7 @@ static fsdp_status load_all(load *l)
     FSDP_TRY(agree(l, "checksums", 0, verify(l), ""));
     FSDP_TRY(agree(l, "reading", 0, read_all(l), "the state is undefined, load again: "));
     set_counters(l);
-    return fsdpi_gather_refresh(l->model);
+    return fsdpi_gather_refresh(l->model, true);
 }
 
 /* ---- the public function ----------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "lib/error.h"
 #include "lib/hash.h"
 #include "lib/log.h"
+#include "shard/compute.h"
 
 void fsdpi_source_close(fsdpi_source *source)
 {
@@ -417,25 +418,26 @@ fsdp_status fsdpi_source_verify(const fsdpi_source *source, const fsdpi_checksum
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct reading {
-    const fsdpi_kernels *kernels;
-    void                *scratch;
-    fsdpi_problem       *problem;
+    fsdp_model    *model;
+    void          *scratch;
+    fsdpi_problem *problem;
 } reading;
 
-/* Of the type in which it is held it goes straight to its place. */
+/* Of the type in which it is held on the host it goes straight to its place. */
 static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_held_run *run)
 {
     const fsdp_dtype dtype = dtype_of(tensor);
     const size_t     width = fsdp_dtype_size(dtype), most = FSDPI_READ_BYTES / width;
+    const bool       there = dtype == run->dtype && !fsdpi_is_on_device(r->model);
 
     for (size_t at = 0; at < run->count; at += most) {
         const size_t count  = run->count - at < most ? run->count - at : most;
         void        *to     = fsdpi_element_of(run->memory, at, run->dtype);
-        void        *landed = dtype == run->dtype ? to : r->scratch;
+        void        *landed = there ? to : r->scratch;
 
         FSDP_TRY(fsdpi_tensor_read(tensor, (run->begin + at) * width, landed, count * width, r->problem));
         if (landed != to) {
-            r->kernels->cast(to, run->dtype, landed, dtype, count);
+            fsdpi_compute_write(r->model, to, run->dtype, landed, dtype, count);
         }
     }
     return FSDP_OK;
@@ -458,7 +460,7 @@ static fsdp_status read_part(const fsdpi_source *source, const reading *r, size_
 
 fsdp_status fsdpi_source_read(const fsdpi_source *source, void *scratch, fsdpi_problem *problem)
 {
-    const reading r = {.kernels = source->model->ctx->kernels, .scratch = scratch, .problem = problem};
+    const reading r = {.model = source->model, .scratch = scratch, .problem = problem};
 
     for (size_t p = 0; p < source->parts.n; p++) {
         if (source->placed[p] != NULL) {

@@ -10,6 +10,7 @@
 #include "checkpoint/output_file.h"
 #include "lib/error.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
 
 /* ---- files by their number --------------------------------------------------------------------------------------- */
 
@@ -187,14 +188,14 @@ static fsdp_status flush(pieces *p)
     return fsdpi_output_write(&p->output, p->path, whole.begin, bytes, whole.bytes, p->problem);
 }
 
-static void copy(const fsdpi_writer *writer, void *to, const fsdpi_written_run *w, size_t begin, size_t count)
+/* From where the model has it. A failure is kept until fsdpi_writer_write() ends. */
+static void copy(fsdpi_writer *writer, void *to, const fsdpi_written_run *w, size_t begin, size_t count)
 {
     const void *from = fsdpi_element_of(w->run.memory, begin, w->run.dtype);
 
-    if (w->dtype == w->run.dtype) {
-        memcpy(to, from, count * fsdp_dtype_size(w->dtype));
-    } else {
-        writer->ctx->kernels->cast(to, w->dtype, from, w->run.dtype, count);
+    fsdpi_compute_read(writer->model, to, w->dtype, from, w->run.dtype, count);
+    if (writer->copied == FSDP_OK) {
+        writer->copied = fsdpi_compute_status(writer->model);
     }
 }
 
@@ -312,7 +313,8 @@ static void place_in_image(fsdpi_writer *writer)
 fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
                               bool with_image, fsdpi_writer *writer)
 {
-    *writer        = (fsdpi_writer){.ctx = model->ctx, .stems = stems, .writes_headers = model->ctx->rank == 0};
+    *writer =
+        (fsdpi_writer){.ctx = model->ctx, .model = model, .stems = stems, .writes_headers = model->ctx->rank == 0};
     writer->n_runs = list_runs(model, optimizer, stems, NULL);
     writer->runs   = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_runs * sizeof(fsdpi_written_run));
     if (writer->runs == NULL && writer->n_runs > 0) {
@@ -385,6 +387,7 @@ fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *fold
 
 void fsdpi_writer_snapshot(fsdpi_writer *writer)
 {
+    writer->copied = FSDP_OK;
     for (size_t r = 0; r < writer->n_runs; r++) {
         const fsdpi_written_run *w  = &writer->runs[r];
         void                    *to = writer->image + w->image_at;
@@ -415,6 +418,10 @@ static fsdp_status write_all(pieces *p)
     const fsdp_status closed = fsdpi_output_close(&p->output, p->path, p->problem);
 
     status = status != FSDP_OK ? status : closed;
+    if (status == FSDP_OK && p->writer->copied != FSDP_OK) {
+        return fsdpi_problem_set(p->problem, p->writer->copied, "%s: the model's memory on the GPU could not be read",
+                                 p->folder);
+    }
     return status == FSDP_OK && p->writer->writes_headers ? sync_all(p) : status;
 }
 
@@ -426,6 +433,7 @@ static fsdp_status write_from_memory(pieces *p)
     if (room == NULL) {
         return fsdpi_problem_memory(p->problem, p->folder, room_for(FSDPI_CHUNK_MOST));
     }
+    p->writer->copied        = FSDP_OK;
     p->writer->scratch       = aligned(room);
     const fsdp_status status = write_all(p);
     p->writer->scratch       = NULL;

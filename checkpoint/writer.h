@@ -44,6 +44,7 @@ typedef struct fsdpi_file_chunk {
 
 typedef struct fsdpi_writer {
     fsdp_context      *ctx;
+    fsdp_model        *model;
     const fsdpi_stem  *stems; /* FSDPI_N_STEMS of them */
     size_t             n_files;
     bool               writes_headers; /* rank 0 */
@@ -54,6 +55,7 @@ typedef struct fsdpi_writer {
     fsdpi_file_chunk  *chunks;
     void              *image_room; /* NULL: without asynchronous saves */
     unsigned char     *image;      /* in it, aligned to FSDPI_DIRECT_BYTES */
+    fsdp_status        copied;     /* FSDP_OK; or why it could not be copied, into the image or into the following */
     unsigned char     *scratch;    /* FSDPI_CHUNK_MOST and as aligned, while it writes from memory */
 } fsdpi_writer;
 

@@ -13,6 +13,8 @@
  * return when the operation is in the stream of the context, and what is put into the caller's stream from then on waits for
  * the result; the host has waited for its peers' calls, and between nodes for the messages, but within a node never for a
  * GPU. Input and output are free in the same sense: for what comes into this stream.
+ *
+ * Models can have their memory on the GPU too: fsdp_model_options::placement, and the order of their work in fsdp/model.h.
  */
 #ifndef FSDP_DEVICE_H
 #define FSDP_DEVICE_H
@@ -26,7 +28,9 @@ FSDP_EXTERN_C_BEGIN
 FSDP_API int fsdp_device(const fsdp_context *ctx);
 
 /**
- * Orders what is issued from now on, on this rank, on a stream. Local; not while another thread issues operations.
+ * Orders what is issued from now on, on this rank, on a stream; for models of the context too, with what they compute and the
+ * operations of their groups. Local; not while another thread issues operations. Nothing orders the stream behind the one
+ * before: a program that changes it while a model has gradients or passes makes it wait for an event of the old one.
  *
  * @param[in] stream  a hipStream_t, or cudaStream_t, of the context's GPU, which outlives what is ordered on it; NULL: the
  *                    default stream, as at the beginning

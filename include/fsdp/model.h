@@ -28,6 +28,17 @@
  * some by a later one, in the end by fsdp_model_zero_grad() itself. So whatever has gone wrong in a step, on every rank: call
  * fsdp_model_zero_grad() once, use no collective on the context before that, and do the step again from its first pass.
  * Parameters, moments and step count are those from before it.
+ *
+ * On a GPU (fsdp_placement) all calls are the same, and views are device memory. What the model computes itself is put into the
+ * stream that fsdp_stream_set() has named for its context, where the program puts its kernels too: views are ready for what
+ * comes into this stream behind the begin of a pass, and have to be read and written by what is in it at the end of the pass.
+ * Gathers and reductions have streams of their own beside it, ordered by events. The host waits for the GPU only where it has
+ * to know something: in clipping by a norm, the loss scaler, hashes, import and export, checkpoints, commit and destroy. A
+ * program that names another stream makes that wait for the one before. FSDP_ERR_DEVICE can come from each call then: a call of
+ * the GPU's runtime has failed on this rank. In a pass the step has failed with it; in fsdp_optimizer_step(),
+ * fsdp_tensor_import() and fsdp_checkpoint_load() the parameters are undefined too, and have to be loaded. With the same
+ * kernels in the same order results have the bits of a model on the host; only norms of more than 4096 elements per slice are
+ * added up in another order, and so rounded otherwise. Gradient hooks and `quantized_params` are served on the host only.
  */
 #ifndef FSDP_MODEL_H
 #define FSDP_MODEL_H
@@ -76,6 +87,22 @@ typedef enum fsdp_fill {
     FSDP_FILL_NORMAL   = 1, /**< mean `a`, standard deviation `b` */
     FSDP_FILL_UNIFORM  = 2  /**< from `a` up to `b` */
 } fsdp_fill;
+
+/** Where a model's memory is and who computes on it: this rank's processor, or the GPU of its context (fsdp/device.h). */
+typedef enum fsdp_placement {
+    FSDP_ON_HOST = 0, /**< all on the host */
+
+    /** All on the GPU: gathered and gradient views, gradients, masters, optimizer state, ignored tensors. */
+    FSDP_ON_DEVICE = 1,
+
+    /**
+     * As FSDP_ON_DEVICE, but masters and optimizer state in pinned memory of the host. A step brings them to the GPU and
+     * back piece by piece (a quarter of FSDP_STAGING_BYTES of each array, two at a time), copies and compute at the same
+     * time. This rank's part of the parameters stays on the GPU in the type in which it is gathered.
+     */
+    FSDP_ON_DEVICE_OFFLOADED = 2
+} fsdp_placement;
+#define FSDP_N_PLACEMENTS 3
 
 /** Flags of a tensor. */
 #define FSDP_TENSOR_NO_WEIGHT_DECAY 1u /**< the optimizer's weight decay leaves it out (biases, norms) */
@@ -141,12 +168,16 @@ typedef struct fsdp_model_options {
      * taken first, in `reduce_dtype`, and multiplied in f32 by ranks over divisor.
      */
     double gradient_divisor;
+
+    /** Where the model's memory is. On a GPU its context must have one: see fsdp/device.h, also for the order of work. */
+    fsdp_placement placement;
 } fsdp_model_options;
 
-/** FULL_SHARD, seed 0, no limit, AdamW, groups as the nodes, f32 throughout. Start from this: zeros are not the defaults. */
+/** FULL_SHARD, seed 0, no limit, AdamW, groups as the nodes, f32 throughout, on the host. Start from this: zeros are not
+ * the defaults. */
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
-        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0                        \
+        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0, FSDP_ON_HOST          \
     }
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */
@@ -154,7 +185,8 @@ typedef struct fsdp_budget {
     size_t parameters;                 /**< number of parameters of the whole model, padding left out (not bytes) */
     size_t bytes[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
     size_t total;                      /**< the sum of `bytes` */
-    size_t shared;    /**< of that, what the ranks of a node have once between them: the gathered views */
+    size_t device;                     /**< of `total`, what is on the rank's GPU */
+    size_t shared;    /**< of `total`, what the ranks of a node have once between them: gathered views on the host */
     size_t unsharded; /**< the same state held whole: 4 bytes each for master and gradient, moments, ignored tensors */
 } fsdp_budget;
 
@@ -174,8 +206,8 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
  *
  * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_UNSUPPORTED: `quantized_params` with another strategy than FULL_SHARD;
- *         FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_UNSUPPORTED: `quantized_params` with another strategy than FULL_SHARD or on a GPU,
+ *         or a placement on the GPU in a context that uses none (says why); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model);
 
@@ -202,18 +234,19 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
  * What the ranks of a node will take between them is the sum of their budgets, `shared` once and the staging buffers, which
  * are there already, left out. It must not exceed what the system calls available (MemAvailable), what is left of a control
  * group's limit, or FSDP_NODE_MEMORY in place of these two; nor, for the part of it that lies in shared memory, what is free
- * at FSDP_SHM_DIR.
+ * at FSDP_SHM_DIR. On GPUs the same holds of what is left on the host; and what the ranks that share a GPU will take of it
+ * must not exceed what the runtime calls free there.
  *
  * @return FSDP_OK; FSDP_ERR_ARG: no units, a budget above the limit (names both), or a failed fsdp_unit_add();
- *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units; FSDP_ERR_MEMORY: a node has less
- *         than its ranks need (names both), or an allocation failed. Nothing has been allocated then.
+ *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units; FSDP_ERR_MEMORY: a node or a
+ *         GPU has less than its ranks need (names both), or an allocation failed. Nothing has been allocated then.
  */
 FSDP_API fsdp_status fsdp_model_commit(fsdp_model *model);
 
 /**
  * Releases a model with its units, optimizers and loss scaler; gradients that no step has used are lost. Collective where the
- * strategy has groups, whose contexts are finalized, and where a step has failed since fsdp_model_zero_grad(). Else local.
- * NULL does nothing.
+ * strategy has groups, whose contexts are finalized, where the model is on a GPU, of which all ranks close each other's memory,
+ * and where a step has failed since fsdp_model_zero_grad(). Else local. NULL does nothing.
  */
 FSDP_API void fsdp_model_destroy(fsdp_model *model);
 
