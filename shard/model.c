@@ -69,6 +69,13 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
                           "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
                           options->gradient_divisor);
     }
+    if ((int)options->placement < 0 || (int)options->placement >= FSDP_N_PLACEMENTS) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no placement; use one of fsdp_placement",
+                          (int)options->placement);
+    }
+    if (options->placement != FSDP_ON_HOST) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "fsdp_model_create: models are not served on GPUs yet");
+    }
     FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
     FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
     FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype));

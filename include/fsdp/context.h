@@ -39,6 +39,7 @@ typedef struct fsdp_memory {
     size_t current[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
     size_t current_total;
     size_t peak_total;
+    size_t device; /**< of current_total, what is on the rank's GPU */
 } fsdp_memory;
 
 FSDP_EXTERN_C_BEGIN

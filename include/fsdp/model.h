@@ -77,6 +77,22 @@ typedef enum fsdp_fill {
     FSDP_FILL_UNIFORM  = 2  /**< from `a` up to `b` */
 } fsdp_fill;
 
+/** Where a model's memory is and who computes on it: this rank's processor, or the GPU of its context (fsdp/device.h). */
+typedef enum fsdp_placement {
+    FSDP_ON_HOST = 0, /**< all on the host */
+
+    /** All on the GPU: gathered and gradient views, gradients, masters, optimizer state, ignored tensors. */
+    FSDP_ON_DEVICE = 1,
+
+    /**
+     * As FSDP_ON_DEVICE, but masters and optimizer state in pinned memory of the host. A step brings them to the GPU and
+     * back piece by piece, copies and compute at the same time. This rank's part of the parameters stays on the GPU in the
+     * type in which it is gathered.
+     */
+    FSDP_ON_DEVICE_OFFLOADED = 2
+} fsdp_placement;
+#define FSDP_N_PLACEMENTS 3
+
 /** Flags of a tensor. */
 #define FSDP_TENSOR_NO_WEIGHT_DECAY 1u /**< the optimizer's weight decay leaves it out (biases, norms) */
 #define FSDP_TENSOR_FROZEN          2u /**< divided and gathered as others, but without gradient and optimizer state */
@@ -141,12 +157,16 @@ typedef struct fsdp_model_options {
      * taken first, in `reduce_dtype`, and multiplied in f32 by ranks over divisor.
      */
     double gradient_divisor;
+
+    /** Where the model's memory is. On a GPU its context must have one: see fsdp/device.h, also for the order of work. */
+    fsdp_placement placement;
 } fsdp_model_options;
 
-/** FULL_SHARD, seed 0, no limit, AdamW, groups as the nodes, f32 throughout. Start from this: zeros are not the defaults. */
+/** FULL_SHARD, seed 0, no limit, AdamW, groups as the nodes, f32 throughout, on the host. Start from this: zeros are not
+ * the defaults. */
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
-        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0                        \
+        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0, FSDP_ON_HOST          \
     }
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */
@@ -154,6 +174,7 @@ typedef struct fsdp_budget {
     size_t parameters;                 /**< number of parameters of the whole model, padding left out (not bytes) */
     size_t bytes[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
     size_t total;                      /**< the sum of `bytes` */
+    size_t device;                     /**< of that, what is on the rank's GPU */
     size_t shared;    /**< of that, what the ranks of a node have once between them: the gathered views */
     size_t unsharded; /**< the same state held whole: 4 bytes each for master and gradient, moments, ignored tensors */
 } fsdp_budget;
