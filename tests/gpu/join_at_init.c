@@ -3,9 +3,17 @@
 
 #include "tests/doubles/hip/job.h"
 
+static int join(int result)
+{
+    return result == MPI_SUCCESS && hip_double_join_job(NULL) != 0 ? MPI_ERR_OTHER : result;
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+    return join(PMPI_Init(argc, argv));
+}
+
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    const int result = PMPI_Init_thread(argc, argv, required, provided);
-
-    return result == MPI_SUCCESS && hip_double_join_job(NULL) != 0 ? MPI_ERR_OTHER : result;
+    return join(PMPI_Init_thread(argc, argv, required, provided));
 }
