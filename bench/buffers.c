@@ -35,27 +35,52 @@ static void advise_huge_pages(void *memory, size_t bytes)
     }
 }
 
-static fsdp_status allocate(bench_buffers *b, const bench_world *world, void **memory)
+static fsdp_status check_there(const bench_buffers *b, const bench_world *world, const char *kind, const void *memory)
 {
     char line[120];
 
+    (void)snprintf(line, sizeof line, "no %smemory for %zu bytes on every rank; use a smaller --end", kind, b->bytes);
+    return bench_agree(world, memory != NULL, line);
+}
+
+static fsdp_status allocate(bench_buffers *b, const bench_world *world, void **memory, void **host)
+{
     if (b->memory == BENCH_MEMORY_SYMMETRIC) {
         BENCH_TRY(fsdp_buffer_alloc(b->ctx, FSDP_BUFFER_PER_RANK, b->bytes, memory));
     } else {
         *memory = malloc(b->bytes);
-        (void)snprintf(line, sizeof line, "no memory for %zu bytes on every rank; use a smaller --end", b->bytes);
-        BENCH_TRY(bench_agree(world, *memory != NULL, line));
+        BENCH_TRY(check_there(b, world, "", *memory));
         advise_huge_pages(*memory, b->bytes);
     }
     memset(*memory, 1, b->bytes);
+    *host = *memory;
     return FSDP_OK;
 }
 
-fsdp_status bench_buffers_open(bench_buffers *buffers, const bench_world *world, int memory, int shared, size_t bytes)
+static fsdp_status allocate_on_gpu(bench_buffers *b, const bench_world *world, void **memory, void **host)
 {
-    *buffers = (bench_buffers){.ctx = world->ctx, .memory = memory, .bytes = bytes};
-    BENCH_TRY(allocate(buffers, world, &buffers->in));
-    BENCH_TRY(allocate(buffers, world, &buffers->out));
+    if (b->memory == BENCH_MEMORY_SYMMETRIC) {
+        BENCH_TRY(fsdp_buffer_alloc(b->ctx, FSDP_BUFFER_DEVICE, b->bytes, memory));
+    } else {
+        *memory = bench_gpu_alloc(b->gpu, b->bytes);
+        BENCH_TRY(check_there(b, world, "device ", *memory));
+    }
+    *host = bench_gpu_alloc_pinned(b->gpu, b->bytes);
+    BENCH_TRY(check_there(b, world, "pinned ", *host));
+    memset(*host, 1, b->bytes);
+    bench_gpu_copy(b->gpu, *memory, *host, b->bytes);
+    return FSDP_OK;
+}
+
+fsdp_status bench_buffers_open(bench_buffers *buffers, const bench_world *world, bench_gpu *gpu, int memory, int shared,
+                               size_t bytes)
+{
+    fsdp_status (*const make)(bench_buffers *, const bench_world *, void **, void **) =
+        gpu ? allocate_on_gpu : allocate;
+
+    *buffers = (bench_buffers){.ctx = world->ctx, .gpu = gpu, .memory = memory, .bytes = bytes};
+    BENCH_TRY(make(buffers, world, &buffers->in, &buffers->host_in));
+    BENCH_TRY(make(buffers, world, &buffers->out, &buffers->host_out));
     if (!shared) {
         return FSDP_OK;
     }
@@ -66,29 +91,66 @@ fsdp_status bench_buffers_open(bench_buffers *buffers, const bench_world *world,
     return FSDP_OK;
 }
 
-static fsdp_status release(bench_buffers *b, void *memory)
+static fsdp_status release(bench_buffers *b, void *memory, void *host)
 {
+    if (b->gpu && host) {
+        bench_gpu_free_pinned(b->gpu, host);
+    }
     if (b->memory == BENCH_MEMORY_SYMMETRIC) {
         return memory ? fsdp_buffer_free(b->ctx, memory) : FSDP_OK;
     }
-    free(memory);
+    if (!b->gpu) {
+        free(memory);
+    } else if (memory) {
+        bench_gpu_free(b->gpu, memory);
+    }
     return FSDP_OK;
 }
 
 fsdp_status bench_buffers_close(bench_buffers *buffers)
 {
-    const fsdp_status node   = buffers->node_out ? fsdp_buffer_free(buffers->ctx, buffers->node_out) : FSDP_OK;
-    const fsdp_status out    = release(buffers, buffers->out);
-    const fsdp_status in     = release(buffers, buffers->in);
-    const fsdp_status status = node != FSDP_OK ? node : out != FSDP_OK ? out : in;
+    fsdp_status node, out, in;
 
+    bench_gpu_finish(buffers->gpu);
+    node     = buffers->node_out ? fsdp_buffer_free(buffers->ctx, buffers->node_out) : FSDP_OK;
+    out      = release(buffers, buffers->out, buffers->host_out);
+    in       = release(buffers, buffers->in, buffers->host_in);
     *buffers = (bench_buffers){0};
-    return status;
+    return node != FSDP_OK ? node : out != FSDP_OK ? out : in;
 }
 
 void *bench_buffers_result(const bench_buffers *buffers, const bench_case *c)
 {
     return c->shared ? buffers->node_out : buffers->out;
+}
+
+void *bench_buffers_host_result(const bench_buffers *buffers, const bench_case *c)
+{
+    return c->shared ? buffers->node_out : buffers->host_out;
+}
+
+/* Where on the GPU a place in `host_in` or `host_out` belongs. */
+static char *on_gpu(const bench_buffers *b, const void *host)
+{
+    const uintptr_t place = (uintptr_t)host, in = (uintptr_t)b->host_in;
+    const int       is_in = place >= in && place - in < b->bytes;
+
+    return is_in ? (char *)b->in + (place - in) : (char *)b->out + (place - (uintptr_t)b->host_out);
+}
+
+void bench_buffers_send(const bench_buffers *buffers, const void *host, size_t bytes)
+{
+    if (buffers->gpu) {
+        bench_gpu_copy(buffers->gpu, on_gpu(buffers, host), host, bytes);
+    }
+}
+
+void bench_buffers_fetch(const bench_buffers *buffers, void *host, size_t bytes)
+{
+    if (buffers->gpu) {
+        bench_gpu_copy(buffers->gpu, host, on_gpu(buffers, host), bytes);
+        bench_gpu_finish(buffers->gpu);
+    }
 }
 
 /* One mapping of /proc/self/smaps. */

@@ -188,15 +188,19 @@ size_t bench_count_wrong(const bench_case *c, int rank, unsigned pattern, const 
 fsdp_status bench_check(const bench_case *c, const bench_world *world, const bench_buffers *buffers, unsigned pattern,
                         size_t *wrong)
 {
-    void    *out = bench_buffers_result(buffers, c);
-    uint64_t mine;
+    const size_t out_bytes = bench_out_count(c, world->rank) * fsdp_dtype_size(c->dtype);
+    void        *host_out  = bench_buffers_host_result(buffers, c);
+    uint64_t     mine;
 
     /* with one copy per node, a rank must not write its slot while another still looks at it, nor look too early */
     MPI_Barrier(world->comm);
-    bench_fill(c, world->rank, pattern, buffers->in, out);
+    bench_fill(c, world->rank, pattern, buffers->host_in, host_out);
+    bench_buffers_send(buffers, buffers->host_in, c->bytes);
+    bench_buffers_send(buffers, host_out, c->bytes);
     MPI_Barrier(world->comm);
-    BENCH_TRY(bench_run(c, world->ctx, buffers->in, out));
-    mine = bench_count_wrong(c, world->rank, pattern, out);
+    BENCH_TRY(bench_run(c, world->ctx, buffers->in, bench_buffers_result(buffers, c)));
+    bench_buffers_fetch(buffers, host_out, out_bytes);
+    mine = bench_count_wrong(c, world->rank, pattern, host_out);
     MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_SUM, world->comm);
     *wrong += mine;
     return FSDP_OK;

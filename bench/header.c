@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpu_rate.h"
 #include "link.h"
 
 #define GB 1e9
@@ -15,11 +16,22 @@ fsdp_status bench_limits_measure(bench_job *job)
     l->nodes     = fsdp_node_count(world->ctx);
     l->node_size = fsdp_node_size(world->ctx);
     MPI_Allreduce(MPI_IN_PLACE, &l->node_size, 1, MPI_INT, MPI_MAX, world->comm);
-    BENCH_TRY(bench_bandwidth_measure(world, &job->bandwidth));
-    l->memory = job->bandwidth.best;
-    MPI_Bcast(&l->memory, 1, MPI_DOUBLE, 0, world->comm);
+    if (!job->gpu) {
+        BENCH_TRY(bench_bandwidth_measure(world, &job->bandwidth));
+        l->memory = job->bandwidth.best;
+        MPI_Bcast(&l->memory, 1, MPI_DOUBLE, 0, world->comm);
+    }
     l->link = job->options->link_rate ? (double)job->options->link_rate / 8 : bench_link_measure(world);
     return FSDP_OK;
+}
+
+void bench_gpu_limits_measure(bench_job *job, size_t bytes)
+{
+    if (job->gpu) {
+        job->limits.memory = bench_gpu_copy_rate(job, bytes);
+        job->bandwidth     = (bench_bandwidth){
+                .copy = job->limits.memory, .triad = -1, .best = job->limits.memory, .array_bytes = bytes};
+    }
 }
 
 const char *bench_level_name(int level)
@@ -84,19 +96,35 @@ static void print_sides(const bench_job *job, const char *mpi)
     }
 }
 
+static void print_memory(const bench_job *job, const char *pages)
+{
+    const bench_bandwidth *b = &job->bandwidth;
+
+    if (job->options->kernels) {
+        return;
+    }
+    if (job->gpu) {
+        printf(
+            "# device     GPU memory; MPI works on pinned host memory: copies out and in again are part of its time\n"
+            "# memory     %.2f GB/s per node: copies of %zu bytes inside GPUs, read and written\n",
+            b->copy / GB, b->array_bytes);
+        return;
+    }
+    printf("# pages      %s, on both sides: they use the same buffers\n", pages);
+    printf(
+        "# memory     %.2f GB/s per node: copy %.2f, triad %.2f, with %s stores; 3 arrays of %zu MiB, cache %zu MiB\n",
+        b->best / GB, b->copy / GB, b->triad / GB, b->stores, b->array_bytes >> 20, b->cache_bytes >> 20);
+}
+
 static void print_header(const bench_job *job, const char *mpi, const char *pages)
 {
-    const bench_limits    *l = &job->limits;
-    const bench_bandwidth *b = &job->bandwidth;
+    const bench_limits *l = &job->limits;
 
     printf("# fsdp-bench %d.%d.%d\n", FSDP_VERSION_MAJOR, FSDP_VERSION_MINOR, FSDP_VERSION_PATCH);
     printf("# ranks      %d: %d node%s of %d rank%s\n", job->world->size, l->nodes, l->nodes > 1 ? "s" : "",
            l->node_size, l->node_size > 1 ? "s" : "");
     print_sides(job, mpi);
-    printf("# pages      %s, on both sides: they use the same buffers\n", pages);
-    printf(
-        "# memory     %.2f GB/s per node: copy %.2f, triad %.2f, with %s stores; 3 arrays of %zu MiB, cache %zu MiB\n",
-        b->best / GB, b->copy / GB, b->triad / GB, b->stores, b->array_bytes >> 20, b->cache_bytes >> 20);
+    print_memory(job, pages);
     print_links(job);
     (void)fflush(stdout);
 }
@@ -115,6 +143,7 @@ static void record_header(bench_job *job, const char *mpi, const char *pages)
            {"thread_level", bench_level_name(w->level), 0},
            {"twin_thread_level", twin ? bench_level_other(job) : "none", 0},
            {"progress_thread", NULL, fsdp_has_progress_thread(w->ctx)},
+           {"device", job->gpu ? "gpu" : "host", 0},
            {"memory", o->memory == BENCH_MEMORY_USER ? "user" : "symmetric", 0},
            {"pages", pages, 0},
            {"memory_copy_gb_s", NULL, job->bandwidth.copy / GB},
@@ -128,14 +157,14 @@ static void record_header(bench_job *job, const char *mpi, const char *pages)
 
 void bench_header_print(bench_job *job)
 {
-    const void *memory = job->options->shared ? job->buffers.node_out : job->buffers.out;
+    const void *memory = job->options->shared ? job->buffers.node_out : job->buffers.host_out;
     char        mpi[100], pages[120];
 
     if (job->world->rank != 0) {
         return;
     }
     mpi_version(mpi, sizeof mpi);
-    bench_describe_pages(memory ? memory : job->buffers.out, pages, sizeof pages);
+    bench_describe_pages(memory ? memory : job->buffers.host_out, pages, sizeof pages);
     print_header(job, mpi, pages);
     record_header(job, mpi, pages);
 }

@@ -7,8 +7,11 @@
 
 #include "job.h"
 
-/** Memory bandwidth, and the link's rate unless the options have it. Collective. */
+/** The link's rate unless the options have it, and the bandwidth of memory, unless that is a GPU's. Collective. */
 fsdp_status bench_limits_measure(bench_job *job);
+
+/** The rate of copies of so many BYTES between the buffers, where they are on a GPU. Collective. */
+void bench_gpu_limits_measure(bench_job *job, size_t bytes);
 
 /** Prints the header and puts it into the JSON file. Collective. */
 void bench_header_print(bench_job *job);

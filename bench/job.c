@@ -7,6 +7,9 @@ fsdp_status bench_context_open(bench_world *world, const bench_options *options,
     if (options->ranks_per_node) {
         config->node_size = (int)options->ranks_per_node;
     }
+    if (options->device == BENCH_DEVICE_GPU) {
+        config->device = FSDP_DEVICE_GPU;
+    }
     return fsdp_init(world->comm, config, &world->ctx);
 }
 
@@ -14,8 +17,9 @@ size_t bench_job_most_bytes(const bench_world *world, const bench_options *optio
 {
     const size_t least = (size_t)world->size * fsdp_dtype_size(options->dtype);
 
-    return options->end > least && !options->step && !options->checkpoint ? options->end
-                                                                          : least; /* a model has memory of its own */
+    const int own = options->step || options->checkpoint || options->kernels; /* these have memory of their own */
+
+    return options->end > least && !own ? options->end : least;
 }
 
 fsdp_status bench_job_open(bench_job *job, bench_world *world, const bench_options *options)
@@ -25,8 +29,12 @@ fsdp_status bench_job_open(bench_job *job, bench_world *world, const bench_optio
 
     *job = (bench_job){.options = options, .world = world, .twin = {.socket = -1}};
     BENCH_TRY(bench_records_open(&job->records, world, options));
+    if (options->device == BENCH_DEVICE_GPU) {
+        BENCH_TRY(bench_gpu_open(&job->gpu, world));
+    }
     BENCH_TRY(bench_limits_measure(job));
-    BENCH_TRY(bench_buffers_open(&job->buffers, world, options->memory, shared, bytes));
+    BENCH_TRY(bench_buffers_open(&job->buffers, world, job->gpu, options->memory, shared, bytes));
+    bench_gpu_limits_measure(job, bytes);
     bench_twin_open(&job->twin, world, options, bytes);
     bench_header_print(job);
     return FSDP_OK;
@@ -39,6 +47,7 @@ fsdp_status bench_job_close(bench_job *job)
     bench_progress_bar_clear(&job->bar);
     bench_twin_close(&job->twin, job->world);
     status = bench_buffers_close(&job->buffers);
+    bench_gpu_close(job->gpu);
     return bench_records_close(&job->records, job->world) == FSDP_OK ? status : FSDP_ERR_ARG;
 }
 

@@ -9,6 +9,7 @@
 #include "bound.h"
 #include "buffers.h"
 #include "collective.h"
+#include "gpu.h"
 #include "options.h"
 #include "progress_bar.h"
 #include "records.h"
@@ -18,6 +19,7 @@
 typedef struct bench_job {
     const bench_options *options;
     bench_world         *world;
+    bench_gpu           *gpu; /* of --device gpu; NULL without */
     bench_buffers        buffers;
     bench_twin           twin;
     bench_bandwidth      bandwidth;

@@ -5,6 +5,7 @@
  *     mpirun -n 8 fsdp-bench --overlap           how much of it compute hides
  *     mpirun -n 8 fsdp-bench --step              training steps: what gathering ahead hides behind compute
  *     mpirun -n 8 fsdp-bench --checkpoint DIR    saving and loading there, beside one dd per rank
+ *     mpirun -n 8 fsdp-bench --device gpu        the same collectives on GPU memory; with --kernels: what kernels move
  *     mpirun -n 8 fsdp-bench --tune=FILE         writes a table of algorithms for this machine
  */
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "cli/options.h"
 #include "disk.h"
 #include "job.h"
+#include "kernels.h"
 #include "options.h"
 #include "overlap.h"
 #include "plot.h"
@@ -36,6 +38,7 @@ static fsdp_status run_job(bench_world *world, const bench_options *options, siz
                  : options->shards     ? bench_shards(&job, wrong)
                  : options->step       ? bench_step(&job, wrong)
                  : options->checkpoint ? bench_checkpoint(&job, wrong)
+                 : options->kernels    ? bench_kernels(&job, wrong)
                  : options->tune       ? bench_tune(&job, wrong)
                                        : bench_sweep(&job, wrong);
     }

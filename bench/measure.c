@@ -5,6 +5,7 @@
 
 #include "baseline.h"
 #include "check.h"
+#include "gpu_rate.h"
 
 #define BLOCK_SECONDS     0.05
 #define CPU_BLOCK_SECONDS 0.4 /* the kernel counts busy time in ticks of 10 ms, and shares cores over several slices */
@@ -27,8 +28,21 @@ fsdp_status bench_time_ours(const bench_job *job, const bench_case *c, size_t it
     for (size_t i = 0; i < iterations; i++) {
         BENCH_TRY(bench_run(c, job->world->ctx, job->buffers.in, out));
     }
+    bench_gpu_finish(job->gpu); /* which the operations may be ahead of */
     *seconds = bench_max(job->world, bench_now() - begin) / (double)(iterations ? iterations : 1);
     return FSDP_OK;
+}
+
+/* As a program has to do it that has its data on a GPU: MPI is given memory of the host. */
+static void run_mpi(const bench_job *job, const bench_case *c)
+{
+    const bench_buffers *b       = &job->buffers;
+    const int            rank    = job->world->rank;
+    const size_t         element = fsdp_dtype_size(c->dtype);
+
+    bench_buffers_fetch(b, bench_input(c, rank, b->host_in, b->host_out), bench_in_count(c, rank) * element);
+    bench_baseline_run(c, job->world->comm, b->host_in, b->host_out);
+    bench_buffers_send(b, b->host_out, bench_out_count(c, rank) * element);
 }
 
 double bench_time_mpi(const bench_job *job, const bench_case *c, size_t iterations)
@@ -38,8 +52,9 @@ double bench_time_mpi(const bench_job *job, const bench_case *c, size_t iteratio
     MPI_Barrier(job->world->comm);
     begin = bench_now();
     for (size_t i = 0; i < iterations; i++) {
-        bench_baseline_run(c, job->world->comm, job->buffers.in, job->buffers.out);
+        run_mpi(job, c);
     }
+    bench_gpu_finish(job->gpu);
     return bench_max(job->world, bench_now() - begin) / (double)(iterations ? iterations : 1);
 }
 
@@ -150,6 +165,7 @@ static fsdp_status measure(bench_job *job, const bench_case *c, samples *s, benc
     (void)snprintf(result->algorithm, sizeof result->algorithm, "%s", fsdp_last_algorithm(job->world->ctx));
     BENCH_TRY(run_blocks(job, c, result->iterations, s));
     conclude(s, result);
+    result->memory = job->gpu ? bench_gpu_copy_rate(job, c->bytes) : job->limits.memory;
     return check(job, c, result);
 }
 

@@ -82,7 +82,7 @@ static const cli_option rows[] = {
     {"collective", CLI_CUSTOM, FIELD(collectives), .read = read_collectives,
      .fallback = "allgather,reduce_scatter,allreduce",
      .help     = "a list of allgather, reduce_scatter, allreduce, broadcast, reduce, alltoall; or all"},
-    {"begin", CLI_BYTES, FIELD(begin), 1, MOST_BYTES, .fallback = "8",
+    {"begin", CLI_BYTES, FIELD(begin), 1, MOST_BYTES, .fallback = "8, or 64M with --kernels",
      .help = "bytes of the smallest full vector; K, M, G are 1024s"},
     {"end", CLI_BYTES, FIELD(end), 1, MOST_BYTES, .fallback = "256M", .help = "bytes of the largest"},
     {"factor", CLI_COUNT, FIELD(factor), 2, 1e6, .fallback = "4", .help = "from one size to the next"},
@@ -91,8 +91,12 @@ static const cli_option rows[] = {
     {"op", CLI_CUSTOM, FIELD(op), .read = read_redop, .fallback = "sum", .help = "sum, avg, min, max or prod"},
     {"ranks-per-node", CLI_COUNT, FIELD(ranks_per_node), 1, 1e6, .fallback = "as found",
      .help = "treat every X ranks as a node"},
+    {"device", CLI_CHOICE, FIELD(device), .choices = "host|gpu", .fallback = "host",
+     .help =
+         "host, or gpu: buffers in the memory of each rank's GPU, and the bound from copies inside it; of the plain "
+         "sweep, --shards and --kernels"},
     {"memory", CLI_CHOICE, FIELD(memory), .choices = "symmetric|user", .fallback = "symmetric",
-     .help = "symmetric: fsdp_buffer_alloc(); user: malloc()"},
+     .help = "symmetric: fsdp_buffer_alloc(); user: malloc(), or hipMalloc()"},
     {"result", CLI_CHOICE, FIELD(shared), .choices = "private|shared", .fallback = "private",
      .help = "private or shared, of allgather; shared: one copy per node, in place; MPI's is private"},
     {"in-place", CLI_FLAG, FIELD(in_place), .help = "input and output in one buffer"},
@@ -127,6 +131,8 @@ static const cli_option rows[] = {
      .help =
          "parameters and AdamW's moments of that state, in --units; as much again is taken for a copy, and twice on "
          "the disk"},
+    {"kernels", CLI_FLAG, FIELD(kernels),
+     .help = "with --device gpu: bytes per second of the reduce, cast and AdamW kernels, beside a copy inside the GPU"},
     {"tune", CLI_TEXT, FIELD(tune),
      .help = "time every algorithm and write the fastest to this tuning file; --tune=X, as mpirun of Open MPI has a "
              "--tune too"},
@@ -141,7 +147,6 @@ static const cli_option rows[] = {
 
 static const bench_options defaults = {
     .collectives = 1 << BENCH_ALLGATHER | 1 << BENCH_REDUCE_SCATTER | 1 << BENCH_ALLREDUCE,
-    .begin       = 8,
     .end         = 256 << 20,
     .factor      = 4,
     .dtype       = FSDP_F32,
@@ -153,20 +158,38 @@ static const bench_options defaults = {
     .state_bytes = (size_t)1 << 30,
 };
 
+/* The option that asks for a run which has no use for GPU memory; NULL: none does. */
+static const char *only_on_host(const bench_options *o)
+{
+    return o->overlap      ? "overlap"
+           : o->step       ? "step"
+           : o->checkpoint ? "checkpoint"
+           : o->tune       ? "tune"
+           : o->algorithms ? "algorithms"
+                           : NULL;
+}
+
 /* What no single option can know. */
 static void check_together(const bench_options *o, char *message)
 {
-    const int modes = !!o->overlap + !!o->shards + !!o->step + !!o->checkpoint + !!o->tune + !!o->algorithms;
+    const int modes =
+        !!o->overlap + !!o->shards + !!o->step + !!o->checkpoint + !!o->kernels + !!o->tune + !!o->algorithms;
 
     if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
-        CLI_SAY(message, "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; "
-                         "use one of them");
+        CLI_SAY(message, "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of "
+                         "their own; use one of them");
     } else if (modes && o->plot) {
         CLI_SAY(message, "--plot is '%.60s', but only the plain sweep is drawn; leave out the other one", o->plot);
     } else if (o->shared && o->memory == BENCH_MEMORY_USER) {
         CLI_SAY(message, "--result is shared, which --memory user cannot be; use --memory symmetric");
+    } else if (o->device == BENCH_DEVICE_GPU && only_on_host(o)) {
+        CLI_SAY(message, "--device is gpu, but --%s works on host memory; leave out one of them", only_on_host(o));
+    } else if (o->device == BENCH_DEVICE_GPU && o->shared) {
+        CLI_SAY(message, "--result is shared, which memory of GPUs cannot be; use --result private, or --device host");
+    } else if (o->device != BENCH_DEVICE_GPU && o->kernels) {
+        CLI_SAY(message, "--kernels times kernels of a GPU; use --device gpu with it");
     } else if (o->step && o->dtype != FSDP_F32 && o->dtype != FSDP_BF16 && o->dtype != FSDP_F16) {
         CLI_SAY(message, "--dtype is %s, which no model has; use f32, bf16 or f16", fsdp_dtype_name(o->dtype));
     } else if (o->overlap && o->collectives >> BENCH_BROADCAST) {
@@ -183,6 +206,9 @@ void bench_options_parse(int argc, char **argv, bench_options *options, char *me
     *options         = defaults;
     options->program = argv[0];
     cli_options_read(argc, argv, rows, N_ROWS, options, message);
+    if (!options->begin) {
+        options->begin = options->kernels ? (size_t)64 << 20 : 8;
+    }
     if (!message[0]) {
         check_together(options, message);
     }
@@ -198,6 +224,7 @@ static const char usage[] =
     "  mpirun -n 8 fsdp-bench               allgather, reduce_scatter and allreduce, 8 bytes to 256 MiB\n"
     "  mpirun -n 8 fsdp-bench --overlap     how much of it compute hides\n"
     "  mpirun -n 8 fsdp-bench --step        training steps: what gathering ahead hides behind compute\n"
+    "  mpirun -n 8 fsdp-bench --device gpu  the same collectives on GPU memory\n"
     "  mpirun -n 8 fsdp-bench --tune=FILE   a table of algorithms for this machine, for FSDP_TUNING_FILE\n"
     "\n"
     "options\n";

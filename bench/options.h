@@ -12,6 +12,7 @@
 #include "collective.h"
 
 typedef enum bench_memory { BENCH_MEMORY_SYMMETRIC, BENCH_MEMORY_USER } bench_memory;
+typedef enum bench_device { BENCH_DEVICE_HOST, BENCH_DEVICE_GPU } bench_device;
 typedef enum bench_compute { BENCH_COMPUTE_TIMED, BENCH_COMPUTE_CPU } bench_compute;
 
 typedef struct bench_options {
@@ -21,6 +22,7 @@ typedef struct bench_options {
     fsdp_dtype  dtype;
     fsdp_redop  op;
     size_t      ranks_per_node; /* 0: as found */
+    int         device;         /* a bench_device: where the buffers are */
     int         memory;         /* a bench_memory */
     int         shared;         /* allgather into one copy per node */
     int         in_place;
@@ -40,6 +42,7 @@ typedef struct bench_options {
     size_t      compute_us;         /* per forward pass of a unit; 0: as much as there is communication */
     const char *checkpoint;         /* a folder; NULL: another run */
     size_t      state_bytes;        /* of what is saved */
+    int         kernels;
     int         algorithms;
     int         help, version;
     const char *tune, *json, *csv, *plot;

@@ -19,6 +19,14 @@ double bench_busbw(const bench_case *c, double seconds)
     return bench_algbw(c, seconds) * bench_busbw_factor(c);
 }
 
+static double bound_of(const bench_job *job, const bench_result *r)
+{
+    bench_limits limits = job->limits;
+
+    limits.memory = r->memory;
+    return bench_bound(&r->what, &limits);
+}
+
 /* Memory traffic of a node in BYTES per second; below 0 where it does not go to memory. */
 static double traffic_rate(const bench_job *job, const bench_result *r)
 {
@@ -58,9 +66,9 @@ void bench_table_head(const bench_job *job, bench_collective collective)
     }
     (void)snprintf(here, sizeof here, "%s(us)", bench_level_here(job));
     (void)snprintf(other, sizeof other, "%s(us)", bench_level_other(job));
-    printf("#\n# %s, %s memory, %s%s\n", bench_collective_name(collective),
-           job->options->memory == BENCH_MEMORY_USER ? "user" : "symmetric", c.in_place ? "in place" : "out of place",
-           c.shared ? ", one result per node (MPI: one per rank)" : "");
+    printf("#\n# %s, %s %smemory, %s%s\n", bench_collective_name(collective),
+           job->options->memory == BENCH_MEMORY_USER ? "user" : "symmetric", job->gpu ? "device " : "",
+           c.in_place ? "in place" : "out of place", c.shared ? ", one result per node (MPI: one per rank)" : "");
     printf("# %12s %12s %5s %5s | %10s %8s %8s %7s | MPI %12s %6s | MPI %12s %6s | %10s %6s %6s %6s %6s %7s  %s\n",
            "size(B)", "count", "type", "redop", "time(us)", "algbw", "busbw", "#wrong", here, "ratio", other, "ratio",
            "bound(us)", "best", "median", "MPI's:", "median", "memory", "algorithm");
@@ -70,7 +78,7 @@ void bench_table_head(const bench_job *job, bench_collective collective)
 void bench_table_row(const bench_job *job, const bench_result *r)
 {
     const bench_case *c     = &r->what;
-    const double      bound = bench_bound(c, &job->limits), rate = traffic_rate(job, r);
+    const double      bound = bound_of(job, r), rate = traffic_rate(job, r);
     char              wrong[CELL_BYTES], here[CELL_BYTES], other[CELL_BYTES], share[CELL_BYTES], best[CELL_BYTES],
         median[CELL_BYTES], mpi_best[CELL_BYTES], mpi_median[CELL_BYTES], ratio_here[CELL_BYTES],
         ratio_other[CELL_BYTES];
@@ -87,7 +95,7 @@ void bench_table_row(const bench_job *job, const bench_result *r)
            cell(best, "%.2f", times_bound(r->best, bound)), cell(median, "%.2f", times_bound(r->seconds, bound)),
            cell(mpi_best, "%.2f", times_bound(r->here.seconds < 0 ? -1 : r->here.best, bound)),
            cell(mpi_median, "%.2f", times_bound(r->here.seconds, bound)),
-           cell(share, "%.0f%%", rate < 0 ? -1 : 100 * rate / job->limits.memory), r->algorithm);
+           cell(share, "%.0f%%", rate < 0 ? -1 : 100 * rate / r->memory), r->algorithm);
     (void)fflush(stdout);
 }
 
@@ -99,16 +107,16 @@ void bench_table_foot(const bench_job *job)
     printf("#\n# algbw, busbw in GB/s as nccl-tests defines them; ratio: MPI's time / ours, of the medians (--repeat "
            "%zu)\n"
            "# best, median: our times over the bound, and then MPI's\n"
-           "# bound: the least memory traffic of all ranks over the node's bandwidth%s; data in caches can beat it\n"
+           "# bound: the least memory traffic of all ranks over %s%s; data in caches can beat it\n"
            "# memory: that traffic per second, as a share of the measured bandwidth, from 16 MiB on\n",
-           job->options->repeat,
+           job->options->repeat, job->gpu ? "what copies of that size inside the GPUs move" : "the node's bandwidth",
            job->limits.nodes > 1 ? ", or the bytes of a node over its link if that takes longer" : "");
 }
 
 void bench_table_record(bench_job *job, const bench_result *r)
 {
     const bench_case *c     = &r->what;
-    const double      bound = bench_bound(c, &job->limits), rate = traffic_rate(job, r);
+    const double      bound = bound_of(job, r), rate = traffic_rate(job, r);
     const int         here = r->here.seconds >= 0, other = r->other.seconds >= 0;
     const bench_field fields[] = {
         {"collective", bench_collective_name(c->collective), 0},
@@ -137,8 +145,9 @@ void bench_table_record(bench_job *job, const bench_result *r)
         {"twin_ratio_max", NULL, other ? r->other.ratio_most : -1},
         {"bound_us", NULL, bound * US},
         {"time_over_bound", NULL, bound > 0 ? r->seconds / bound : -1},
+        {"memory_bandwidth_gb_s", NULL, r->memory / GB},
         {"memory_traffic_gb_s", NULL, rate < 0 ? -1 : rate / GB},
-        {"memory_traffic_share", NULL, rate < 0 ? -1 : rate / job->limits.memory},
+        {"memory_traffic_share", NULL, rate < 0 ? -1 : rate / r->memory},
         {"algorithm", r->algorithm, 0},
     };
 

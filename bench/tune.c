@@ -75,7 +75,7 @@ static fsdp_status visit_all(pass *p, bench_progress_bar *bar)
     for (int memory = 0; memory < BENCH_N_MEMORIES; memory++) {
         fsdp_status status, closed;
 
-        BENCH_TRY(bench_buffers_open(&p->job.buffers, job->world, memory, 0, bytes));
+        BENCH_TRY(bench_buffers_open(&p->job.buffers, job->world, NULL, memory, 0, bytes));
         status = visit_memory(p, memory, bar);
         closed = bench_buffers_close(&p->job.buffers);
         BENCH_TRY(status);

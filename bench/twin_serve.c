@@ -28,7 +28,7 @@ static double prepare(server *s, const bench_order *order)
         s->world.ctx = NULL;
         return -1;
     }
-    return bench_buffers_open(&s->buffers, &s->world, order->memory, 0, order->bytes) == FSDP_OK ? 0 : -1;
+    return bench_buffers_open(&s->buffers, &s->world, NULL, order->memory, 0, order->bytes) == FSDP_OK ? 0 : -1;
 }
 
 static double time_block(const server *s, const bench_order *order)

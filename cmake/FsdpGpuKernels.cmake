@@ -47,10 +47,12 @@ function(fsdp_gpu_kernels target sources)
     set(objects "")
     foreach(source IN LISTS sources)
         cmake_path(GET source STEM name)
+        cmake_path(GET source PARENT_PATH folder)
+        file(GLOB beside CONFIGURE_DEPENDS "${folder}/*.h")
         set(object "${CMAKE_CURRENT_BINARY_DIR}/gpu_${name}.o")
         add_custom_command(OUTPUT "${object}"
             COMMAND ${FSDP_GPU_COMMAND} -c "${source}" -o "${object}"
-            DEPENDS "${source}" ${headers}
+            DEPENDS "${source}" ${headers} ${beside}
             COMMENT "Compiling kernels for GPUs: ${name}"
             COMMAND_EXPAND_LISTS VERBATIM)
         list(APPEND objects "${object}")

@@ -24,7 +24,7 @@ if(FSDP_GPU STREQUAL "cuda")
     set(FSDP_WITH_HIP ON)
     set(FSDP_HIP_INCLUDE_DIR "${FSDP_CUDA_INCLUDE_DIR}")
     set(FSDP_DEVICE_DEFINITIONS FSDPI_GPU_CUDA)
-    set(FSDP_DEVICE_LIBRARIES "${FSDP_CUDA_LIBRARY}")
+    set(FSDP_DEVICE_LIBRARIES "${FSDP_CUDA_LIBRARY}" -lstdc++) # which nvcc's code for the host calls
 elseif(NOT FSDP_GPU STREQUAL "hip")
     message(FATAL_ERROR "FSDP_GPU is '${FSDP_GPU}'; it is hip or cuda")
 elseif(FSDP_HIP STREQUAL "AUTO" OR FSDP_HIP)

@@ -12,11 +12,9 @@
 #include <stddef.h>
 
 #include "fashion_math.h"
+#include "mpi-examples/common/fashion_images.h"
 
-#define FASHION_CLASSES 10
-#define FASHION_SIZE    28 /* an image is as wide and as high */
-#define FASHION_PIXELS  (FASHION_SIZE * FASHION_SIZE)
-#define FASHION_BLOCKS  2
+#define FASHION_BLOCKS 2
 
 /** The units of the network, in order of the forward pass: the blocks, then the head. */
 enum { FASHION_HEAD = FASHION_BLOCKS, FASHION_N_UNITS };

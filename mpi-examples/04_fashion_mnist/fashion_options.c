@@ -24,10 +24,10 @@ static const example_option rows[] = {
     {"dtype", EXAMPLE_DTYPE, FIELD(dtype), 0, 0, dtypes,
      "type in which parameters are gathered and gradients reduced: f32 or bf16"},
     {"seed", EXAMPLE_SIZE, FIELD(seed), 0, 9007199254740991.0, NULL, "of initial values and the order of images"},
-    {"data", EXAMPLE_TEXT, FIELD(data), 0, 0, NULL, "folder with the four files of Fashion-MNIST"},
-    {"train-images", EXAMPLE_SIZE, FIELD(train_images), 0, EXAMPLE_MOST_SIZE, NULL,
+    {"data", EXAMPLE_TEXT, FIELD(data.folder), 0, 0, NULL, "folder with the four files of Fashion-MNIST"},
+    {"train-images", EXAMPLE_SIZE, FIELD(data.train_images), 0, EXAMPLE_MOST_SIZE, NULL,
      "train on the first so many; 0: on all"},
-    {"test-images", EXAMPLE_SIZE, FIELD(test_images), 0, EXAMPLE_MOST_SIZE, NULL,
+    {"test-images", EXAMPLE_SIZE, FIELD(data.test_images), 0, EXAMPLE_MOST_SIZE, NULL,
      "test on the first so many; 0: on all"},
     EXAMPLE_CHECKPOINT_ROWS(fashion_options),
     {"blas-threads", EXAMPLE_SIZE, FIELD(blas_threads), 0, 65536, NULL,
@@ -52,7 +52,7 @@ static const fashion_options defaults = {
     .strategy     = FSDP_FULL_SHARD,
     .dtype        = FSDP_F32,
     .progress     = EXAMPLE_PROGRESS_AUTO,
-    .data         = "/usr/share/datasets/fashion-mnist",
+    .data         = {.folder = FASHION_DATA_FOLDER},
     .checkpoint   = EXAMPLE_CHECKPOINT_OPTIONS_DEFAULT,
 };
 

@@ -9,20 +9,20 @@
 
 #include "fashion_model.h"
 #include "mpi-examples/common/example_checkpoint.h"
+#include "mpi-examples/common/fashion_data.h"
 
 typedef struct fashion_options {
     size_t                     epochs;
     size_t                     batch;      /* images per micro-batch, over all ranks */
     size_t                     accumulate; /* micro-batches per step */
     size_t                     warmup;
-    size_t                     train_images, test_images; /* 0: all that there are */
-    size_t                     blas_threads;              /* 0: chosen by the program */
+    size_t                     blas_threads; /* 0: chosen by the program */
     size_t                     seed;
     double                     lr, momentum, weight_decay;
     fsdp_strategy              strategy;
     fsdp_dtype                 dtype;    /* of gathered parameters and reduced gradients */
     int                        progress; /* example_progress */
-    const char                *data;
+    fashion_data_options       data;
     example_checkpoint_options checkpoint;
     int                        exact, help;
 } fashion_options;

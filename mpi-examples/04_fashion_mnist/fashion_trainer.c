@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mpi-examples/common/example_error.h"
+#include "mpi-examples/common/fashion_batch.h"
 
 static const fsdp_batch_norm_options norm_options = FSDP_BATCH_NORM_OPTIONS_DEFAULT;
 
@@ -304,53 +305,27 @@ static fsdp_status backward(fashion_trainer *trainer, double weight)
 
 /* ---- training and testing ---------------------------------------------------------------------------------------- */
 
-/* A part of an epoch: images number `begin` up to `end` of its order. */
-typedef struct range {
-    size_t begin, end;
-} range;
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* This rank's slice of a part. */
-static range slice_of(const fashion_trainer *trainer, range part)
+/* Loads this rank's images of those from number `begin` up to `end` of an epoch's order. @return how many */
+static size_t load(fashion_trainer *trainer, const fashion_set *set, int shuffle, size_t epoch, size_t begin,
+                   size_t end)
 {
-    const size_t rank = (size_t)fsdp_rank(trainer->ctx), ranks = (size_t)fsdp_size(trainer->ctx);
-    const size_t whole = (part.end - part.begin) / ranks, rest = (part.end - part.begin) % ranks;
-    const size_t begin = part.begin + rank * whole + least(rank, rest);
+    const fashion_batch batch = {.data    = trainer->data,
+                                 .set     = set,
+                                 .seed    = trainer->options->seed,
+                                 .epoch   = epoch,
+                                 .shuffle = shuffle,
+                                 .begin   = begin,
+                                 .end     = end};
+    const size_t        images =
+        fashion_batch_load(&batch, trainer->ctx, fashion_image(trainer->activations, 0), trainer->labels);
 
-    return (range){begin, begin + whole + (rank < rest)};
-}
-
-/* Makes image number `index` of a set image number `i` of the pass, with mean 0 and deviation 1 over the training set. */
-static void load_image(fashion_trainer *trainer, const fashion_set *set, size_t index, size_t i)
-{
-    const float          mean = (float)trainer->data->mean, scale = (float)(1 / trainer->data->deviation);
-    const unsigned char *from = set->images + index * FASHION_PIXELS;
-    float               *to   = fashion_image(trainer->activations, i);
-    size_t               k;
-
-    for (k = 0; k < FASHION_PIXELS; k++) {
-        to[k] = ((float)from[k] - mean) * scale;
-    }
-    trainer->labels[i] = set->labels[index];
-}
-
-/* Loads this rank's images of a part of an epoch. One sampler serves all ranks, which take slices of its order themselves:
- * so the images of a step do not depend on the number of ranks. */
-static void load(fashion_trainer *trainer, const fashion_set *set, int shuffle, size_t epoch, range part)
-{
-    const fsdp_sampler sampler = {
-        .dataset = set->count, .rank = 0, .size = 1, .seed = trainer->options->seed, .shuffle = shuffle};
-    const range mine = slice_of(trainer, part);
-    size_t      i;
-
-    for (i = mine.begin; i < mine.end; i++) {
-        load_image(trainer, set, fsdp_sampler_index(&sampler, epoch, i), i - mine.begin);
-    }
-    fashion_set_images(trainer->activations, mine.end - mine.begin);
+    fashion_set_images(trainer->activations, images);
+    return images;
 }
 
 static size_t images_per_step(const fashion_options *options)
@@ -366,17 +341,17 @@ size_t fashion_steps_per_epoch(const fashion_options *options, const fashion_dat
 fsdp_status fashion_trainer_step(fashion_trainer *trainer, size_t epoch, size_t step, double lr, double *loss,
                                  size_t *images)
 {
-    const fashion_set *set = &trainer->data->train;
-    range              all = {step * images_per_step(trainer->options), (step + 1) * images_per_step(trainer->options)};
+    const fashion_set *set   = &trainer->data->train;
+    const size_t       first = step * images_per_step(trainer->options);
+    const size_t       end   = least(first + images_per_step(trainer->options), set->count);
     double             weight;
     size_t             begin;
 
-    all.end = least(all.end, set->count);
-    *images = all.end - all.begin;
+    *images = end - first;
     *loss   = 0;
     weight  = (double)fsdp_size(trainer->ctx) / (double)*images;
-    for (begin = all.begin; begin < all.end; begin += trainer->options->batch) {
-        load(trainer, set, 1, epoch, (range){begin, least(begin + trainer->options->batch, all.end)});
+    for (begin = first; begin < end; begin += trainer->options->batch) {
+        (void)load(trainer, set, 1, epoch, begin, least(begin + trainer->options->batch, end));
         EXAMPLE_TRY(forward(trainer, 1));
         *loss += fashion_loss(trainer->activations, trainer->labels);
         EXAMPLE_TRY(backward(trainer, weight));
@@ -402,11 +377,10 @@ fsdp_status fashion_trainer_test(fashion_trainer *trainer, fashion_confusion *co
 
     memset(confusion, 0, sizeof *confusion);
     for (begin = 0; begin < set->count; begin += batch) {
-        const range part = {begin, least(begin + batch, set->count)}, mine = slice_of(trainer, part);
+        const size_t images = load(trainer, set, 0, 0, begin, least(begin + batch, set->count));
 
-        load(trainer, set, 0, 0, part);
         EXAMPLE_TRY(forward(trainer, 0));
-        count_answers(trainer, mine.end - mine.begin, confusion);
+        count_answers(trainer, images, confusion);
     }
     return fsdp_allreduce(trainer->ctx, FSDP_IN_PLACE, confusion->counts, FASHION_CLASSES * FASHION_CLASSES, FSDP_I64,
                           FSDP_SUM);

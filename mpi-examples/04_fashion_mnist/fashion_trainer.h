@@ -11,7 +11,6 @@
 #ifndef FASHION_TRAINER_H
 #define FASHION_TRAINER_H
 
-#include "fashion_data.h"
 #include "fashion_options.h"
 #include "mpi-examples/common/example_views.h"
 

@@ -133,7 +133,7 @@ static fsdp_status run(fsdp_context *ctx, const fashion_options *options, int *s
 {
     fashion_trainer trainer;
     fashion_data    data;
-    fsdp_status     status = fashion_data_load(ctx, options, &data);
+    fsdp_status     status = fashion_data_load(ctx, &options->data, &data);
 
     if (status != FSDP_OK) {
         return status;

@@ -34,16 +34,24 @@ wrong "--result is shared, which --memory user cannot be; use" --result shared -
 wrong "--repeat is '0'; give" --repeat 0
 wrong "--iterations is '-3'; give" --iterations -3
 wrong "--thread-level is ''; use multiple" --thread-level=
-wrong "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; use one" --overlap --shards
-wrong "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; use one" --step --shards
+wrong "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --overlap --shards
+wrong "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --shards
 wrong "--units is '0'; give" --step --units 0
 wrong "--unit-params is '0'; give" --step --unit-params 0
 wrong "--compute-us is '1.5'; give a whole number" --step --compute-us 1.5
 wrong "--strategy is 'ZERO'; use full_shard[|]no_shard[|]shard_grad_op" --step --strategy ZERO
-wrong "--overlap, --shards, --step, --checkpoint, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
+wrong "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
 wrong "--state-bytes is '0'; give" --state-bytes 0
 wrong "--checkpoint is '/nowhere', where no folder can be made: No such file or directory; name another" --checkpoint /nowhere
 wrong "--dtype is i32, which no model has; use f32, bf16 or f16" --step --dtype i32
+for mode in overlap step "checkpoint x" tune=x algorithms; do
+    # shellcheck disable=SC2086 # two words
+    wrong "--device is gpu, but --${mode%%[ =]*} works on host memory; leave out one of them" --device gpu --$mode
+done
+wrong "--device is 'hip'; use host" --device hip
+wrong "--result is shared, which memory of GPUs cannot be; use --result private" --device gpu --result shared
+wrong "--kernels times kernels of a GPU; use --device gpu with it" --kernels
+wrong "--overlap, --shards, .* are runs of their own; use one" --device gpu --kernels --shards
 wrong "--plot is 'x.svg', but only the plain sweep" --step --plot x.svg
 wrong "--end needs a value; --help" --end
 wrong "option '--size' is unknown; --help" --size

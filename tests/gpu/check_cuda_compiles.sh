@@ -28,12 +28,12 @@ fi
 header=$("$nvcc" -M "$objects/probe.cu" | grep -o '[^ ]*/cuda_runtime_api\.h' | head -n 1)
 
 includes=(-I"$root" -I"$root/include" -DFSDPI_GPU_CUDA)
-for source in $(grep -l 'kernels/hip/runtime.h' "$root"/lib/device/*.c); do
+for source in $(grep -l 'kernels/hip/runtime.h' "$root"/lib/device/*.c "$root"/bench/*.c "$root"/mpi-examples/*/*.c); do
     "$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror "${includes[@]}" "${mpi[@]}" \
         -isystem "$(dirname "$header")" -fsyntax-only "$source"
 done
 flags=(-x cu -std=c++17 -fmad=false -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings)
-for source in "$root"/kernels/hip/*.cpp; do
+for source in "$root"/kernels/hip/*.cpp "$root"/mpi-examples/*/*.cpp; do
     "$nvcc" "${flags[@]}" "${includes[@]}" -c "$source" -o "$objects/$(basename "$source").o"
 done
 echo "compiled by $("$nvcc" --version | tail -n 1)"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "mpi-examples/common/example_error.h"
+#include "example_error.h"
 
 /* An IDX file begins with 0, 0, the type of its elements (8: unsigned bytes) and the number of dimensions; then comes the
  * extent of each dimension, then the elements. All numbers are of 32 bits, the highest byte first. */
@@ -250,7 +250,7 @@ static fsdp_status share(fsdp_context *ctx, fashion_set *set)
 }
 
 /* In whole numbers, so that it is the same on all ranks. */
-static void measure(fashion_data *data)
+void fashion_data_measure(fashion_data *data)
 {
     const size_t pixels = data->train.count * FASHION_PIXELS;
     uint64_t     sum = 0, squares = 0;
@@ -265,14 +265,14 @@ static void measure(fashion_data *data)
     data->deviation = data->deviation > 1 ? data->deviation : 1;
 }
 
-fsdp_status fashion_data_load(fsdp_context *ctx, const fashion_options *options, fashion_data *data)
+fsdp_status fashion_data_load(fsdp_context *ctx, const fashion_data_options *options, fashion_data *data)
 {
     char        message[EXAMPLE_MESSAGE_BYTES] = "";
     fsdp_status status;
 
     memset(data, 0, sizeof *data);
     if (fsdp_rank(ctx) == 0) {
-        read_all(options->data, data, message);
+        read_all(options->folder, data, message);
         keep_first(&data->train, options->train_images);
         keep_first(&data->test, options->test_images);
     }
@@ -283,7 +283,7 @@ fsdp_status fashion_data_load(fsdp_context *ctx, const fashion_options *options,
         fashion_data_release(data);
         return status;
     }
-    measure(data);
+    fashion_data_measure(data);
     return FSDP_OK;
 }
 
