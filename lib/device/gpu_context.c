@@ -7,6 +7,7 @@
 #include "lib/agreement.h"
 #include "lib/context.h"
 #include "lib/device/gpu.h"
+#include "lib/device/gpu_aware.h"
 #include "lib/log.h"
 #include "lib/memory.h"
 #include "lib/yielding.h"
@@ -29,7 +30,17 @@ typedef struct card {
 
 static size_t slots_bytes(const fsdp_context *ctx)
 {
-    return 2 * ctx->box.slot_bytes;
+    return 2 * ctx->box.slot_bytes + (ctx->nodes.count > 1 ? ctx->box.rest_bytes : 0);
+}
+
+size_t fsdpi_gpu_n_marks(const fsdp_context *ctx)
+{
+    return ctx->nodes.count > 1 ? (size_t)(4 * ctx->size + 2) * FSDPI_RAILS_DEPTH : 0;
+}
+
+static size_t marks_bytes(const fsdp_context *ctx)
+{
+    return fsdpi_gpu_n_marks(ctx) * sizeof(fsdpi_gpu_event);
 }
 
 static size_t peers_bytes(const fsdp_context *ctx)
@@ -62,7 +73,9 @@ static fsdp_status open_own(fsdp_context *ctx)
     }
     const fsdpi_gpu_ops *ops = gpu->device->ops;
     gpu->peers               = fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, peers_bytes(ctx));
-    if (gpu->peers == NULL) {
+    gpu->marks =
+        gpu->peers != NULL && ctx->nodes.count > 1 ? fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, marks_bytes(ctx)) : NULL;
+    if (gpu->peers == NULL || (ctx->nodes.count > 1 && gpu->marks == NULL)) {
         return FSDP_ERR_MEMORY;
     }
     for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {
@@ -218,6 +231,7 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx)
         return FSDP_OK;
     }
     FSDP_TRY(share(ctx));
+    FSDP_TRY(fsdpi_gpu_ask_mpi(ctx));
     return fsdpi_agree_by_mpi(ctx, pin_mailbox(ctx), "fsdp_init", 0);
 }
 
@@ -229,6 +243,16 @@ static void close_streams(fsdpi_gpu *gpu)
         (void)gpu->device->ops->stream_close(gpu->device, gpu->streams[s]);
         gpu->streams[s] = NULL;
     }
+}
+
+static void close_marks(fsdp_context *ctx)
+{
+    fsdpi_gpu *gpu = &ctx->gpu;
+
+    for (size_t i = 0; gpu->marks != NULL && i < fsdpi_gpu_n_marks(ctx); i++) {
+        (void)gpu->device->ops->event_close(gpu->device, gpu->marks[i]);
+    }
+    fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->marks, marks_bytes(ctx));
 }
 
 void fsdpi_gpu_context_leave(fsdp_context *ctx)
@@ -258,6 +282,7 @@ void fsdpi_gpu_context_close(fsdp_context *ctx)
         (void)device->ops->release(device, own(ctx)->slots);
         own(ctx)->slots = NULL;
         close_peer(ctx, own(ctx));
+        close_marks(ctx);
         fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->peers, peers_bytes(ctx));
     }
     if (gpu->view != NULL) {

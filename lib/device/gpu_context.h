@@ -14,6 +14,10 @@
  * Where the system does not let processes share device memory, and across nodes, data goes through the mailbox in host
  * memory, which the GPU then sees too; there the host looks whether the stream is idle before it says that something is
  * ready or done, on whoever advances the queue.
+ *
+ * The rails between nodes (collectives/rails.h) use both streams for one operation, so that what leaves the GPU overlaps with
+ * what comes: no operation begins there before the last one's streams are idle. The host follows single chunks by marks,
+ * events of this rank's own, and what it has seen done needs no wait on the GPU any more.
  */
 #ifndef FSDPI_GPU_CONTEXT_H
 #define FSDPI_GPU_CONTEXT_H
@@ -34,7 +38,7 @@ typedef struct fsdpi_gpu_events {
 
 /** Of a position on the node, as this rank sees it. */
 typedef struct fsdpi_gpu_peer {
-    unsigned char   *slots; /* two in device memory, as many BYTES as in the mailbox */
+    unsigned char   *slots; /* two in device memory, and across nodes the rest: as many BYTES as in the mailbox */
     fsdpi_gpu_events events[FSDPI_GPU_STREAMS];
 } fsdpi_gpu_peer;
 
@@ -43,7 +47,9 @@ typedef struct fsdpi_gpu {
     fsdpi_gpu_stream  caller; /* what is issued from now on is ordered on it */
     fsdpi_gpu_stream  streams[FSDPI_GPU_STREAMS];
     bool              shares; /* on every node, ranks reach each other's device memory and events */
+    bool              aware;  /* MPI takes GPU memory, on all ranks */
     fsdpi_gpu_peer   *peers;  /* of each position */
+    fsdpi_gpu_event  *marks;  /* fsdpi_gpu_n_marks() of them, opened when first used; NULL on one node */
     unsigned char    *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
 } fsdpi_gpu;
 
@@ -53,6 +59,9 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx);
 /** Closes what is open of peers, who then may release it; and, behind a barrier, all the rest. Collective over the node. */
 void fsdpi_gpu_context_leave(fsdp_context *ctx);
 void fsdpi_gpu_context_close(fsdp_context *ctx);
+
+/** Marks that an operation may use at once: one for each message that may be under way, and some more. */
+size_t fsdpi_gpu_n_marks(const fsdp_context *ctx);
 
 /** Why a context does not use the GPU that a pointer is on. */
 const char *fsdpi_gpu_why_none(const fsdp_context *ctx);
