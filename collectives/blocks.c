@@ -128,28 +128,6 @@ static void move(fsdp_request *request, void *to, const void *from, size_t bytes
     }
 }
 
-/* Past the caches where that pays. */
-static void move_result(fsdp_request *request, void *to, const void *from, size_t bytes)
-{
-    if (request->call.on_device) {
-        fsdpi_gpu_move(request, to, from, bytes);
-    } else {
-        fsdpi_copy(request, to, from, bytes);
-    }
-}
-
-/* Of ctx->operands. */
-static void reduce(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor)
-{
-    const fsdp_context *ctx = request->ctx;
-
-    if (request->call.on_device) {
-        fsdpi_gpu_reduce_to(request, &to, 1, ctx->operands, n, count, op, divisor);
-    } else {
-        ctx->kernels->reduce(to, ctx->operands, n, count, request->call.dtype, op, divisor);
-    }
-}
-
 /* Memory of the mailbox, where whoever computes sees it. */
 static unsigned char *in_mailbox(const fsdp_request *request, void *memory)
 {
@@ -238,7 +216,7 @@ static void reduce_node(const source *from, fsdp_redop op, size_t divisor, size_
             own != NULL && p == ctx->nodes.position ? own : published(from, p) + offset * request->call.width;
     }
     if (own == NULL || request->call.on_device || !fsdpi_is_large(request)) {
-        reduce(request, to, (size_t)ctx->nodes.size, count, op, divisor);
+        fsdpi_reduce_operands(request, to, (size_t)ctx->nodes.size, count, op, divisor);
     } else {
         void *const out = to;
         ctx->kernels->reduce_into(&out, 1, ctx->operands, (size_t)ctx->nodes.size, count, request->call.dtype, op,
@@ -338,7 +316,7 @@ static void take_gathered(const source *from, const block *b)
             data = record_of(request, node) + gathered_before(request, b, node, (int)s);
         }
         if (data != out + w.begin * width) {
-            move_result(request, out + w.begin * width, data, w.count * width);
+            fsdpi_copy(request, out + w.begin * width, data, w.count * width);
         }
     }
 }
@@ -360,7 +338,7 @@ static void take_reduced(const source *from, size_t offset, size_t count, const 
     for (int m = 0; m < ctx->nodes.count; m++) {
         ctx->operands[m] = record_of(request, m) + offset * request->call.width;
     }
-    reduce(request, to, (size_t)ctx->nodes.count, count, call->op, (size_t)ctx->size);
+    fsdpi_reduce_operands(request, to, (size_t)ctx->nodes.count, count, call->op, (size_t)ctx->size);
 }
 
 /* In place the result waits in this rank's own part of the input, which nobody else reads; see fsdpi_settle(). */

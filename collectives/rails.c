@@ -1,190 +1,50 @@
 #include "collectives/rails.h"
 
-#include <string.h>
-
 #include "collectives/arguments.h"
+#include "collectives/rails_layout.h"
 #include "collectives/reach.h"
 #include "lib/context.h"
-
-/* BYTES of a chunk: enough to be worth a message, few enough that the link never waits long for the first one. */
-enum { CHUNK_BYTES = 48 << 10 };
-
-/* ---- who sends what to whom -------------------------------------------------------------------------------------- */
-
-/* The rank of a node that deals with a part whose owner is on another node. */
-static int dealer(const fsdpi_nodes *nodes, int node, int part)
-{
-    return fsdpi_rank_at(nodes, node, nodes->position_of[part] % fsdpi_node_size(nodes, node));
-}
-
-/* The rank of a node that first has a part there. */
-static int holder(const fsdpi_nodes *nodes, int node, int part)
-{
-    return nodes->node_of[part] == node ? part : dealer(nodes, node, part);
-}
-
-static int node_after(const fsdpi_nodes *nodes, int k)
-{
-    return (nodes->mine + k + nodes->count) % nodes->count;
-}
-
-static size_t n_chunks(const fsdp_request *request, size_t count)
-{
-    const size_t chunk = request->ctx->rails.chunk;
-
-    return count / chunk + (count % chunk != 0);
-}
-
-static void add(fsdp_request *request, bool sends, int peer, int part, bool partial)
-{
-    fsdpi_rails      *rails = &request->ctx->rails;
-    const fsdpi_slice slice = fsdpi_slice_of(request, part);
-
-    if (slice.count == 0) {
-        return;
-    }
-    fsdpi_transfer *t = sends ? &rails->sends[rails->n_sends++] : &rails->receives[rails->n_receives++];
-    *t                = (fsdpi_transfer){.peer    = peer,
-                                         .part    = part,
-                                         .partial = partial,
-                                         .places  = rails->n_places,
-                                         .begin   = slice.begin,
-                                         .count   = slice.count,
-                                         .chunks  = n_chunks(request, slice.count)};
-    rails->n_places += partial ? FSDPI_RAILS_DEPTH : 0;
-}
-
-/* Each owner receives a partial result from every other node. */
-static void lay_out_partials(fsdp_request *request)
-{
-    const fsdpi_nodes *nodes = &request->ctx->nodes;
-    const int          me    = request->ctx->rank;
-
-    for (int k = 1; k < nodes->count; k++) {
-        const int to = node_after(nodes, k), from = node_after(nodes, -k);
-
-        for (int p = 0; p < fsdpi_node_size(nodes, to); p++) {
-            const int owner = fsdpi_rank_at(nodes, to, p);
-            if (dealer(nodes, nodes->mine, owner) == me) {
-                add(request, true, owner, owner, true);
-            }
-        }
-        add(request, false, dealer(nodes, from, me), me, true);
-    }
-}
-
-/* Every other node receives each part from its owner. */
-static void lay_out_parts(fsdp_request *request)
-{
-    const fsdpi_nodes *nodes = &request->ctx->nodes;
-    const int          me    = request->ctx->rank;
-
-    for (int k = 1; k < nodes->count; k++) {
-        const int to = node_after(nodes, k), from = node_after(nodes, -k);
-
-        add(request, true, dealer(nodes, to, me), me, false);
-        for (int p = 0; p < fsdpi_node_size(nodes, from); p++) {
-            const int owner = fsdpi_rank_at(nodes, from, p);
-            if (dealer(nodes, nodes->mine, owner) == me) {
-                add(request, false, owner, owner, false);
-            }
-        }
-    }
-}
-
-/* Every node receives each part from the node before it, and passes it on to the next, but for its owner's. */
-static void lay_out_ring(fsdp_request *request)
-{
-    const fsdpi_nodes *nodes = &request->ctx->nodes;
-    const int          me = request->ctx->rank, next = node_after(nodes, 1), last = node_after(nodes, -1);
-
-    for (int k = 0; k < nodes->count; k++) {
-        const int node = node_after(nodes, -k);
-
-        for (int p = 0; p < fsdpi_node_size(nodes, node); p++) {
-            const int part = fsdpi_rank_at(nodes, node, p);
-            if (holder(nodes, nodes->mine, part) != me) {
-                continue;
-            }
-            if (k > 0) {
-                add(request, false, holder(nodes, last, part), part, false);
-            }
-            if (k + 1 < nodes->count) {
-                add(request, true, dealer(nodes, next, part), part, false);
-            }
-        }
-    }
-}
-
-/* The same on all ranks: what the staging memory of each has room for at once, whichever transfers it has. */
-static size_t chunk_elements(const fsdp_request *request, unsigned route)
-{
-    const fsdp_context *ctx      = request->ctx;
-    const fsdpi_nodes  *nodes    = &ctx->nodes;
-    const size_t        width    = request->call.width;
-    const size_t        per_node = 1 + (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
-    const size_t        places   = FSDPI_RAILS_DEPTH * per_node * (size_t)(nodes->count - 1) + 1;
-    size_t              bytes    = CHUNK_BYTES;
-
-    bytes = bytes < (size_t)ctx->config.message_bytes ? bytes : (size_t)ctx->config.message_bytes;
-    if ((route & FSDPI_REDUCES) != 0) {
-        const size_t room  = ctx->box.rest_bytes / 2 / places;
-        const size_t piece = fsdpi_piece(request) * width;
-        bytes              = bytes < room ? bytes : room;
-        bytes              = bytes < piece ? bytes : piece;
-    }
-    bytes = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
-    return bytes / width > 0 ? bytes / width : 1;
-}
-
-static void lay_out(fsdp_request *request, unsigned route)
-{
-    fsdp_context *ctx   = request->ctx;
-    fsdpi_rails  *rails = &ctx->rails;
-
-    rails->n_sends = rails->n_receives = 0;
-    rails->n_messages                  = 0;
-    rails->n_places                    = 0;
-    rails->reduced                     = 0;
-    rails->chunk                       = chunk_elements(request, route);
-    rails->chunks                      = n_chunks(request, fsdpi_slice_of(request, ctx->rank).count);
-    memset(rails->copied, 0, (size_t)ctx->size * sizeof *rails->copied);
-    if ((route & FSDPI_REDUCES) != 0) {
-        lay_out_partials(request);
-    }
-    if ((route & FSDPI_AROUND) != 0) {
-        lay_out_ring(request);
-    } else if ((route & FSDPI_GATHERS) != 0) {
-        lay_out_parts(request);
-    }
-    for (size_t i = 0; i < (rails->n_sends + rails->n_receives) * FSDPI_RAILS_DEPTH; i++) {
-        rails->messages[i] = MPI_REQUEST_NULL;
-    }
-}
+#include "lib/device/gpu_request.h"
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
-/* The elements of a chunk of a part that begins at `begin` and has `count`. */
-static fsdpi_slice chunk_of(const fsdp_request *request, size_t begin, size_t count, size_t number)
+/* BYTES of staging memory before a place. */
+static size_t before_place(const fsdp_request *request, size_t index)
 {
-    const size_t chunk = request->ctx->rails.chunk;
-    const size_t skip  = number * chunk;
-
-    return (fsdpi_slice){.begin = begin + skip, .count = count - skip < chunk ? count - skip : chunk};
+    return index * request->ctx->rails.chunk * request->call.width;
 }
 
-/* A place in staging memory. */
+/* A place in the staging memory of whoever computes. */
 static unsigned char *place(const fsdp_request *request, size_t index)
 {
     const fsdp_context *ctx = request->ctx;
+    unsigned char *rest = request->call.on_device ? fsdpi_gpu_rest(ctx) : fsdpi_rest_of(&ctx->box, ctx->nodes.position);
 
-    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + index * ctx->rails.chunk * request->call.width;
+    return rest + before_place(request, index);
+}
+
+static size_t place_number(const fsdpi_transfer *t, size_t number)
+{
+    return t->places + number % FSDPI_RAILS_DEPTH;
 }
 
 /* That of a chunk of a partial result. */
 static unsigned char *place_of(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
 {
-    return place(request, t->places + number % FSDPI_RAILS_DEPTH);
+    return place(request, place_number(t, number));
+}
+
+/* That of any chunk, for MPI, where it does not take the GPU's memory. */
+static unsigned char *pinned_place_of(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+{
+    const fsdp_context *ctx = request->ctx;
+
+    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + before_place(request, place_number(t, number));
+}
+
+static fsdpi_slice chunk_of(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+{
+    return fsdpi_rails_chunk_of(request, t->begin, t->count, number);
 }
 
 /* Where a part, or its input, lies on this rank from an element of the whole on. */
@@ -204,15 +64,146 @@ static fsdp_redop partial_op(const fsdp_request *request)
     return request->call.op == FSDP_AVG ? FSDP_SUM : request->call.op;
 }
 
-/* The node's partial reduction of some elements: computed into `to`; or, on a node of one rank, where its input lies. */
-static fsdp_status partial_of(fsdp_request *request, fsdpi_slice c, unsigned char *to, const unsigned char **data)
+/* Where the node's partial reduction of some elements is to be found: in a place, or, on a node of one rank, as its input. */
+static const unsigned char *partial_at(const fsdp_request *request, fsdpi_slice c, const unsigned char *in_place)
 {
-    *data = to;
-    if (request->ctx->nodes.size == 1) {
-        *data = (const unsigned char *)request->call.in + c.begin * request->call.width;
-        return FSDP_OK;
+    return request->ctx->nodes.size > 1 ? in_place
+                                        : (const unsigned char *)request->call.in + c.begin * request->call.width;
+}
+
+static fsdp_status compute_partial(fsdp_request *request, fsdpi_slice c, unsigned char *to)
+{
+    return request->ctx->nodes.size > 1 ? fsdpi_reduce_inputs(request, c.begin, c.count, partial_op(request), 1, to)
+                                        : FSDP_OK;
+}
+
+/* Where a chunk that is sent lies, whatever MPI takes. */
+static const unsigned char *sent_data(const fsdp_request *request, unsigned route, const fsdpi_transfer *t,
+                                      size_t number)
+{
+    const fsdpi_slice c = chunk_of(request, t, number);
+
+    return t->partial ? partial_at(request, c, place_of(request, t, number)) : own_data(request, route, t, c.begin);
+}
+
+/* Where a chunk that is received has to go. */
+static unsigned char *received_data(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+{
+    const fsdpi_slice c = chunk_of(request, t, number);
+
+    return t->partial ? place_of(request, t, number)
+                      : (unsigned char *)request->call.out + c.begin * request->call.width;
+}
+
+/* ---- what the GPU does for a chunk before it is sent, or when it has come ------------------------------------------ */
+
+/*
+ * The own stream is for what leaves the GPU, the other one for what comes and is reduced. A transfer's work on a chunk has
+ * ended when its mark is passed. On the host it has ended when it has been begun.
+ */
+enum { LEAVING = false, COMING = true };
+
+/* The rows of marks are those of the messages, and two more. */
+static size_t row_of_reductions(const fsdpi_rails *rails)
+{
+    return rails->n_sends + rails->n_receives;
+}
+
+static size_t mark_of(size_t row, size_t number)
+{
+    return row * FSDPI_RAILS_DEPTH + number % FSDPI_RAILS_DEPTH;
+}
+
+static size_t first_mark(const fsdp_request *request)
+{
+    return mark_of(row_of_reductions(&request->ctx->rails) + 1, 0);
+}
+
+static fsdpi_transfer *transfer_at(fsdpi_rails *rails, size_t row)
+{
+    return row < rails->n_sends ? &rails->sends[row] : &rails->receives[row - rails->n_sends];
+}
+
+static void tell_landed(fsdp_context *ctx, int part, size_t chunks)
+{
+    if (ctx->nodes.size > 1) {
+        atomic_store_explicit(&ctx->box.desks[ctx->nodes.position]->landed[part], chunks, memory_order_release);
+        fsdpi_mailbox_wake(ctx);
     }
-    return fsdpi_reduce_inputs(request, c.begin, c.count, partial_op(request), 1, to);
+}
+
+static void end_work(fsdp_context *ctx, size_t row)
+{
+    fsdpi_transfer *t = transfer_at(&ctx->rails, row);
+
+    t->ended++;
+    if (row >= ctx->rails.n_sends && !t->partial) {
+        tell_landed(ctx, t->part, t->ended);
+    }
+}
+
+/* `on_gpu`: something has been put into the stream for the chunk that is begun. */
+static void begin_work(fsdp_request *request, size_t row, bool on_gpu)
+{
+    fsdpi_transfer *t = transfer_at(&request->ctx->rails, row);
+
+    if (on_gpu) {
+        fsdpi_gpu_mark(request, mark_of(row, t->begun));
+    }
+    t->begun++;
+    if (!on_gpu) {
+        end_work(request->ctx, row);
+    }
+}
+
+/* The next chunk of a send becomes ready to be sent. */
+static fsdp_status begin_send(fsdp_request *request, unsigned route, size_t row)
+{
+    const fsdpi_transfer *t        = &request->ctx->rails.sends[row];
+    const fsdpi_slice     c        = chunk_of(request, t, t->begun);
+    const bool            stages   = fsdpi_rails_stages(request);
+    const bool            computes = t->partial && request->ctx->nodes.size > 1;
+
+    fsdpi_gpu_turn_aside(request, LEAVING);
+    if (computes) {
+        FSDP_TRY(compute_partial(request, c, place_of(request, t, t->begun)));
+    }
+    if (stages) {
+        fsdpi_gpu_move(request, fsdpi_gpu_view(request->ctx, pinned_place_of(request, t, t->begun)),
+                       sent_data(request, route, t, t->begun), c.count * request->call.width);
+    }
+    begin_work(request, row, request->call.on_device && (stages || computes));
+    return FSDP_OK;
+}
+
+/* The next chunk of a receive has come, and goes where it belongs. */
+static void begin_arrival(fsdp_request *request, size_t row)
+{
+    const fsdpi_transfer *t      = transfer_at(&request->ctx->rails, row);
+    const bool            stages = fsdpi_rails_stages(request);
+
+    fsdpi_gpu_turn_aside(request, COMING);
+    if (stages) {
+        fsdpi_gpu_move(request, received_data(request, t, t->begun),
+                       fsdpi_gpu_view(request->ctx, pinned_place_of(request, t, t->begun)),
+                       chunk_of(request, t, t->begun).count * request->call.width);
+    }
+    begin_work(request, row, stages);
+}
+
+static void look_at_marks(fsdp_request *request, bool *moved)
+{
+    fsdp_context *ctx   = request->ctx;
+    fsdpi_rails  *rails = &ctx->rails;
+
+    for (size_t row = 0; row < rails->n_sends + rails->n_receives; row++) {
+        const fsdpi_transfer *t = transfer_at(rails, row);
+
+        while (t->ended < t->begun && fsdpi_gpu_is_past(request, mark_of(row, t->ended))) {
+            end_work(ctx, row);
+            *moved = true;
+        }
+    }
 }
 
 /* ---- sending and receiving --------------------------------------------------------------------------------------- */
@@ -235,26 +226,21 @@ static size_t available(const fsdp_request *request, unsigned route, const fsdpi
     }
     for (size_t i = 0; i < rails->n_receives; i++) {
         if (!rails->receives[i].partial && rails->receives[i].part == t->part) {
-            return rails->receives[i].done;
+            return rails->receives[i].ended;
         }
     }
     return 0;
 }
 
-static fsdp_status post_send(fsdp_request *request, unsigned route, size_t index)
+static fsdp_status post_send(fsdp_request *request, unsigned route, size_t row)
 {
     fsdp_context        *ctx   = request->ctx;
-    fsdpi_transfer      *t     = &ctx->rails.sends[index];
-    const fsdpi_slice    c     = chunk_of(request, t->begin, t->count, t->posted);
-    const size_t         bytes = c.count * request->call.width;
-    MPI_Request         *slot  = &ctx->rails.messages[index * FSDPI_RAILS_DEPTH + t->posted % FSDPI_RAILS_DEPTH];
-    const unsigned char *data;
+    fsdpi_transfer      *t     = &ctx->rails.sends[row];
+    const size_t         bytes = chunk_of(request, t, t->posted).count * request->call.width;
+    MPI_Request         *slot  = &ctx->rails.messages[mark_of(row, t->posted)];
+    const unsigned char *data =
+        fsdpi_rails_stages(request) ? pinned_place_of(request, t, t->posted) : sent_data(request, route, t, t->posted);
 
-    if (t->partial) {
-        FSDP_TRY(partial_of(request, c, place_of(request, t, t->posted), &data));
-    } else {
-        data = own_data(request, route, t, c.begin);
-    }
     FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, t->peer, tag_of(t), ctx->comm, slot));
     t->complete[t->posted % FSDPI_RAILS_DEPTH] = false;
     t->posted++;
@@ -262,22 +248,19 @@ static fsdp_status post_send(fsdp_request *request, unsigned route, size_t index
     return FSDP_OK;
 }
 
-static fsdp_status post_receive(fsdp_request *request, size_t index)
+static fsdp_status post_receive(fsdp_request *request, size_t row)
 {
-    fsdp_context     *ctx   = request->ctx;
-    fsdpi_rails      *rails = &ctx->rails;
-    fsdpi_transfer   *t     = &rails->receives[index];
-    const fsdpi_slice c     = chunk_of(request, t->begin, t->count, t->posted);
-    const size_t      row   = rails->n_sends + index;
-    MPI_Request      *slot  = &rails->messages[row * FSDPI_RAILS_DEPTH + t->posted % FSDPI_RAILS_DEPTH];
-    unsigned char    *to    = t->partial ? place_of(request, t, t->posted)
-                                         : (unsigned char *)request->call.out + c.begin * request->call.width;
+    fsdp_context   *ctx   = request->ctx;
+    fsdpi_transfer *t     = transfer_at(&ctx->rails, row);
+    const size_t    bytes = chunk_of(request, t, t->posted).count * request->call.width;
+    MPI_Request    *slot  = &ctx->rails.messages[mark_of(row, t->posted)];
+    unsigned char  *to =
+        fsdpi_rails_stages(request) ? pinned_place_of(request, t, t->posted) : received_data(request, t, t->posted);
 
-    FSDPI_TRY_MPI(ctx,
-                  MPI_Irecv(to, (int)(c.count * request->call.width), MPI_BYTE, t->peer, tag_of(t), ctx->comm, slot));
+    FSDPI_TRY_MPI(ctx, MPI_Irecv(to, (int)bytes, MPI_BYTE, t->peer, tag_of(t), ctx->comm, slot));
     t->complete[t->posted % FSDPI_RAILS_DEPTH] = false;
     t->posted++;
-    rails->n_messages++;
+    ctx->rails.n_messages++;
     return FSDP_OK;
 }
 
@@ -288,8 +271,8 @@ static fsdp_status post_receives(fsdp_request *request, bool *moved)
     for (size_t i = 0; i < rails->n_receives; i++) {
         fsdpi_transfer *t = &rails->receives[i];
 
-        while (t->posted < t->chunks && t->posted - (t->partial ? rails->reduced : t->done) < FSDPI_RAILS_DEPTH) {
-            FSDP_TRY(post_receive(request, i));
+        while (t->posted < t->chunks && t->posted - (t->partial ? rails->reduced : t->ended) < FSDPI_RAILS_DEPTH) {
+            FSDP_TRY(post_receive(request, rails->n_sends + i));
             *moved = true;
         }
     }
@@ -304,7 +287,11 @@ static fsdp_status post_sends(fsdp_request *request, unsigned route, bool *moved
     for (size_t i = 0; i < rails->n_sends; i++) {
         fsdpi_transfer *t = &rails->sends[i];
 
-        if (t->posted < available(request, route, t) && t->posted - t->done < FSDPI_RAILS_DEPTH) {
+        if (t->begun < available(request, route, t) && t->begun - t->done < FSDPI_RAILS_DEPTH) {
+            FSDP_TRY(begin_send(request, route, i));
+            *moved = true;
+        }
+        while (t->posted < t->ended) {
             FSDP_TRY(post_send(request, route, i));
             *moved = true;
         }
@@ -312,42 +299,35 @@ static fsdp_status post_sends(fsdp_request *request, unsigned route, bool *moved
     return FSDP_OK;
 }
 
-static void tell_landed(fsdp_context *ctx, int part, size_t chunks)
+static void note_complete(fsdp_request *request, size_t message)
 {
-    if (ctx->nodes.size > 1) {
-        atomic_store_explicit(&ctx->box.desks[ctx->nodes.position]->landed[part], chunks, memory_order_release);
-        fsdpi_mailbox_wake(ctx);
-    }
-}
-
-static void note_complete(fsdp_context *ctx, size_t message)
-{
-    fsdpi_rails    *rails = &ctx->rails;
+    fsdpi_rails    *rails = &request->ctx->rails;
     const size_t    row   = message / FSDPI_RAILS_DEPTH;
-    fsdpi_transfer *t     = row < rails->n_sends ? &rails->sends[row] : &rails->receives[row - rails->n_sends];
+    fsdpi_transfer *t     = transfer_at(rails, row);
 
     t->complete[message % FSDPI_RAILS_DEPTH] = true;
     while (t->done < t->posted && t->complete[t->done % FSDPI_RAILS_DEPTH]) {
         t->complete[t->done % FSDPI_RAILS_DEPTH] = false;
         t->done++;
-    }
-    if (row >= rails->n_sends && !t->partial) {
-        tell_landed(ctx, t->part, t->done);
+        if (row >= rails->n_sends) {
+            begin_arrival(request, row);
+        }
     }
 }
 
-static fsdp_status look_at_messages(fsdp_context *ctx, bool *moved)
+static fsdp_status look_at_messages(fsdp_request *request, bool *moved)
 {
-    fsdpi_rails *rails = &ctx->rails;
-    const int    all   = (int)((rails->n_sends + rails->n_receives) * FSDPI_RAILS_DEPTH);
-    int          n     = 0;
+    fsdp_context *ctx   = request->ctx;
+    fsdpi_rails  *rails = &ctx->rails;
+    const int     all   = (int)((rails->n_sends + rails->n_receives) * FSDPI_RAILS_DEPTH);
+    int           n     = 0;
 
     if (rails->n_messages == 0) {
         return FSDP_OK;
     }
     FSDPI_TRY_MPI(ctx, MPI_Testsome(all, rails->messages, &n, rails->completed, MPI_STATUSES_IGNORE));
     for (int i = 0; n != MPI_UNDEFINED && i < n; i++) {
-        note_complete(ctx, (size_t)rails->completed[i]);
+        note_complete(request, (size_t)rails->completed[i]);
         rails->n_messages--;
         *moved = true;
     }
@@ -356,14 +336,14 @@ static fsdp_status look_at_messages(fsdp_context *ctx, bool *moved)
 
 /* ---- reducing and copying ---------------------------------------------------------------------------------------- */
 
-/* Chunks of this rank's own part of which all nodes' partial results are there. */
+/* Chunks of this rank's own part of which all nodes' partial results are there, or will be when the stream comes to them. */
 static size_t ready_to_reduce(const fsdpi_rails *rails)
 {
     size_t ready = rails->chunks;
 
     for (size_t i = 0; i < rails->n_receives; i++) {
-        if (rails->receives[i].partial && rails->receives[i].done < ready) {
-            ready = rails->receives[i].done;
+        if (rails->receives[i].partial && rails->receives[i].begun < ready) {
+            ready = rails->receives[i].begun;
         }
     }
     return ready;
@@ -374,37 +354,63 @@ static fsdp_status reduce_chunk(fsdp_request *request)
 {
     fsdp_context        *ctx   = request->ctx;
     fsdpi_rails         *rails = &ctx->rails;
-    const fsdpi_call    *call  = &request->call;
     const fsdpi_slice    mine  = fsdpi_slice_of(request, ctx->rank);
-    const fsdpi_slice    c     = chunk_of(request, mine.begin, mine.count, rails->reduced);
-    const unsigned char *own;
+    const fsdpi_slice    c     = fsdpi_rails_chunk_of(request, mine.begin, mine.count, rails->reducing);
+    unsigned char *const own   = place(request, rails->n_places);
 
-    FSDP_TRY(partial_of(request, c, place(request, rails->n_places), &own));
-    ctx->operands[ctx->nodes.mine] = own;
+    FSDP_TRY(compute_partial(request, c, own));
+    ctx->operands[ctx->nodes.mine] = partial_at(request, c, own);
     for (size_t i = 0; i < rails->n_receives; i++) {
         if (rails->receives[i].partial) {
             ctx->operands[ctx->nodes.node_of[rails->receives[i].peer]] =
-                place_of(request, &rails->receives[i], rails->reduced);
+                place_of(request, &rails->receives[i], rails->reducing);
         }
     }
-    ctx->kernels->reduce(fsdpi_own_result(request) + (c.begin - mine.begin) * request->call.width, ctx->operands,
-                         (size_t)ctx->nodes.count, c.count, call->dtype, call->op, (size_t)ctx->size);
-    rails->reduced++;
+    fsdpi_reduce_operands(request, fsdpi_own_result(request) + (c.begin - mine.begin) * request->call.width,
+                          (size_t)ctx->nodes.count, c.count, request->call.op, (size_t)ctx->size);
     return FSDP_OK;
+}
+
+static fsdp_status begin_reduction(fsdp_request *request, bool *moved)
+{
+    fsdpi_rails *rails = &request->ctx->rails;
+
+    if (rails->reducing >= ready_to_reduce(rails)) {
+        return FSDP_OK;
+    }
+    fsdpi_gpu_turn_aside(request, COMING);
+    FSDP_TRY(reduce_chunk(request));
+    if (request->call.on_device) {
+        fsdpi_gpu_mark(request, mark_of(row_of_reductions(rails), rails->reducing));
+    }
+    rails->reducing++;
+    *moved = true;
+    return FSDP_OK;
+}
+
+static void end_reductions(fsdp_request *request, unsigned route, bool *moved)
+{
+    fsdp_context *ctx   = request->ctx;
+    fsdpi_rails  *rails = &ctx->rails;
+    const size_t  row   = row_of_reductions(rails);
+
+    while (rails->reduced < rails->reducing &&
+           (!request->call.on_device || fsdpi_gpu_is_past(request, mark_of(row, rails->reduced)))) {
+        rails->reduced++;
+        *moved = true;
+        if ((route & FSDPI_GATHERS) != 0) {
+            tell_landed(ctx, ctx->rank, rails->reduced);
+        }
+    }
 }
 
 static fsdp_status reduce_ready(fsdp_request *request, unsigned route, bool *moved)
 {
-    fsdpi_rails *rails = &request->ctx->rails;
-
-    if ((route & FSDPI_REDUCES) == 0 || rails->reduced >= ready_to_reduce(rails)) {
+    if ((route & FSDPI_REDUCES) == 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(reduce_chunk(request));
-    if ((route & FSDPI_GATHERS) != 0) {
-        tell_landed(request->ctx, request->ctx->rank, rails->reduced);
-    }
-    *moved = true;
+    FSDP_TRY(begin_reduction(request, moved));
+    end_reductions(request, route, moved);
     return FSDP_OK;
 }
 
@@ -413,11 +419,12 @@ static fsdp_status copy_part(fsdp_request *request, unsigned route, int part, bo
 {
     fsdp_context     *ctx      = request->ctx;
     fsdpi_rails      *rails    = &ctx->rails;
-    const int         position = ctx->nodes.position_of[holder(&ctx->nodes, ctx->nodes.mine, part)];
+    const int         position = ctx->nodes.position_of[fsdpi_rails_holder(&ctx->nodes, ctx->nodes.mine, part)];
     const fsdpi_slice slice    = fsdpi_slice_of(request, part);
-    const size_t chunks = n_chunks(request, slice.count), width = request->call.width, number = rails->copied[part];
-    const bool   is_input = ctx->nodes.node_of[part] == ctx->nodes.mine && (route & FSDPI_REDUCES) == 0;
-    fsdpi_desk  *desk     = ctx->box.desks[position];
+    const size_t      chunks = fsdpi_rails_chunks(request, slice.count), width = request->call.width,
+                 number  = rails->copied[part];
+    const bool  is_input = ctx->nodes.node_of[part] == ctx->nodes.mine && (route & FSDPI_REDUCES) == 0;
+    fsdpi_desk *desk     = ctx->box.desks[position];
 
     if (number == chunks) {
         return FSDP_OK;
@@ -426,7 +433,8 @@ static fsdp_status copy_part(fsdp_request *request, unsigned route, int part, bo
     if (!is_input && atomic_load_explicit(&desk->landed[part], memory_order_acquire) <= number) {
         return FSDP_OK;
     }
-    const fsdpi_slice c = chunk_of(request, slice.begin, slice.count, number);
+    const fsdpi_slice c = fsdpi_rails_chunk_of(request, slice.begin, slice.count, number);
+    fsdpi_gpu_turn_aside(request, COMING);
     FSDP_TRY(fsdpi_fetch(request, position, is_input ? FSDPI_INPUT : FSDPI_OUTPUT,
                          (is_input ? c.begin - slice.begin : c.begin) * width,
                          (unsigned char *)request->call.out + c.begin * width, c.count * width));
@@ -441,6 +449,7 @@ static void copy_own_part(fsdp_request *request, unsigned route)
     const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
     const size_t      width = request->call.width;
 
+    fsdpi_gpu_turn_aside(request, COMING);
     if ((route & FSDPI_GATHERS) != 0 && (route & FSDPI_REDUCES) == 0) {
         fsdpi_copy(request, (unsigned char *)request->call.out + mine.begin * width, request->call.in,
                    mine.count * width);
@@ -455,7 +464,7 @@ static fsdp_status copy_from_peers(fsdp_request *request, unsigned route, bool *
         return FSDP_OK;
     }
     for (int part = 0; part < ctx->size; part++) {
-        if (holder(&ctx->nodes, ctx->nodes.mine, part) != ctx->rank) {
+        if (fsdpi_rails_holder(&ctx->nodes, ctx->nodes.mine, part) != ctx->rank) {
             FSDP_TRY(copy_part(request, route, part, moved, done));
         }
     }
@@ -463,6 +472,8 @@ static fsdp_status copy_from_peers(fsdp_request *request, unsigned route, bool *
 }
 
 /* ---- all of it together ------------------------------------------------------------------------------------------ */
+
+enum { LAY_OUT, START, FIRST_MESSAGES, ALL };
 
 static bool is_over(const fsdpi_rails *rails, unsigned route)
 {
@@ -472,31 +483,82 @@ static bool is_over(const fsdpi_rails *rails, unsigned route)
         }
     }
     for (size_t i = 0; i < rails->n_receives; i++) {
-        if (rails->receives[i].done < rails->receives[i].chunks) {
+        if (rails->receives[i].ended < rails->receives[i].chunks) {
             return false;
         }
     }
     return (route & FSDPI_REDUCES) == 0 || rails->reduced == rails->chunks;
 }
 
+/* Both streams come behind the work that the caller, and peers on the node, have put before the operation. */
+static void start_on_device(fsdp_request *request)
+{
+    fsdpi_gpu_hear_ready(request, request->number);
+    fsdpi_gpu_mark(request, first_mark(request));
+    fsdpi_gpu_turn_aside(request, COMING);
+    fsdpi_gpu_come_behind(request, first_mark(request));
+}
+
+/* MPI knows no streams: where it is given the caller's memory itself, the host waits for that work. */
+static bool has_started(fsdp_request *request)
+{
+    const bool gives_memory = request->call.on_device && !fsdpi_rails_stages(request);
+
+    return !gives_memory || fsdpi_gpu_is_past(request, first_mark(request));
+}
+
+static bool begin(fsdp_request *request, unsigned route)
+{
+    switch (request->stage) {
+    case LAY_OUT:
+        fsdpi_rails_lay_out(request, route);
+        if (request->call.on_device) {
+            start_on_device(request);
+        }
+        request->stage = START;
+        break;
+    case FIRST_MESSAGES:
+        copy_own_part(request, route);
+        request->stage = ALL;
+        return true;
+    default:
+        break;
+    }
+    if (request->stage == START && has_started(request)) {
+        request->stage = FIRST_MESSAGES;
+    }
+    return request->stage != START;
+}
+
+/* What comes is waited for at last: what leaves has been sent, and what is reduced has been seen to be final. */
+static bool is_at_rest(fsdp_request *request)
+{
+    if (!request->call.on_device) {
+        return true;
+    }
+    fsdpi_gpu_turn_aside(request, COMING);
+    const bool idle = fsdpi_gpu_is_idle(request);
+    fsdpi_gpu_turn_aside(request, LEAVING);
+    return idle;
+}
+
 fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_progress *progress)
 {
     bool moved = false, copied = true;
 
-    if (request->stage == 0) {
-        lay_out(request, route);
-        request->stage = 1;
-    } else if (request->stage == 1) { /* behind the first messages */
-        copy_own_part(request, route);
-        request->stage = 2;
+    *progress = FSDPI_WAITING;
+    if (!begin(request, route)) {
+        return FSDP_OK;
     }
-    FSDP_TRY(look_at_messages(request->ctx, &moved));
+    FSDP_TRY(look_at_messages(request, &moved));
+    look_at_marks(request, &moved);
     FSDP_TRY(post_receives(request, &moved));
     FSDP_TRY(post_sends(request, route, &moved));
     FSDP_TRY(reduce_ready(request, route, &moved));
     FSDP_TRY(copy_from_peers(request, route, &moved, &copied));
-    *progress = moved || request->stage < 2 ? FSDPI_MOVED : FSDPI_WAITING;
-    if (request->stage == 2 && !moved && copied && is_over(&request->ctx->rails, route)) {
+    if (moved || request->stage < ALL) {
+        *progress = FSDPI_MOVED;
+    } else if (copied && is_over(&request->ctx->rails, route) && is_at_rest(request)) {
         *progress = FSDPI_FINISHED;
     }
     return FSDP_OK;
@@ -504,10 +566,5 @@ fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_pro
 
 void fsdpi_rails_end(fsdp_request *request)
 {
-    fsdp_context *ctx  = request->ctx;
-    fsdpi_desk   *desk = ctx->box.desks[ctx->nodes.position];
-
-    for (int part = 0; part < ctx->size; part++) {
-        atomic_store_explicit(&desk->landed[part], 0, memory_order_relaxed);
-    }
+    fsdpi_rails_forget_landed(request->ctx);
 }

@@ -13,6 +13,11 @@
  * of 1/L of it; (M-1) chunks before the last one is final.
  *
  * As a ring, parts travel from node to node instead of from their owner to each: the same bytes, one neighbour.
+ *
+ * On GPUs, symmetric memory, the same with copies and kernels in the streams of the context: what leaves in one, what comes
+ * in the other, so that both overlap with each other and with the messages. MPI is given the GPU's memory where it takes
+ * that; else chunks go through pinned memory of the host, copied out before they are sent and in when they have come. The
+ * host follows each chunk by a mark in the stream, and so all is done on the GPU when the operation ends.
  */
 #ifndef FSDPI_COLLECTIVES_RAILS_H
 #define FSDPI_COLLECTIVES_RAILS_H

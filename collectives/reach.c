@@ -58,6 +58,14 @@ unsigned fsdpi_offer_places(fsdp_request *request, fsdpi_letter *letter)
     return flags;
 }
 
+static unsigned able_on_device(const fsdp_context *ctx, bool symmetric)
+{
+    if (ctx->nodes.count == 1) {
+        return symmetric ? 1U << FSDP_ALGO_DIRECT : 0;
+    }
+    return symmetric || ctx->nodes.largest == 1 ? 1U << FSDP_ALGO_RAILS | 1U << FSDP_ALGO_RING : 0;
+}
+
 unsigned fsdpi_able(const fsdp_request *request)
 {
     const fsdp_context *ctx       = request->ctx;
@@ -66,7 +74,7 @@ unsigned fsdpi_able(const fsdp_request *request)
     unsigned            able      = 1U << FSDP_ALGO_STAGED;
 
     if ((request->flags & FSDPI_FLAG_DEVICE) != 0) {
-        return able | (ctx->nodes.count == 1 && symmetric ? 1U << FSDP_ALGO_DIRECT : 0);
+        return able | able_on_device(ctx, symmetric);
     }
     if (ctx->nodes.count == 1) {
         able |= places && symmetric ? 1U << FSDP_ALGO_DIRECT : 0;
@@ -144,12 +152,14 @@ fsdpi_slice fsdpi_next_piece(const fsdp_request *request, fsdpi_slice part, size
     return (fsdpi_slice){.begin = part.begin + ((request->number & 1) != 0 ? request->at : left - n), .count = n};
 }
 
-void fsdpi_copy(const fsdp_request *request, void *to, const void *from, size_t bytes)
+void fsdpi_copy(fsdp_request *request, void *to, const void *from, size_t bytes)
 {
     if (to == from || bytes == 0) {
         return;
     }
-    if (fsdpi_is_large(request)) {
+    if (request->call.on_device) {
+        fsdpi_gpu_move(request, to, from, bytes);
+    } else if (fsdpi_is_large(request)) {
         request->ctx->kernels->stream(to, from, bytes);
     } else {
         memcpy(to, from, bytes);
@@ -188,13 +198,22 @@ static fsdp_status gather_operands(fsdp_request *request, size_t begin, size_t c
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_reduce_inputs(fsdp_request *request, size_t begin, size_t count, fsdp_redop op, size_t divisor,
-                                unsigned char *to)
+void fsdpi_reduce_operands(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor)
 {
     const fsdp_context *ctx = request->ctx;
 
+    if (request->call.on_device) {
+        fsdpi_gpu_reduce_to(request, &to, 1, ctx->operands, n, count, op, divisor);
+    } else {
+        ctx->kernels->reduce(to, ctx->operands, n, count, request->call.dtype, op, divisor);
+    }
+}
+
+fsdp_status fsdpi_reduce_inputs(fsdp_request *request, size_t begin, size_t count, fsdp_redop op, size_t divisor,
+                                unsigned char *to)
+{
     FSDP_TRY(gather_operands(request, begin, count));
-    ctx->kernels->reduce(to, ctx->operands, (size_t)ctx->nodes.size, count, request->call.dtype, op, divisor);
+    fsdpi_reduce_operands(request, to, (size_t)request->ctx->nodes.size, count, op, divisor);
     return FSDP_OK;
 }
 

@@ -33,6 +33,9 @@ void fsdpi_leave_on_device(fsdp_request *request);
  *  same on all ranks. */
 size_t fsdpi_piece(const fsdp_request *request);
 
+/** Reduces the first `n` of ctx->operands: on GPUs in the stream, else at once. */
+void fsdpi_reduce_operands(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor);
+
 /**
  * Reduces elements [begin, begin + count) of the inputs of all ranks of the node, in rank order. count <= fsdpi_piece().
  */
@@ -55,7 +58,7 @@ fsdpi_slice fsdpi_next_piece(const fsdp_request *request, fsdpi_slice part, size
 /** Whether a call moves so much that its results should not go through the caches. */
 bool fsdpi_is_large(const fsdp_request *request);
 
-/** Copies, past the caches where the call is large. To where it already is: nothing. */
-void fsdpi_copy(const fsdp_request *request, void *to, const void *from, size_t bytes);
+/** Copies: on GPUs in the stream, else past the caches where the call is large. To where it already is: nothing. */
+void fsdpi_copy(fsdp_request *request, void *to, const void *from, size_t bytes);
 
 #endif

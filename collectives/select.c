@@ -11,6 +11,13 @@ static size_t whole_bytes(const fsdp_request *request)
     return request->call.whole * request->call.width;
 }
 
+static const fsdpi_algorithm *const *menu_of(const fsdp_request *request)
+{
+    const fsdpi_selection *selection = fsdpi_selection_of(request);
+
+    return request->call.on_device ? selection->on_device : selection->menu;
+}
+
 /* Those on the menu of the collective, of those that could serve the call. */
 static unsigned able(const fsdp_request *request)
 {
@@ -21,7 +28,7 @@ static unsigned able(const fsdp_request *request)
         all &= ~(1U << FSDP_ALGO_DIRECT | 1U << FSDP_ALGO_CMA);
     }
     for (int a = 0; a < FSDP_N_ALGORITHMS; a++) {
-        if (selection->menu[a] == NULL) {
+        if (menu_of(request)[a] == NULL) {
             all &= ~(1U << a);
         }
     }
@@ -99,10 +106,7 @@ const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request)
     if ((request->flags & FSDPI_FLAG_OFFERED) != 0) {
         return &fsdpi_inline;
     }
-    if (request->call.on_device) {
-        return find(request, false) == FSDP_ALGO_DIRECT ? fsdpi_selection_of(request)->on_device : &fsdpi_staged_device;
-    }
     check_shared(request);
-    const fsdpi_algorithm *algorithm = fsdpi_selection_of(request)->menu[find(request, false)];
-    return algorithm != NULL ? algorithm : &fsdpi_staged;
+    const fsdpi_algorithm *algorithm = menu_of(request)[find(request, false)];
+    return algorithm != NULL ? algorithm : request->call.on_device ? &fsdpi_staged_device : &fsdpi_staged;
 }

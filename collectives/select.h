@@ -13,9 +13,9 @@
 typedef struct fsdpi_selection {
     fsdpi_collective       collective; /* first, so that a request leads here */
     fsdpi_pattern          pattern;
-    const fsdpi_algorithm *menu[FSDP_N_ALGORITHMS]; /* by fsdp_algorithm; NULL: it has none such */
-    const fsdpi_algorithm *on_device;               /* its `direct` on GPUs */
-    bool                   is_separate;             /* on one node, direct and cma need input and output apart */
+    const fsdpi_algorithm *menu[FSDP_N_ALGORITHMS];      /* by fsdp_algorithm; NULL: it has none such */
+    const fsdpi_algorithm *on_device[FSDP_N_ALGORITHMS]; /* the same on GPUs */
+    bool                   is_separate;                  /* on one node, direct and cma need input and output apart */
 } fsdpi_selection;
 
 static inline const fsdpi_selection *fsdpi_selection_of(const fsdp_request *request)

@@ -159,6 +159,7 @@ static fsdp_status conclude(fsdp_request *request, opinion all, fsdpi_progress *
     }
     if (request->closing) {
         fsdpi_gpu_finish(request); /* before any rank returns, no GPU uses the buffers of another any more */
+        fsdpi_rails_forget_landed(ctx);
     }
     atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
     return fsdpi_post_allgather(ctx, &request->verdict, ctx->verdicts, sizeof request->verdict);

@@ -477,6 +477,7 @@ static void fill(fsdp_context *ctx, fsdp_request *request, const fsdpi_call *cal
     request->flags     = 0;
     request->tested    = 0;
     request->closing   = false;
+    request->aside     = false;
     request->error[0]  = '\0';
     request->issued    = fsdpi_trace_now(ctx);
     if (call->on_device && status == FSDP_OK) {

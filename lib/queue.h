@@ -147,6 +147,7 @@ struct fsdp_request {
     bool                   closing; /* the agreement under way is the one at the end */
     void                  *event;   /* of the GPU, kept from one use to the next: see lib/device/gpu_request.h */
     void                  *caller;  /* stream of the caller */
+    bool                   aside;   /* what it does next goes into the other stream of its context */
     fsdpi_verdict          verdict; /* of this rank */
     char                   error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
 };

@@ -50,3 +50,12 @@ void fsdpi_rails_close(fsdp_context *ctx)
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, rails->completed, completed_bytes(ctx->size));
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, rails->copied, (size_t)ctx->size * sizeof(size_t));
 }
+
+void fsdpi_rails_forget_landed(fsdp_context *ctx)
+{
+    fsdpi_desk *desk = ctx->box.desks[ctx->nodes.position];
+
+    for (int part = 0; part < ctx->size; part++) {
+        atomic_store_explicit(&desk->landed[part], 0, memory_order_relaxed);
+    }
+}

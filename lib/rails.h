@@ -20,9 +20,10 @@ typedef struct fsdpi_transfer {
     int    peer;                        /* rank */
     int    part;                        /* the rank whose part of the vector it is */
     bool   partial;                     /* a node's partial reduction of it, or else the part itself */
-    size_t places;                      /* of partial results, that are before its own in staging memory */
+    size_t places;                      /* chunks that are before its own in staging memory, where it has any there */
     size_t begin, count;                /* ELEMENTS */
     size_t chunks;                      /* in all */
+    size_t begun, ended;                /* of these: what there is to do here before they go, or when they have come */
     size_t posted;                      /* chunks */
     size_t done;                        /* chunks that have come, or gone, in order */
     bool   complete[FSDPI_RAILS_DEPTH]; /* of those under way, by number modulo the depth */
@@ -34,7 +35,8 @@ typedef struct fsdpi_rails {
     size_t          n_places;   /* of staging memory, a chunk each, in use */
     size_t          chunk;      /* ELEMENTS */
     size_t          chunks;     /* of this rank's own part */
-    size_t          reduced;    /* of these: final */
+    size_t          reducing;   /* of these: final, or about to be */
+    size_t          reduced;    /* final */
     size_t         *copied;     /* chunks copied from peers on the node, by part */
     MPI_Request    *messages;   /* FSDPI_RAILS_DEPTH for each send, then for each receive */
     int            *completed;  /* for MPI_Testsome() */
@@ -44,5 +46,8 @@ typedef struct fsdpi_rails {
 fsdp_status fsdpi_rails_open(fsdp_context *ctx);
 void        fsdpi_rails_close(fsdp_context *ctx);
 size_t      fsdpi_rails_bookkeeping(int size);
+
+/** Takes back what this rank has told its node of chunks that have landed, once all its ranks have ended the operation. */
+void fsdpi_rails_forget_landed(fsdp_context *ctx);
 
 #endif

@@ -11,7 +11,9 @@ static const fsdpi_selection ALLGATHER = {
                    [FSDP_ALGO_CMA]    = &fsdpi_allgather_cma,
                    [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails,
                    [FSDP_ALGO_RING]   = &fsdpi_allgather_ring},
-    .on_device  = &fsdpi_allgather_device,
+    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_allgather_device,
+                   [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails_device,
+                   [FSDP_ALGO_RING]   = &fsdpi_allgather_ring_device},
 };
 
 static fsdpi_call call_of(const char *name, const void *shard, void *full, size_t count, fsdp_dtype dtype)

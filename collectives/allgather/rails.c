@@ -16,3 +16,7 @@ const fsdpi_algorithm fsdpi_allgather_rails = {
     .name = "rails", .advance = advance_rails, .end = fsdpi_rails_end, .leaves_together = true};
 const fsdpi_algorithm fsdpi_allgather_ring = {
     .name = "ring", .advance = advance_ring, .end = fsdpi_rails_end, .leaves_together = true};
+const fsdpi_algorithm fsdpi_allgather_rails_device = {
+    .name = "rails", .advance = advance_rails, .end = fsdpi_rails_end, .agrees_at_end = true};
+const fsdpi_algorithm fsdpi_allgather_ring_device = {
+    .name = "ring", .advance = advance_ring, .end = fsdpi_rails_end, .agrees_at_end = true};

@@ -10,7 +10,7 @@ static const fsdpi_selection ALLREDUCE = {
                    [FSDP_ALGO_DIRECT] = &fsdpi_allreduce_direct,
                    [FSDP_ALGO_CMA]    = &fsdpi_allreduce_cma,
                    [FSDP_ALGO_RAILS]  = &fsdpi_allreduce_rails},
-    .on_device  = &fsdpi_allreduce_device,
+    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_allreduce_device, [FSDP_ALGO_RAILS] = &fsdpi_allreduce_rails_device},
 };
 
 static fsdpi_call call_of(const char *name, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op)

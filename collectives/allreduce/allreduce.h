@@ -8,5 +8,6 @@ extern const fsdpi_algorithm fsdpi_allreduce_direct;
 extern const fsdpi_algorithm fsdpi_allreduce_device;
 extern const fsdpi_algorithm fsdpi_allreduce_cma;
 extern const fsdpi_algorithm fsdpi_allreduce_rails;
+extern const fsdpi_algorithm fsdpi_allreduce_rails_device;
 
 #endif

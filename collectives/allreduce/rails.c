@@ -9,3 +9,5 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 
 const fsdpi_algorithm fsdpi_allreduce_rails = {
     .name = "rails", .advance = advance, .end = fsdpi_rails_end, .leaves_together = true};
+const fsdpi_algorithm fsdpi_allreduce_rails_device = {
+    .name = "rails", .advance = advance, .end = fsdpi_rails_end, .agrees_at_end = true};

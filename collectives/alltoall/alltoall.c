@@ -22,7 +22,7 @@ static const fsdpi_selection ALLTOALL = {
     .menu        = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
                     [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_direct,
                     [FSDP_ALGO_CMA]    = &fsdpi_alltoall_cma},
-    .on_device   = &fsdpi_alltoall_device,
+    .on_device   = {[FSDP_ALGO_DIRECT] = &fsdpi_alltoall_device},
     .is_separate = true,
 };
 

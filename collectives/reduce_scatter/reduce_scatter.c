@@ -10,7 +10,8 @@ static const fsdpi_selection REDUCE_SCATTER = {
                    [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
                    [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
                    [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
-    .on_device  = &fsdpi_reduce_scatter_device,
+    .on_device =
+        {[FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device, [FSDP_ALGO_RAILS] = &fsdpi_reduce_scatter_rails_device},
 };
 
 /* In place, the output buffer holds the whole vector. */

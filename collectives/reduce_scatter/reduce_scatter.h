@@ -8,5 +8,6 @@ extern const fsdpi_algorithm fsdpi_reduce_scatter_direct;
 extern const fsdpi_algorithm fsdpi_reduce_scatter_device;
 extern const fsdpi_algorithm fsdpi_reduce_scatter_cma;
 extern const fsdpi_algorithm fsdpi_reduce_scatter_rails;
+extern const fsdpi_algorithm fsdpi_reduce_scatter_rails_device;
 
 #endif

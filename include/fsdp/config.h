@@ -63,6 +63,13 @@ typedef enum fsdp_device_use {
     FSDP_DEVICE_GPU  = 2  /**< an error where a rank has none */
 } fsdp_device_use;
 
+/** Values of fsdp_config::gpu_aware_mpi; see fsdp_has_gpu_aware_mpi(). */
+typedef enum fsdp_gpu_aware {
+    FSDP_GPU_AWARE_AUTO = 0, /**< as MPI says of itself */
+    FSDP_GPU_AWARE_OFF  = 1,
+    FSDP_GPU_AWARE_ON   = 2
+} fsdp_gpu_aware;
+
 #define FSDP_ALGORITHM_NAMES "auto|inline|staged|direct|cma|rails|ring"
 
 /**
@@ -94,6 +101,7 @@ typedef enum fsdp_device_use {
     X(progress, CHOICE, "FSDP_PROGRESS", "auto", 1, "auto|inline|thread", "who advances nonblocking operations")       \
     X(bind, CHOICE, "FSDP_BIND", "auto", 1, "auto|none|strict", "whether ranks are bound to cores, memory and a GPU")  \
     X(device, CHOICE, "FSDP_DEVICE", "auto", 1, "auto|host|gpu", "whether collectives take memory of the ranks' GPUs") \
+    X(gpu_aware_mpi, CHOICE, "FSDP_GPU_AWARE_MPI", "auto", 1, "auto|off|on", "whether MPI is given GPU memory")        \
     X(topology, PATH, "FSDP_TOPOLOGY", "", 0, "a file of hwloc's XML", "a recorded node in place of this one")         \
     X(algo_allgather, CHOICE, "FSDP_ALGO_ALLGATHER", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")        \
     X(algo_reduce_scatter, CHOICE, "FSDP_ALGO_REDUCE_SCATTER", "auto", 1, FSDP_ALGORITHM_NAMES,                        \

@@ -6,7 +6,9 @@
  * has chosen for it or, with FSDP_BIND=none, the one that the calling thread has selected. Collectives then take pointers to
  * its memory just as they take host memory; all buffers of a call are of one kind, on all ranks. With symmetric buffers
  * (FSDP_BUFFER_DEVICE) GPUs of a node read each other's memory; any other goes through staging memory of the GPUs, or, where
- * the system does not let processes share device memory and between nodes, through that of the host.
+ * the system does not let processes share device memory and between nodes, through that of the host. Between nodes allgather,
+ * reduce_scatter and allreduce of symmetric buffers (of any memory where each rank is a node) send chunks from every GPU at
+ * once, from its own memory or through pinned memory of the host: see fsdp_has_gpu_aware_mpi().
  *
  * Order: an operation on device memory is ordered on the stream that fsdp_stream_set() has named last. It begins when all
  * that is in this stream at the time of the call is done. fsdp_wait(), fsdp_test() that says "done", and the blocking calls
@@ -26,6 +28,16 @@ FSDP_EXTERN_C_BEGIN
 
 /** The number of the GPU that the context uses, as the runtime counts in this process; -1: none, or no context. Local. */
 FSDP_API int fsdp_device(const fsdp_context *ctx);
+
+/**
+ * 1 where messages between nodes are sent from, and received into, GPU memory; 0 where they go through pinned host memory,
+ * and where there is no context or it uses no GPU. The same on all ranks. Local.
+ *
+ * FSDP_GPU_AWARE_MPI decides; with `auto`, what MPI says of itself on every rank: MPIX_Query_rocm_support() or
+ * MPIX_GPU_query_support(), as the library was built with it; "rocm" (or "cuda") in the communicator's info
+ * `mpi_memory_alloc_kinds`; or, under Cray's MPI, MPICH_GPU_SUPPORT_ENABLED=1 in the environment. It is never tried.
+ */
+FSDP_API int fsdp_has_gpu_aware_mpi(const fsdp_context *ctx);
 
 /**
  * Orders what is issued from now on, on this rank, on a stream; for models of the context too, with what they compute and the

@@ -7,6 +7,7 @@
 #include "lib/agreement.h"
 #include "lib/context.h"
 #include "lib/device/gpu.h"
+#include "lib/device/gpu_aware.h"
 #include "lib/log.h"
 #include "lib/memory.h"
 #include "lib/yielding.h"
@@ -27,14 +28,26 @@ typedef struct card {
     fsdpi_gpu_handle events[EVENTS];
 } card;
 
+/* As much as in the mailbox, whatever the nodes: budgets know of other numbers of ranks without knowing their nodes. */
 static size_t slots_bytes(const fsdp_context *ctx)
 {
-    return 2 * ctx->box.slot_bytes;
+    return (size_t)ctx->config.staging_bytes;
 }
 
-static size_t peers_bytes(const fsdp_context *ctx)
+/* For each message that may be under way between nodes, and some more. */
+static size_t n_marks(int size)
 {
-    return (size_t)ctx->size * sizeof(fsdpi_gpu_peer);
+    return (size_t)(4 * size + 2) * FSDPI_RAILS_DEPTH;
+}
+
+static size_t marks_bytes(int size)
+{
+    return n_marks(size) * sizeof(fsdpi_gpu_event);
+}
+
+static size_t peers_bytes(int size)
+{
+    return (size_t)size * sizeof(fsdpi_gpu_peer);
 }
 
 size_t fsdpi_gpu_context_bytes(const fsdp_context *ctx)
@@ -44,7 +57,7 @@ size_t fsdpi_gpu_context_bytes(const fsdp_context *ctx)
 
 size_t fsdpi_gpu_context_host_bytes(const fsdp_context *ctx, int size)
 {
-    return ctx->gpu.device != NULL ? fsdpi_alloc_size((size_t)size * sizeof(fsdpi_gpu_peer)) : 0;
+    return ctx->gpu.device != NULL ? fsdpi_alloc_size(peers_bytes(size)) + fsdpi_alloc_size(marks_bytes(size)) : 0;
 }
 
 static fsdpi_gpu_peer *own(const fsdp_context *ctx)
@@ -71,8 +84,9 @@ static fsdp_status open_own(fsdp_context *ctx)
         return FSDP_OK;
     }
     const fsdpi_gpu_ops *ops = gpu->device->ops;
-    gpu->peers               = fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, peers_bytes(ctx));
-    if (gpu->peers == NULL) {
+    gpu->peers               = fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, peers_bytes(ctx->size));
+    gpu->marks = gpu->peers != NULL ? fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, marks_bytes(ctx->size)) : NULL;
+    if (gpu->marks == NULL) {
         return FSDP_ERR_MEMORY;
     }
     for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {
@@ -230,6 +244,7 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx)
         return FSDP_OK;
     }
     FSDP_TRY(share(ctx));
+    FSDP_TRY(fsdpi_gpu_ask_mpi(ctx));
     return fsdpi_agree_by_mpi(ctx, pin_mailbox(ctx), "fsdp_init", 0);
 }
 
@@ -250,6 +265,16 @@ static void close_streams(fsdpi_gpu *gpu)
         (void)gpu->device->ops->stream_close(gpu->device, gpu->streams[s]);
         gpu->streams[s] = NULL;
     }
+}
+
+static void close_marks(fsdp_context *ctx)
+{
+    fsdpi_gpu *gpu = &ctx->gpu;
+
+    for (size_t i = 0; gpu->marks != NULL && i < n_marks(ctx->size); i++) {
+        (void)gpu->device->ops->event_close(gpu->device, gpu->marks[i]);
+    }
+    fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->marks, marks_bytes(ctx->size));
 }
 
 void fsdpi_gpu_context_leave(fsdp_context *ctx)
@@ -280,7 +305,8 @@ void fsdpi_gpu_context_close(fsdp_context *ctx)
         (void)device->ops->release(device, own(ctx)->slots);
         own(ctx)->slots = NULL;
         close_peer(ctx, own(ctx));
-        fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->peers, peers_bytes(ctx));
+        close_marks(ctx);
+        fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->peers, peers_bytes(ctx->size));
     }
     if (gpu->view != NULL) {
         (void)device->ops->unpin(device, ctx->box.segment.base);

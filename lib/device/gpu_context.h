@@ -14,6 +14,10 @@
  * Where the system does not let processes share device memory, and across nodes, data goes through the mailbox in host
  * memory, which the GPU then sees too; there the host looks whether the stream is idle before it says that something is
  * ready or done, on whoever advances the queue.
+ *
+ * The rails between nodes (collectives/rails.h) use both streams for one operation, so that what leaves the GPU overlaps with
+ * what comes: no operation begins there before the last one's streams are idle. The host follows single chunks by marks,
+ * events of this rank's own, and what it has seen done needs no wait on the GPU any more.
  */
 #ifndef FSDPI_GPU_CONTEXT_H
 #define FSDPI_GPU_CONTEXT_H
@@ -34,7 +38,7 @@ typedef struct fsdpi_gpu_events {
 
 /** Of a position on the node, as this rank sees it. */
 typedef struct fsdpi_gpu_peer {
-    unsigned char   *slots; /* two in device memory, as many BYTES as in the mailbox */
+    unsigned char   *slots; /* two in device memory, and across nodes the rest: as many BYTES as in the mailbox */
     fsdpi_gpu_events events[FSDPI_GPU_STREAMS];
 } fsdpi_gpu_peer;
 
@@ -44,7 +48,9 @@ typedef struct fsdpi_gpu {
     const struct fsdpi_gpu *leader; /* of the context that this is a part of; NULL: of none */
     fsdpi_gpu_stream        streams[FSDPI_GPU_STREAMS];
     bool                    shares; /* on every node, ranks reach each other's device memory and events */
+    bool                    aware;  /* MPI takes GPU memory, on all ranks */
     fsdpi_gpu_peer         *peers;  /* of each position */
+    fsdpi_gpu_event        *marks;  /* of messages between nodes; opened when first used */
     unsigned char          *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
 } fsdpi_gpu;
 

@@ -8,14 +8,18 @@ static const fsdpi_gpu_ops *ops_of(const fsdp_request *request)
     return request->ctx->gpu.device->ops;
 }
 
+/* The operation's own. */
 static int number_of_stream(const fsdp_request *request)
 {
     return request->call.has_op ? FSDPI_GPU_REDUCES : FSDPI_GPU_GATHERS;
 }
 
+/* Where what comes next goes. */
 static fsdpi_gpu_stream stream_of(const fsdp_request *request)
 {
-    return request->ctx->gpu.streams[number_of_stream(request)];
+    const int own = number_of_stream(request);
+
+    return request->ctx->gpu.streams[request->aside ? FSDPI_GPU_STREAMS - 1 - own : own];
 }
 
 /* Of the operation's own stream, on a position of the node. */
@@ -126,19 +130,70 @@ void fsdpi_gpu_hear_slots_free(fsdp_request *request, uint64_t number)
     }
 }
 
+/* ---- on two streams, between nodes ----------------------------------------------------------------------------------- */
+
+void fsdpi_gpu_finish(fsdp_request *request)
+{
+    for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {
+        (void)ops_of(request)->stream_finish(request->ctx->gpu.device, request->ctx->gpu.streams[s]);
+    }
+}
+
+/* Where something has failed, nothing is asked any more, and what is still under way is waited for: peers may rely on it. */
+static bool is_over_by_failure(fsdp_request *request)
+{
+    if (has_failed(request)) {
+        fsdpi_gpu_finish(request);
+    }
+    return has_failed(request);
+}
+
+void fsdpi_gpu_turn_aside(fsdp_request *request, bool aside)
+{
+    request->aside = aside;
+}
+
+void fsdpi_gpu_mark(fsdp_request *request, size_t number)
+{
+    fsdpi_gpu_device *device = request->ctx->gpu.device;
+    fsdpi_gpu_event  *mark   = &request->ctx->gpu.marks[number];
+
+    if (*mark == NULL) {
+        keep(request, device->ops->event_open(device, false, mark));
+    }
+    if (!has_failed(request)) {
+        keep(request, device->ops->event_record(device, *mark, stream_of(request)));
+    }
+}
+
+bool fsdpi_gpu_is_past(fsdp_request *request, size_t number)
+{
+    fsdpi_gpu_device *device = request->ctx->gpu.device;
+    bool              past   = false;
+
+    if (!has_failed(request)) {
+        keep(request, device->ops->event_is_done(device, request->ctx->gpu.marks[number], &past));
+    }
+    return past || is_over_by_failure(request);
+}
+
+void fsdpi_gpu_come_behind(fsdp_request *request, size_t number)
+{
+    if (!has_failed(request)) {
+        hear(request, request->ctx->gpu.marks[number]);
+    }
+}
+
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 bool fsdpi_gpu_is_idle(fsdp_request *request)
 {
     bool idle = true;
 
-    keep(request, ops_of(request)->stream_is_idle(request->ctx->gpu.device, stream_of(request), &idle));
-    return idle || has_failed(request);
-}
-
-void fsdpi_gpu_finish(fsdp_request *request)
-{
-    (void)ops_of(request)->stream_finish(request->ctx->gpu.device, stream_of(request));
+    if (!has_failed(request)) {
+        keep(request, ops_of(request)->stream_is_idle(request->ctx->gpu.device, stream_of(request), &idle));
+    }
+    return is_over_by_failure(request) || idle;
 }
 
 void fsdpi_gpu_move(fsdp_request *request, void *to, const void *from, size_t bytes)
@@ -160,6 +215,11 @@ void fsdpi_gpu_reduce_to(fsdp_request *request, void *const *to, size_t n_to, co
 unsigned char *fsdpi_gpu_view(const fsdp_context *ctx, const void *in_mailbox)
 {
     return ctx->gpu.view + ((const unsigned char *)in_mailbox - ctx->box.segment.base);
+}
+
+unsigned char *fsdpi_gpu_rest(const fsdp_context *ctx)
+{
+    return ctx->gpu.peers[ctx->nodes.position].slots + 2 * ctx->box.slot_bytes;
 }
 
 unsigned char *fsdpi_gpu_slot(const fsdp_context *ctx, int position, uint64_t number)

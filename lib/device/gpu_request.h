@@ -2,7 +2,7 @@
  * @file
  * An operation on device memory: what it puts into its stream, and where it meets other work; see gpu_context.h.
  *
- * None of these waits but fsdpi_gpu_finish(). What fails is kept as this rank's verdict, after which the rest of the operation only keeps up what
+ * None of these waits but fsdpi_gpu_finish(), and, after a failure, those that ask. What fails is kept as this rank's verdict, after which the rest of the operation only keeps up what
  * peers count on; the agreement that ends such an operation makes it the error of all ranks.
  */
 #ifndef FSDPI_GPU_REQUEST_H
@@ -32,10 +32,20 @@ void fsdpi_gpu_hear_done(fsdp_request *request, uint64_t number);
 /** Hears of all streams that nobody uses this rank's slot for letters of that parity any more. */
 void fsdpi_gpu_hear_slots_free(fsdp_request *request, uint64_t number);
 
-/** Whether all that the operation has put into its stream is done; also where something has failed. */
+/**
+ * Between nodes an operation has both streams of its context: whether what comes next goes into the other one. And marks,
+ * numbered from 0 as messages are: what is in the stream until now is marked; whether all of that is done
+ * (where something has failed, this waits for it); and what comes next waits for it.
+ */
+void fsdpi_gpu_turn_aside(fsdp_request *request, bool aside);
+void fsdpi_gpu_mark(fsdp_request *request, size_t number);
+bool fsdpi_gpu_is_past(fsdp_request *request, size_t number);
+void fsdpi_gpu_come_behind(fsdp_request *request, size_t number);
+
+/** Whether all that the operation has put into its stream is done. Where something has failed, waits for that. */
 bool fsdpi_gpu_is_idle(fsdp_request *request);
 
-/** Waits on the host for all of that, after a failure. */
+/** Waits on the host for all of that, in both streams, after a failure. */
 void fsdpi_gpu_finish(fsdp_request *request);
 
 /** Copies, or reduces with the call's type. */
@@ -45,6 +55,9 @@ void fsdpi_gpu_reduce_to(fsdp_request *request, void *const *to, size_t n_to, co
 
 /** Where this rank's GPU sees the slot that goes with a letter: in a GPU's memory, or in the mailbox. */
 unsigned char *fsdpi_gpu_slot(const fsdp_context *ctx, int position, uint64_t number);
+
+/** In the memory of this rank's GPU, what stands for the mailbox's staging memory behind the slots. Across nodes only. */
+unsigned char *fsdpi_gpu_rest(const fsdp_context *ctx);
 
 /** Where it sees what is in the mailbox. */
 unsigned char *fsdpi_gpu_view(const fsdp_context *ctx, const void *in_mailbox);

@@ -24,7 +24,8 @@ void fashion_report_header(const fashion_report *report, const fsdp_context *ctx
            fashion_parameters());
     printf("ranks       %d, %s, %s", fsdp_size(ctx), fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->dtype));
     example_print_node(node, blas_threads);
-    printf("data        %s: %zu images to train on, %zu to test on\n", o->data.folder, data->train.count, data->test.count);
+    printf("data        %s: %zu images to train on, %zu to test on\n", o->data.folder, data->train.count,
+           data->test.count);
     printf("training    %zu epochs of %zu steps of %zu x %zu images; learning rate %g, warm-up %zu, seed %zu\n",
            o->epochs, fashion_steps_per_epoch(o, data), o->accumulate, o->batch, o->lr, o->warmup, o->seed);
     printf("activations %zu bytes per rank, beside the budget\n",
