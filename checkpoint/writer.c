@@ -392,7 +392,7 @@ void fsdpi_writer_snapshot(fsdpi_writer *writer)
         const fsdpi_written_run *w  = &writer->runs[r];
         void                    *to = writer->image + w->image_at;
 
-        if (w->dtype == w->run.dtype) {
+        if (w->dtype == w->run.dtype && !fsdpi_is_on_device(writer->model)) {
             writer->ctx->kernels->stream(to, w->run.memory, w->bytes); /* it is read when the disk is ready for it */
         } else {
             copy(writer, to, w, 0, w->run.count);
