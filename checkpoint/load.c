@@ -343,7 +343,7 @@ static fsdp_status load_all(load *l)
     FSDP_TRY(agree(l, "checksums", 0, verify(l), ""));
     FSDP_TRY(agree(l, "reading", 0, read_all(l), "the state is undefined, load again: "));
     set_counters(l);
-    return fsdpi_gather_refresh(l->model);
+    return fsdpi_gather_refresh(l->model, true);
 }
 
 /* ---- the public function ----------------------------------------------------------------------------------------- */

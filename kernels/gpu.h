@@ -48,6 +48,10 @@ int fsdpi_gpu_cast(void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype i
 int fsdpi_gpu_scale(void *x, double factor, size_t count, fsdp_dtype dtype, fsdpi_gpu_stream stream);
 int fsdpi_gpu_clamp(void *x, double limit, size_t count, fsdp_dtype dtype, fsdpi_gpu_stream stream);
 
+/** As fsdpi_kernels::accumulate. */
+int fsdpi_gpu_accumulate(float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor, size_t count,
+                         fsdpi_gpu_stream stream);
+
 /** BYTES of scratch memory that the two below need for `count` elements. */
 size_t fsdpi_gpu_norm_scratch(size_t count);
 

@@ -79,6 +79,12 @@ typedef struct fsdpi_kernels {
     void (*scale)(void *x, double factor, size_t count, fsdp_dtype dtype);
 
     /**
+     * sum[i] += factor x[i] of f32, bf16 or f16, in f32, with `factor` rounded to f32 and the product rounded before it is
+     * added; `fresh`: sum[i] = factor x[i]. The arrays do not overlap.
+     */
+    void (*accumulate)(float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor, size_t count);
+
+    /**
      * The sum of x[i]^2 in f64. The order is fixed: element i goes to lane i mod 16, each lane is summed in order of i,
      * and the lanes are then added as a balanced tree: lane j += lane j + 8, then + 4, + 2, + 1. f64, f32, bf16, f16.
      */

@@ -204,6 +204,18 @@ static size_t counted_bytes(const fsdpi_buffer *buffer)
     return buffer->kind == FSDP_BUFFER_PER_NODE ? buffer->bytes / (size_t)buffer->ctx->nodes.size : buffer->bytes;
 }
 
+static void count_buffer(fsdpi_buffer *buffer)
+{
+    (buffer->kind == FSDP_BUFFER_DEVICE ? fsdpi_count_device_memory : fsdpi_count_memory)(buffer->ctx, buffer->purpose,
+                                                                                          counted_bytes(buffer));
+}
+
+static void uncount_buffer(fsdpi_buffer *buffer)
+{
+    (buffer->kind == FSDP_BUFFER_DEVICE ? fsdpi_uncount_device_memory
+                                        : fsdpi_uncount_memory)(buffer->ctx, buffer->purpose, counted_bytes(buffer));
+}
+
 static void unlink_live(fsdpi_buffer *buffer)
 {
     fsdpi_buffers *buffers = &buffer->ctx->buffers;
@@ -216,7 +228,7 @@ static void unlink_live(fsdpi_buffer *buffer)
     }
     buffers->n_per_node -= buffer->kind == FSDP_BUFFER_PER_NODE;
     fsdpi_disown(buffer->ctx, &buffer->owned);
-    fsdpi_uncount_memory(buffer->ctx, buffer->purpose, counted_bytes(buffer));
+    uncount_buffer(buffer);
 }
 
 /*
@@ -237,13 +249,20 @@ static void release_leaked(void *object)
     }
 }
 
-void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory)
+static fsdpi_buffer *live_at(const fsdp_context *ctx, const void *memory)
 {
     fsdpi_buffer *buffer = ctx->buffers.live;
 
     while (buffer != NULL && (memory == NULL || buffer->base != memory)) {
         buffer = buffer->next;
     }
+    return buffer;
+}
+
+void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory)
+{
+    fsdpi_buffer *buffer = live_at(ctx, memory);
+
     if (buffer != NULL) {
         release_leaked(buffer);
     }
@@ -297,7 +316,7 @@ fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_me
     buffer->next      = ctx->buffers.live;
     ctx->buffers.live = buffer;
     ctx->buffers.n_per_node += kind == FSDP_BUFFER_PER_NODE;
-    fsdpi_count_memory(ctx, purpose, counted_bytes(buffer));
+    count_buffer(buffer);
     fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
     *memory = bytes > 0 ? buffer->base : NULL;
     return FSDP_OK;
@@ -398,6 +417,15 @@ static fsdp_status free_device(fsdp_context *ctx, fsdpi_buffer *buffer)
     const fsdp_status closed = fsdpi_agree(ctx, "fsdp_buffer_free", "closed", 0, FSDP_OK, true);
     release(ctx, buffer);
     return closed;
+}
+
+void fsdpi_buffer_free_device(fsdp_context *ctx, const void *memory)
+{
+    fsdpi_buffer *buffer = live_at(ctx, memory);
+
+    if (buffer != NULL) {
+        (void)free_device(ctx, buffer);
+    }
 }
 
 fsdp_status fsdp_buffer_free(fsdp_context *ctx, void *memory)

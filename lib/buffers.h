@@ -56,6 +56,9 @@ fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_me
 /** Releases one on this rank alone, where nothing that was issued here still uses it. NULL does nothing. */
 void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory);
 
+/** Releases one of device memory on all ranks, where nothing that was issued still uses it. Collective. NULL does nothing. */
+void fsdpi_buffer_free_device(fsdp_context *ctx, const void *memory);
+
 /** BYTES of bookkeeping of one buffer, in a context of `size` ranks. */
 size_t fsdpi_buffer_bookkeeping(int size);
 

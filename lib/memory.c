@@ -1,5 +1,6 @@
 #include "lib/memory.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/context.h"
@@ -36,25 +37,49 @@ size_t fsdpi_alloc_size(size_t bytes)
 }
 
 /* The progress thread allocates too. */
-void fsdpi_count_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+static void count(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes, bool on_device)
 {
     const size_t size = fsdpi_alloc_size(bytes);
 
     (void)pthread_mutex_lock(&ctx->memory_lock);
     ctx->memory.current[kind] += size;
     ctx->memory.current_total += size;
+    ctx->memory.device += on_device ? size : 0;
     if (ctx->memory.current_total > ctx->memory.peak_total) {
         ctx->memory.peak_total = ctx->memory.current_total;
     }
     (void)pthread_mutex_unlock(&ctx->memory_lock);
 }
 
+static void uncount(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes, bool on_device)
+{
+    const size_t size = fsdpi_alloc_size(bytes);
+
+    (void)pthread_mutex_lock(&ctx->memory_lock);
+    ctx->memory.current[kind] -= size;
+    ctx->memory.current_total -= size;
+    ctx->memory.device -= on_device ? size : 0;
+    (void)pthread_mutex_unlock(&ctx->memory_lock);
+}
+
+void fsdpi_count_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+{
+    count(ctx, kind, bytes, false);
+}
+
 void fsdpi_uncount_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
 {
-    (void)pthread_mutex_lock(&ctx->memory_lock);
-    ctx->memory.current[kind] -= fsdpi_alloc_size(bytes);
-    ctx->memory.current_total -= fsdpi_alloc_size(bytes);
-    (void)pthread_mutex_unlock(&ctx->memory_lock);
+    uncount(ctx, kind, bytes, false);
+}
+
+void fsdpi_count_device_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+{
+    count(ctx, kind, bytes, true);
+}
+
+void fsdpi_uncount_device_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)
+{
+    uncount(ctx, kind, bytes, true);
 }
 
 void *fsdpi_alloc(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes)

@@ -25,6 +25,10 @@ void fsdpi_free(fsdp_context *ctx, fsdp_memory_kind kind, void *memory, size_t b
 void fsdpi_count_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
 void fsdpi_uncount_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
 
+/** The same for memory of the rank's GPU. */
+void fsdpi_count_device_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
+void fsdpi_uncount_device_memory(fsdp_context *ctx, fsdp_memory_kind kind, size_t bytes);
+
 /** Sets a * b, or returns 0 where that is above SIZE_MAX. */
 int fsdpi_multiply(size_t a, size_t b, size_t *product);
 

@@ -20,23 +20,66 @@ static fsdp_status check_budget(const fsdp_model *model, fsdp_strategy strategy,
     return FSDP_OK;
 }
 
-/* What contexts hold: that of all ranks, and those of the group and of the replicas where there are several. */
+/* How many ranks the contexts of a model have: that of all ranks, and those of the group and of the replicas where there
+ * are several. */
+static size_t list_contexts(const fsdpi_plan *plan, int sizes[3])
+{
+    size_t n = 0;
+
+    sizes[n++] = plan->size;
+    if (fsdpi_is_hybrid(plan->strategy)) {
+        sizes[n++] = plan->group;
+    }
+    if (fsdpi_is_hybrid(plan->strategy) && plan->group < plan->size) {
+        sizes[n++] = plan->size / plan->group;
+    }
+    return n;
+}
+
 static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_budget *budget)
 {
-    const size_t staging = fsdpi_alloc_size((size_t)model->ctx->config.staging_bytes);
-    const bool   groups  = fsdpi_is_hybrid(plan->strategy);
+    const fsdp_context *ctx = model->ctx;
+    int                 sizes[3];
+    const size_t        n = list_contexts(plan, sizes);
 
-    const bool replicas = groups && plan->group < plan->size;
-
-    budget->bytes[FSDP_MEMORY_STAGING] = staging + groups * staging + replicas * staging;
-    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(plan->size) +
-                                              fsdpi_alloc_size(fsdpi_model_bytes(plan->size)) +
-                                              fsdpi_optimizer_bookkeeping(plan);
-    if (groups) {
-        budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(plan->group);
+    for (size_t i = 0; i < n; i++) {
+        budget->bytes[FSDP_MEMORY_STAGING] += fsdpi_alloc_size((size_t)ctx->config.staging_bytes) +
+                                              fsdpi_gpu_context_host_bytes(ctx, sizes[i]) +
+                                              fsdpi_gpu_context_bytes(ctx);
+        budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i]);
     }
-    if (replicas) {
-        budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(plan->size / plan->group);
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] +=
+        fsdpi_alloc_size(fsdpi_model_bytes(plan->size)) + fsdpi_optimizer_bookkeeping(plan);
+    budget->device += n * fsdpi_gpu_context_bytes(ctx);
+}
+
+size_t fsdpi_contexts_device_bytes(const fsdp_model *model, fsdp_strategy strategy, int size)
+{
+    fsdpi_plan plan;
+    int        sizes[3];
+
+    return fsdpi_plan_make(model, strategy, size, &plan) == FSDP_OK
+               ? list_contexts(&plan, sizes) * fsdpi_gpu_context_bytes(model->ctx)
+               : 0;
+}
+
+/* What the model has on a GPU, of what has been added up, and for its sake. `state`: BYTES of moments. */
+static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t state, size_t staging,
+                       fsdp_budget *budget)
+{
+    const size_t norms   = fsdpi_alloc_size(plan->norms * sizeof(double));
+    const size_t scratch = fsdpi_alloc_size(plan->norm_scratch_bytes);
+
+    if (!fsdpi_is_on_device(model)) {
+        return;
+    }
+    budget->bytes[FSDP_MEMORY_OPTIMIZER] += staging;
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += norms + scratch;
+    budget->device += budget->bytes[FSDP_MEMORY_PARAMETERS] + budget->bytes[FSDP_MEMORY_GRADIENTS] +
+                      budget->bytes[FSDP_MEMORY_OPTIMIZER] + budget->bytes[FSDP_MEMORY_GATHERED] +
+                      budget->bytes[FSDP_MEMORY_GRADIENT_VIEWS] + scratch;
+    if (fsdpi_is_offloaded(model)) {
+        budget->device -= plan->held * sizeof(float) + state;
     }
 }
 
@@ -59,11 +102,13 @@ fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, i
     sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENT_VIEWS] = plan.buckets * fsdp_dtype_size(model->options.reduce_dtype);
     sum.bytes[FSDP_MEMORY_BOOKKEEPING]    = plan.bookkeeping_bytes;
+    add_device(model, &plan, plan.held_trainable * moments,
+               fsdpi_optimizer_staging(model, &plan, optimizer, model->options.moment_dtype), &sum);
     add_contexts(model, &plan, &sum);
     for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
         sum.total += sum.bytes[kind];
     }
-    sum.shared    = plan.views_bytes;
+    sum.shared    = fsdpi_is_on_device(model) ? 0 : plan.views_bytes;
     sum.unsharded = plan.parameters * sizeof(float) + plan.trainable * (sizeof(float) + moments) + plan.ignored_bytes;
     *budget       = sum;
     return FSDP_OK;

@@ -126,7 +126,9 @@ static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layo
     plan->padded += layout->padded;
     plan->padded_trainable += is_frozen(first) ? 0 : layout->padded;
     plan->trainable += is_frozen(first) ? 0 : e->elements;
-    plan->low_bytes += packed > 0 ? packed : width != sizeof(float) ? layout->padded * width : 0;
+    plan->low_bytes += packed > 0 ? packed : fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
+    plan->shard   = larger(plan->shard, layout->shard);
+    plan->longest = larger(plan->longest, is_frozen(first) ? 0 : layout->padded);
     plan->views_bytes += layout->padded * width;
     plan->n_tensors += e->n_tensors;
     plan->n_flats++;

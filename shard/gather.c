@@ -14,6 +14,7 @@
 #include "collectives/collectives.h"
 #include "lib/hash.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 static size_t event_of(const fsdp_unit *unit, fsdpi_pass pass)
@@ -340,26 +341,33 @@ void fsdpi_gather_forget(fsdp_model *model)
 {
     model->n_events = 0;
     model->expected = 0;
+    fsdpi_gather_drop(model);
+}
+
+void fsdpi_gather_drop(fsdp_model *model)
+{
     for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         drop(unit);
     }
 }
 
-fsdp_status fsdpi_gather_refresh(fsdp_model *model)
+static void refresh_low(fsdpi_flat *flat)
 {
-    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        drop(unit);
+    if (flat->quantized) {
+        fsdpi_quantize(flat);
+    } else if (flat->low != NULL) {
+        fsdpi_compute_cast(flat->model, flat->low, flat->dtype, flat->master, FSDP_F32, fsdpi_held_elements(flat));
     }
-    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        if (flat->quantized) {
-            fsdpi_quantize(flat);
-        } else if (flat->low != NULL) {
-            model->ctx->kernels->cast(flat->low, flat->dtype, flat->master, FSDP_F32, fsdpi_held_elements(flat));
-        }
+}
+
+fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows)
+{
+    for (fsdpi_flat *flat = model->flats; flat != NULL && lows; flat = flat->next) {
+        refresh_low(flat);
     }
     for (fsdp_unit *unit = model->first; unit != NULL && model->options.strategy == FSDP_SHARD_OPTIM;
          unit            = unit->next) {
         FSDP_TRY(issue(unit, FSDPI_FORWARD, true));
     }
-    return FSDP_OK;
+    return fsdpi_step_fail(model, fsdpi_compute_status(model));
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "collectives/collectives.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 bool fsdpi_has_gradients(const fsdp_model *model)
@@ -48,20 +49,10 @@ fsdp_status fsdpi_check_gradients(fsdp_model *model, const char *function)
 /* A norm as a number per slice and a way to join these. */
 typedef struct norm_kind {
     const char *function;
-    double (*of_values)(const fsdpi_kernels *kernels, const float *gradient, size_t n);
+    fsdpi_norm  of_slice;
     double (*join)(double a, double b);
     double (*finish)(double joined);
 } norm_kind;
-
-static double squared_norm(const fsdpi_kernels *kernels, const float *gradient, size_t n)
-{
-    return kernels->squared_norm(gradient, n, FSDP_F32);
-}
-
-static double maximum(const fsdpi_kernels *kernels, const float *gradient, size_t n)
-{
-    return kernels->absolute_maximum(gradient, n, FSDP_F32);
-}
 
 static double add(double a, double b)
 {
@@ -79,16 +70,17 @@ static double unchanged(double joined)
     return joined;
 }
 
-static const norm_kind NORM_2   = {"fsdp_clip_grad_norm", squared_norm, add, sqrt};
-static const norm_kind NORM_INF = {"fsdp_clip_grad_norm_inf", maximum, larger, unchanged};
+static const norm_kind NORM_2   = {"fsdp_clip_grad_norm", FSDPI_SQUARED_NORM, add, sqrt};
+static const norm_kind NORM_INF = {"fsdp_clip_grad_norm_inf", FSDPI_ABSOLUTE_MAXIMUM, larger, unchanged};
 
-static fsdp_status check_clip(fsdp_model *model, const char *function, double max_norm)
+static fsdp_status check_clip(fsdp_model *model, const norm_kind *kind, double max_norm)
 {
-    FSDP_TRY(fsdpi_gradients_settle(model, function)); /* before a bad argument ends it on this rank alone */
+    FSDP_TRY(fsdpi_gradients_settle(model, kind->function)); /* before a bad argument ends it on this rank alone */
     if (!(max_norm > 0.0)) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: max_norm is %g; it must be above 0", function, max_norm);
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: max_norm is %g; it must be above 0", kind->function, max_norm);
     }
-    return fsdpi_check_gradients(model, function);
+    FSDP_TRY(fsdpi_check_gradients(model, kind->function));
+    return fsdpi_norms_measure(model, kind->of_slice);
 }
 
 /* Of the `i`-th slice held of all flat parameters, in their order. */
@@ -96,10 +88,9 @@ static double norm_of_slice(const fsdp_model *model, const norm_kind *kind, int 
 {
     double joined = 0.0;
 
-    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {
-            joined = kind->join(joined, kind->of_values(model->ctx->kernels, fsdpi_slice_in(flat, flat->gradient, i),
-                                                        flat->layout.shard));
+            joined = kind->join(joined, fsdpi_norm_of_slice(flat, kind->of_slice, i));
         }
     }
     return joined;
@@ -137,11 +128,11 @@ static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const
     return FSDP_OK;
 }
 
-void fsdpi_scale_gradients(const fsdp_model *model, double factor)
+void fsdpi_scale_gradients(fsdp_model *model, double factor)
 {
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {
-            model->ctx->kernels->scale(flat->gradient, factor, fsdpi_held_elements(flat), FSDP_F32);
+            fsdpi_compute_scale(model, flat->gradient, factor, fsdpi_held_elements(flat));
         }
     }
 }
@@ -155,7 +146,7 @@ static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_nor
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the model is NULL; pass one from fsdp_model_create", kind->function);
     }
     (void)snprintf(label, sizeof label, "max_norm %.17g", max_norm);
-    FSDP_TRY(norm_of_model(model, kind, label, check_clip(model, kind->function, max_norm), &total));
+    FSDP_TRY(norm_of_model(model, kind, label, check_clip(model, kind, max_norm), &total));
 
     const double factor = max_norm / (total + 1e-6);
     if (isfinite(total) && factor < 1.0) {
@@ -164,7 +155,7 @@ static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_nor
     if (norm != NULL) {
         *norm = total;
     }
-    return FSDP_OK;
+    return fsdpi_step_fail(model, fsdpi_compute_status(model));
 }
 
 fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm)
@@ -194,7 +185,7 @@ static void clamp_held(const fsdpi_flat *flat, double limit)
     const fsdpi_held held = fsdpi_held_slices(flat->model);
 
     for (int i = 0; i < held.n; i++) {
-        flat->model->ctx->kernels->clamp(fsdpi_slice_in(flat, flat->gradient, i), limit, flat->layout.shard, FSDP_F32);
+        fsdpi_compute_clamp(flat->model, fsdpi_slice_in(flat, flat->gradient, i), limit, flat->layout.shard);
     }
 }
 
@@ -213,5 +204,5 @@ fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit)
             clamp_held(flat, limit);
         }
     }
-    return FSDP_OK;
+    return fsdpi_step_fail(model, fsdpi_compute_status(model));
 }

@@ -40,11 +40,20 @@ fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *opti
 }
 
 /* What a context holds from its beginning also counts as its parent's. */
-static void count_context(fsdp_context *ctx, const fsdp_context *part,
-                          void (*count)(fsdp_context *, fsdp_memory_kind, size_t))
+static void count_context(fsdp_context *ctx, const fsdp_context *part)
 {
-    count(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
-    count(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
+    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
+    fsdpi_count_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_count_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
+}
+
+static void uncount_context(fsdp_context *ctx, const fsdp_context *part)
+{
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
 }
 
 /* Of `size` ranks; all ranks are one part in their own order, and then MPI_Comm_split(), which may spin, is not needed. */
@@ -67,7 +76,8 @@ static fsdp_status open_part(fsdp_model *model, int size, int color, int key, co
         return fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
     }
     (*part)->shown_rank = ctx->rank;
-    count_context(ctx, *part, fsdpi_count_memory);
+    (*part)->gpu.leader = &ctx->gpu;
+    count_context(ctx, *part);
     fsdpi_trace_share(ctx, *part, lane);
     return FSDP_OK;
 }
@@ -133,7 +143,7 @@ fsdp_status fsdpi_groups_open(fsdp_model *model)
 static void close_part(fsdp_context *ctx, fsdp_context *part)
 {
     if (part != NULL && part != ctx) {
-        count_context(ctx, part, fsdpi_uncount_memory);
+        uncount_context(ctx, part);
         (void)fsdp_finalize(part);
     }
 }

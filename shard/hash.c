@@ -3,6 +3,7 @@
 #include "collectives/collectives.h"
 #include "fsdp/random.h"
 #include "lib/hash.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 /* The finaliser of splitmix64 (Steele, Lea and Flood, 2014). */
@@ -26,6 +27,26 @@ uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const float *element
     return sum;
 }
 
+enum { PIECE = 4096 }; /* ELEMENTS that are brought from a GPU at a time */
+
+/* As fsdpi_hash_elements(), of what a model holds. */
+static uint64_t hash_run(fsdp_model *model, uint64_t stream, size_t begin, const float *elements, size_t n)
+{
+    float    piece[PIECE];
+    uint64_t sum = 0;
+
+    if (!fsdpi_is_on_device(model)) {
+        return fsdpi_hash_elements(stream, begin, elements, n);
+    }
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t count = n - i < PIECE ? n - i : PIECE;
+
+        fsdpi_compute_read(model, piece, elements + i, FSDP_F32, count);
+        sum += fsdpi_hash_elements(stream, begin + i, piece, count);
+    }
+    return sum;
+}
+
 static uint64_t hash_held(fsdpi_flat *flat)
 {
     const fsdpi_held held = fsdpi_held_slices(flat->model);
@@ -37,8 +58,9 @@ static uint64_t hash_held(fsdpi_flat *flat)
 
         for (size_t k = 0; k < n; k++) {
             const fsdp_interval *run = &flat->intervals[k];
-            sum += fsdpi_hash_elements(fsdp_random_stream(flat->tensors[run->tensor]->name), run->tensor_begin,
-                                       slice + run->shard_begin, run->count);
+
+            sum += hash_run(flat->model, fsdp_random_stream(flat->tensors[run->tensor]->name), run->tensor_begin,
+                            slice + run->shard_begin, run->count);
         }
     }
     return sum;
@@ -81,6 +103,7 @@ fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
     for (fsdpi_flat *flat = model->flats; flat != NULL && status == FSDP_OK; flat = flat->next) {
         sum += hash_held(flat);
     }
+    status = status != FSDP_OK ? status : fsdpi_compute_status(model);
     status = fsdpi_step_tell(model, combine(model, &sum, status));
     if (status == FSDP_OK && hash != NULL) {
         *hash = sum;

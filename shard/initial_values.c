@@ -1,4 +1,5 @@
 #include "fsdp/random.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 static float initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t stream, size_t index)
@@ -23,30 +24,37 @@ static void draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t
     }
 }
 
+enum { PIECE = 4096 }; /* ELEMENTS that are drawn beside where they belong at a time */
+
+/* To memory of the model that may be a GPU's, and may not be f32: piece by piece. */
+static void draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count, unsigned char *to,
+                       fsdp_dtype dtype)
+{
+    float piece[PIECE];
+
+    for (size_t at = 0; at < count; at += PIECE) {
+        const size_t n = count - at < PIECE ? count - at : PIECE;
+
+        draw_run(model, tensor, begin + at, n, piece);
+        fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, n);
+    }
+}
+
 static void draw_slice(fsdpi_flat *flat, int i)
 {
     const size_t n     = fsdpi_held_intervals(flat, i);
     float       *slice = fsdpi_slice_in(flat, flat->master, i);
 
     for (size_t k = 0; k < n; k++) {
-        const fsdp_interval *run = &flat->intervals[k];
+        const fsdp_interval *run    = &flat->intervals[k];
+        const fsdpi_tensor  *tensor = flat->tensors[run->tensor];
+        float               *values = slice + run->shard_begin;
 
-        draw_run(flat->model, flat->tensors[run->tensor], run->tensor_begin, run->count, slice + run->shard_begin);
-    }
-}
-
-/* Held in a type that may not be f32: piece by piece. */
-static void draw_whole(const fsdp_model *model, const fsdpi_tensor *tensor)
-{
-    enum { PIECE = 1024 };
-    const fsdp_dtype dtype = fsdpi_gathered_dtype(model, tensor);
-    float            piece[PIECE];
-
-    for (size_t at = 0; at < tensor->count; at += PIECE) {
-        const size_t n = tensor->count - at < PIECE ? tensor->count - at : PIECE;
-
-        draw_run(model, tensor, at, n, piece);
-        model->ctx->kernels->cast(fsdpi_element_of(tensor->whole, at, dtype), dtype, piece, FSDP_F32, n);
+        if (fsdpi_is_on_device(flat->model)) {
+            draw_apart(flat->model, tensor, run->tensor_begin, run->count, (unsigned char *)values, FSDP_F32);
+        } else {
+            draw_run(flat->model, tensor, run->tensor_begin, run->count, values);
+        }
     }
 }
 
@@ -60,7 +68,9 @@ void fsdpi_draw_initial_values(fsdp_model *model)
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         for (size_t i = 0; i < unit->n_tensors; i++) {
             if (unit->tensors[i].whole != NULL && unit->tensors[i].owner == &unit->tensors[i]) {
-                draw_whole(model, &unit->tensors[i]);
+                const fsdpi_tensor *tensor = &unit->tensors[i];
+
+                draw_apart(model, tensor, 0, tensor->count, tensor->whole, fsdpi_gathered_dtype(model, tensor));
             }
         }
     }

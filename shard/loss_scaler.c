@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "collectives/collectives.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 fsdp_dtype fsdpi_lowest_dtype(const fsdp_model *model)
@@ -195,15 +196,13 @@ static fsdp_status check_scaled_gradients(fsdp_model *model, const char *functio
  * 2^1024, so that finite elements would have to be more than 2^768 to overflow; and no later addend makes infinity or NaN
  * finite again.
  */
-static bool slices_are_finite(const fsdpi_flat *flat)
+static bool slices_are_finite(fsdpi_flat *flat)
 {
-    const fsdp_model *model  = flat->model;
-    const fsdpi_held  held   = fsdpi_held_slices(model);
-    bool              finite = true;
+    const fsdpi_held held   = fsdpi_held_slices(flat->model);
+    bool             finite = true;
 
     for (int i = 0; i < held.n && finite; i++) {
-        finite = isfinite(
-            model->ctx->kernels->squared_norm(fsdpi_slice_in(flat, flat->gradient, i), flat->layout.shard, FSDP_F32));
+        finite = isfinite(fsdpi_norm_of_slice(flat, FSDPI_SQUARED_NORM, i));
     }
     return finite;
 }
@@ -215,7 +214,7 @@ static bool held_gradients_are_finite(const fsdp_loss_scaler *scaler)
     if (is_checked(scaler->model)) {
         return scaler->finite;
     }
-    for (const fsdpi_flat *flat = scaler->model->flats; flat != NULL; flat = flat->next) {
+    for (fsdpi_flat *flat = scaler->model->flats; flat != NULL; flat = flat->next) {
         finite = finite && (!flat->has_gradient || slices_are_finite(flat));
     }
     return finite;
@@ -225,8 +224,12 @@ static bool held_gradients_are_finite(const fsdp_loss_scaler *scaler)
 static fsdp_status agree_on_finite(const fsdp_loss_scaler *scaler, const char *function, fsdp_status status,
                                    bool *finite)
 {
-    fsdp_model         *model = scaler->model;
-    char                label[FSDPI_DETAIL_BYTES];
+    fsdp_model *model = scaler->model;
+    char        label[FSDPI_DETAIL_BYTES];
+
+    if (status == FSDP_OK && !is_checked(model)) {
+        status = fsdpi_norms_measure(model, FSDPI_SQUARED_NORM);
+    }
     const fsdpi_purpose purpose   = {.name = function, .label = label, .status = status};
     int32_t             overflows = status == FSDP_OK && !held_gradients_are_finite(scaler);
 
@@ -256,7 +259,7 @@ static fsdp_status unscale(fsdp_loss_scaler *scaler, const char *function, fsdp_
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         flat->checked_passes = flat->gradient_passes;
     }
-    return FSDP_OK;
+    return fsdpi_step_fail(model, fsdpi_compute_status(model));
 }
 
 static fsdp_status check_unscale(fsdp_model *model)

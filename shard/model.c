@@ -8,6 +8,7 @@
 #include "lib/hash.h"
 #include "lib/log.h"
 #include "lib/memory.h"
+#include "shard/model_memory.h"
 
 #define STRATEGY_NAMES "FULL_SHARD, SHARD_GRAD_OP, SHARD_OPTIM, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2"
 
@@ -50,6 +51,25 @@ static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype 
     return FSDP_OK;
 }
 
+static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    if ((int)options->placement < 0 || (int)options->placement >= FSDP_N_PLACEMENTS) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no placement; use one of fsdp_placement",
+                          (int)options->placement);
+    }
+    if (options->placement != FSDP_ON_HOST && ctx->gpu.device == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_create: a model on the GPU, and this context uses none (%s); use FSDP_ON_HOST",
+                          fsdpi_gpu_why_none(ctx));
+    }
+    if (options->placement != FSDP_ON_HOST && options->quantized_params) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_create: quantized_params are served on the host only; leave it out, or use "
+                          "FSDP_ON_HOST");
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
 {
     if ((int)options->strategy < 0 || (int)options->strategy >= FSDP_N_STRATEGIES) {
@@ -69,13 +89,7 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
                           "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
                           options->gradient_divisor);
     }
-    if ((int)options->placement < 0 || (int)options->placement >= FSDP_N_PLACEMENTS) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no placement; use one of fsdp_placement",
-                          (int)options->placement);
-    }
-    if (options->placement != FSDP_ON_HOST) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "fsdp_model_create: models are not served on GPUs yet");
-    }
+    FSDP_TRY(check_placement(ctx, options));
     FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
     FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
     FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype));
@@ -110,13 +124,14 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_model_bytes(ctx->size));
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
-    (void)snprintf(label, sizeof label,
-                   "%s, seed %" PRIu64
-                   ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g%s%s",
-                   fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer,
-                   chosen.group_size, fsdp_dtype_name(chosen.param_dtype), fsdp_dtype_name(chosen.reduce_dtype),
-                   fsdp_dtype_name(chosen.buffer_dtype), fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor,
-                   chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "");
+    (void)snprintf(
+        label, sizeof label,
+        "%s, seed %" PRIu64
+        ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g, placement %d%s%s",
+        fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer, chosen.group_size,
+        fsdp_dtype_name(chosen.param_dtype), fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
+        fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
+        chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "");
     status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
     if (status != FSDP_OK || made == NULL || model == NULL) {
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
@@ -188,6 +203,7 @@ fsdp_status fsdp_model_commit(fsdp_model *model)
     }
     FSDP_TRY(agree_on_units(model, check_commit(model)));
     FSDP_TRY(fsdpi_node_memory_check(model));
+    FSDP_TRY(fsdpi_device_memory_check(model));
     const fsdp_status status = fsdpi_storage_open(model);
     if (status != FSDP_OK) {
         fsdpi_storage_close(model);
@@ -196,7 +212,7 @@ fsdp_status fsdp_model_commit(fsdp_model *model)
     fsdpi_draw_initial_values(model);
     model->committed = true;
     model->syncs     = true;
-    FSDP_TRY(fsdpi_gather_refresh(model));
+    FSDP_TRY(fsdpi_gather_refresh(model, true));
     fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu units, %s", model->n_units,
               fsdp_strategy_name(model->options.strategy));
     return FSDP_OK;

@@ -74,6 +74,7 @@ struct fsdpi_flat {
     unsigned char        *low;                     /* `master` as it is gathered; NULL where that is f32 */
     float                *gradient;                /* reduced; NULL where frozen */
     float                *local;                   /* the whole one's, not reduced yet; NULL without local_gradients */
+    double               *norms;                   /* of each slice held, where the GPU computes them; NULL */
     bool                  has_gradient, has_local; /* since the last step */
     size_t                reducing;                /* reductions under way */
     size_t                gradient_passes;         /* that have been added up in `gradient`; 0 without one */
@@ -145,6 +146,10 @@ typedef struct fsdpi_plan {
     size_t        small_bucket, buckets;                     /* the last one, and all together */
     size_t        n_flats, n_members, n_tensors, name_bytes; /* see shard/flat.c */
     size_t        bookkeeping_bytes;
+    /* of a model on a GPU; else 0 */
+    size_t norms; /* numbers: one for each slice held of each flat parameter */
+    size_t norm_scratch_bytes;
+    size_t shard, longest; /* of one flat parameter: largest slice, and most that a rank holds with a gradient */
 } fsdpi_plan;
 
 struct fsdp_loss_scaler {
@@ -153,6 +158,11 @@ struct fsdp_loss_scaler {
     fsdp_loss_scaler_state   state;
     bool                     finite; /* what was found of the gradients that count as checked */
 };
+
+/** Streams that bring masters and moments to the GPU and back: see shard/optimizer_device.c. */
+typedef struct fsdpi_offload {
+    fsdpi_gpu_stream in, out; /* NULL where nothing is offloaded */
+} fsdpi_offload;
 
 struct fsdp_model {
     fsdp_context      *ctx;
@@ -174,7 +184,13 @@ struct fsdp_model {
     size_t             open; /* units in a pass */
     fsdpi_plan         plan;
     float             *masters, *reduced, *locals; /* of all units, one after the other */
+    float             *offloaded_masters;          /* instead of `masters` */
     unsigned char     *lows, *views, *gradient_views, *ignored;
+    double            *norms;        /* in memory that the GPU writes */
+    void              *norm_scratch; /* on the GPU */
+    fsdpi_offload      offload;
+    fsdp_status        compute_status; /* the first failure on the GPU that nobody has been told: see shard/compute.h */
+    char               compute_error[FSDPI_DETAIL_BYTES];
     fsdp_unit        **slots; /* who has each slot of `views` */
     fsdpi_bucket      *buckets;
     fsdpi_bucket      *filling;
@@ -203,9 +219,25 @@ typedef struct fsdpi_held {
     int n;
 } fsdpi_held;
 
+static inline bool fsdpi_is_on_device(const fsdp_model *model)
+{
+    return model->options.placement != FSDP_ON_HOST;
+}
+
+static inline bool fsdpi_is_offloaded(const fsdp_model *model)
+{
+    return model->options.placement == FSDP_ON_DEVICE_OFFLOADED;
+}
+
 static inline bool fsdpi_is_hybrid(fsdp_strategy strategy)
 {
     return strategy == FSDP_HYBRID_SHARD || strategy == FSDP_HYBRID_SHARD_ZERO2;
+}
+
+/** Whether parameters of that WIDTH are held as they are gathered, beside their masters. */
+static inline bool fsdpi_has_low(const fsdp_model *model, size_t width)
+{
+    return width != sizeof(float) || fsdpi_is_offloaded(model);
 }
 
 /** Whether each unit's gathered view has a place of its own, in which it stays. */
@@ -273,6 +305,9 @@ uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const float *element
  * Collective. */
 fsdp_status fsdpi_node_memory_check(fsdp_model *model);
 
+/** BYTES on this rank's GPU of the contexts of a model (shard/budget.c). */
+size_t fsdpi_contexts_device_bytes(const fsdp_model *model, fsdp_strategy strategy, int size);
+
 /* Storage (shard/storage.c). */
 
 /** Counts what a model needs under a strategy on `size` ranks. FSDP_ERR_ARG, recorded, where that cannot be. */
@@ -305,8 +340,11 @@ fsdp_status fsdpi_gather(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status);
 /** Behind the end of a pass: the view stays where it will be wanted next, or its slot becomes free. */
 void fsdpi_gather_release(fsdp_unit *unit);
 
-/** After the masters have changed: brings `low` up to date; gathered views are of no use any more. */
-fsdp_status fsdpi_gather_refresh(fsdp_model *model);
+/** Before the masters change: gathered views are of no use any more, and nobody reads what they are gathered from. */
+void fsdpi_gather_drop(fsdp_model *model);
+
+/** After that; `lows`: they have to be brought up to date. */
+fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows);
 
 /** Completes what is under way; the first error counts. */
 fsdp_status fsdpi_gather_settle(fsdp_model *model);
@@ -360,6 +398,10 @@ fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, cons
 /** BYTES of bookkeeping of one optimizer of a model (shard/optimizer.c). */
 size_t fsdpi_optimizer_bookkeeping(const fsdpi_plan *plan);
 
+/** BYTES through which an optimizer on a GPU works (shard/optimizer_device.c). */
+size_t fsdpi_optimizer_staging(const fsdp_model *model, const fsdpi_plan *plan, fsdp_optimizer_kind kind,
+                               fsdp_dtype moment_dtype);
+
 /** Moments that an optimizer holds per parameter. */
 size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind);
 
@@ -390,7 +432,7 @@ fsdp_status fsdpi_check_gradients(fsdp_model *model, const char *function);
 fsdp_status fsdpi_check_none_local(fsdp_model *model, const char *function);
 
 /** Multiplies all gradients that this rank holds. */
-void fsdpi_scale_gradients(const fsdp_model *model, double factor);
+void fsdpi_scale_gradients(fsdp_model *model, double factor);
 
 /** The element type of the narrowest range among those that parameters are gathered and gradients reduced in
  * (shard/loss_scaler.c). */

@@ -21,7 +21,8 @@ typedef struct node_room {
     uint64_t shared;
 } node_room;
 
-/* All that commit and an optimizer take: of what ranks have once between them, this rank's part. Staging buffers are there. */
+/* All of the host that commit and an optimizer take: of what ranks have once between them, this rank's part. Staging buffers
+ * are there. */
 static fsdp_status need_of_rank(const fsdp_model *model, node_need *need)
 {
     const fsdp_model_options *options = &model->options;
@@ -32,8 +33,9 @@ static fsdp_status need_of_rank(const fsdp_model *model, node_need *need)
     FSDP_TRY(fsdp_model_budget(model, options->strategy, 0, options->optimizer, &budget));
     FSDP_TRY(fsdpi_plan_make(model, options->strategy, model->ctx->size, &plan));
     const size_t views = (budget.shared + sharers - 1) / sharers;
-    need->all          = budget.total - budget.bytes[FSDP_MEMORY_STAGING] - budget.shared + views;
-    if (sharers > 1) {
+    const size_t there = fsdpi_contexts_device_bytes(model, options->strategy, model->ctx->size);
+    need->all = budget.total - budget.bytes[FSDP_MEMORY_STAGING] - budget.shared + views - (budget.device - there);
+    if (sharers > 1 && !fsdpi_is_on_device(model)) {
         need->shared = budget.bytes[FSDP_MEMORY_PARAMETERS] - plan.ignored_bytes + budget.bytes[FSDP_MEMORY_GRADIENTS] -
                        plan.local * sizeof(float) + budget.bytes[FSDP_MEMORY_GRADIENT_VIEWS] + views;
     }

@@ -6,6 +6,8 @@
 
 #include "lib/log.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
+#include "shard/model_memory.h"
 
 size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
 {
@@ -150,12 +152,14 @@ static void release_states(fsdp_optimizer *optimizer)
     if (optimizer == NULL) {
         return;
     }
+    fsdpi_compute_finish(optimizer->model);
     for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         for (size_t k = 0; k < FSDPI_MOST_STATES; k++) {
-            fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_OPTIMIZER, optimizer->flats[u].moments[k],
-                       moments_bytes(flat, optimizer->options.moment_dtype));
+            fsdpi_home_free(optimizer->model, fsdpi_home_of_state(optimizer->model), FSDP_MEMORY_OPTIMIZER,
+                            optimizer->flats[u].moments[k], moments_bytes(flat, optimizer->options.moment_dtype));
         }
     }
+    fsdpi_staging_close(optimizer);
     fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer, optimizer_bytes(&optimizer->model->plan));
 }
 
@@ -189,12 +193,12 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
     lay_out_groups(made);
     for (const fsdpi_flat *flat = model->flats; flat != NULL && complete; flat = flat->next, u++) {
         for (size_t k = 0; k < n_states && complete; k++) {
-            made->flats[u].moments[k] =
-                fsdpi_alloc(model->ctx, FSDP_MEMORY_OPTIMIZER, moments_bytes(flat, options->moment_dtype));
-            complete = made->flats[u].moments[k] != NULL || flat->frozen;
+            made->flats[u].moments[k] = fsdpi_home_alloc(model, fsdpi_home_of_state(model), FSDP_MEMORY_OPTIMIZER,
+                                                         moments_bytes(flat, options->moment_dtype));
+            complete                  = made->flats[u].moments[k] != NULL || flat->frozen;
         }
     }
-    if (!complete) {
+    if (!complete || fsdpi_staging_open(made) != FSDP_OK) {
         release_states(made);
         return NULL;
     }
@@ -297,126 +301,6 @@ size_t fsdp_optimizer_steps(const fsdp_optimizer *optimizer)
     return optimizer != NULL ? optimizer->steps : 0;
 }
 
-typedef struct coefficients {
-    fsdpi_adam adam;
-    fsdpi_lion lion;
-    fsdpi_sgd  sgd;
-} coefficients;
-
-/* Of the present step; `decays`: whether the weight decay is for these elements. */
-static coefficients coefficients_of(const fsdp_optimizer *optimizer, size_t group, bool decays)
-{
-    const fsdp_optimizer_options *o     = &optimizer->options;
-    const double                  t     = (double)(optimizer->steps + 1);
-    const float                   lr    = (float)fsdpi_group_lr(optimizer, group);
-    const float                   decay = decays ? (float)fsdpi_group_weight_decay(optimizer, group) : 0.0F;
-
-    return (coefficients){
-        .adam = {.lr           = lr,
-                 .beta1        = (float)o->beta1,
-                 .beta2        = (float)o->beta2,
-                 .eps          = (float)o->eps,
-                 .weight_decay = decay,
-                 .correction1  = (float)(1.0 - pow(o->beta1, t)),
-                 .correction2  = (float)(1.0 - pow(o->beta2, t))},
-        .lion = {.lr = lr, .beta1 = (float)o->beta1, .beta2 = (float)o->beta2, .weight_decay = decay},
-        .sgd  = {.lr           = lr,
-                 .momentum     = (float)o->momentum,
-                 .weight_decay = decay,
-                 .nesterov     = o->nesterov != 0,
-                 .first_step   = optimizer->steps == 0},
-    };
-}
-
-static void update_in_f32(const fsdp_optimizer *optimizer, float *w, const float *g, float *const *moments,
-                          size_t count, const coefficients *c)
-{
-    const fsdpi_kernels *kernels = optimizer->model->ctx->kernels;
-
-    switch (optimizer->options.kind) {
-    case FSDP_SGD:
-    case FSDP_SGD_MOMENTUM:
-        kernels->sgd(w, g, moments[0], count, &c->sgd);
-        break;
-    case FSDP_LION:
-        kernels->lion(w, g, moments[0], count, &c->lion);
-        break;
-    case FSDP_ADAM:
-        kernels->adam(w, g, moments[0], moments[1], count, &c->adam);
-        break;
-    case FSDP_ADAMW:
-        kernels->adamw(w, g, moments[0], moments[1], count, &c->adam);
-        break;
-    }
-}
-
-/* ELEMENTS of a run whose moments are in f32 at a time: with weights and gradient, 16 KiB in the first-level cache. */
-enum { PIECE = 1024 };
-
-static void update_in_bf16(const fsdp_optimizer *optimizer, float *w, const float *g, uint16_t *const *moments,
-                           size_t count, const coefficients *c)
-{
-    const fsdpi_kernels *kernels = optimizer->model->ctx->kernels;
-    const size_t         n       = fsdpi_optimizer_states(optimizer->options.kind);
-    float                widened[FSDPI_MOST_STATES][PIECE];
-    float *const         pieces[FSDPI_MOST_STATES] = {widened[0], widened[1]};
-
-    for (size_t i = 0; i < count; i += PIECE) {
-        const size_t length = count - i < PIECE ? count - i : PIECE;
-
-        for (size_t k = 0; k < n; k++) {
-            kernels->cast(widened[k], FSDP_F32, moments[k] + i, FSDP_BF16, length);
-        }
-        update_in_f32(optimizer, w + i, g + i, pieces, length, c);
-        for (size_t k = 0; k < n; k++) {
-            kernels->cast(moments[k] + i, FSDP_BF16, widened[k], FSDP_F32, length);
-        }
-    }
-}
-
-/* `begin` counts from the first element that this rank holds of the flat parameter. */
-static void update_run(const fsdp_optimizer *optimizer, const fsdpi_flat *flat, const fsdpi_flat_state *state,
-                       size_t begin, size_t count, const coefficients *c)
-{
-    const size_t n = fsdpi_optimizer_states(optimizer->options.kind);
-    float       *w = flat->master + begin;
-    const float *g = flat->gradient + begin;
-
-    if (optimizer->options.moment_dtype == FSDP_BF16) {
-        uint16_t *moments[FSDPI_MOST_STATES] = {0};
-
-        for (size_t k = 0; k < n; k++) {
-            moments[k] = (uint16_t *)state->moments[k] + begin;
-        }
-        update_in_bf16(optimizer, w, g, moments, count, c);
-    } else {
-        float *moments[FSDPI_MOST_STATES] = {0};
-
-        for (size_t k = 0; k < n; k++) {
-            moments[k] = (float *)state->moments[k] + begin;
-        }
-        update_in_f32(optimizer, w, g, moments, count, c);
-    }
-}
-
-/* Padding is no part of any interval and stays zero. */
-static void update_flat(const fsdp_optimizer *optimizer, fsdpi_flat *flat, const fsdpi_flat_state *state)
-{
-    const fsdpi_held held = fsdpi_held_slices(flat->model);
-
-    for (int i = 0; i < held.n; i++) {
-        const size_t n = fsdpi_held_intervals(flat, i);
-
-        for (size_t k = 0; k < n; k++) {
-            const fsdp_interval *run    = &flat->intervals[k];
-            const bool           decays = (flat->tensors[run->tensor]->flags & FSDP_TENSOR_NO_WEIGHT_DECAY) == 0;
-            const coefficients   c      = coefficients_of(optimizer, state->group[run->tensor], decays);
-
-            update_run(optimizer, flat, state, (size_t)i * flat->layout.shard + run->shard_begin, run->count, &c);
-        }
-    }
-}
-
 static fsdp_status check_step(const fsdp_optimizer *optimizer)
 {
     FSDP_TRY(fsdpi_between_passes(optimizer->model, "fsdp_optimizer_step"));
@@ -434,9 +318,8 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
 
 fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
 {
-    char   rates[FSDPI_DETAIL_BYTES / 2];
-    char   label[FSDPI_DETAIL_BYTES];
-    size_t u = 0;
+    char rates[FSDPI_DETAIL_BYTES / 2];
+    char label[FSDPI_DETAIL_BYTES];
 
     if (optimizer == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_optimizer_step: the optimizer is NULL");
@@ -445,13 +328,10 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
     (void)snprintf(label, sizeof label, "step %zu, units in order %08" PRIx32 ", %s", optimizer->steps + 1,
                    (uint32_t)optimizer->model->order, rates);
     FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, check_step(optimizer), false));
-    for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
-        if (!flat->frozen) {
-            update_flat(optimizer, flat, &optimizer->flats[u]);
-        }
-    }
+    fsdpi_gather_drop(optimizer->model);
+    fsdpi_optimizer_update(optimizer);
     fsdpi_gradients_forget(optimizer->model);
     optimizer->model->error = FSDP_OK;
     optimizer->steps++;
-    return fsdpi_gather_refresh(optimizer->model);
+    return fsdpi_gather_refresh(optimizer->model, !fsdpi_is_offloaded(optimizer->model));
 }

@@ -9,15 +9,15 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "collectives/collectives.h"
 #include "lib/hash.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
 #include "shard/hooks/hook.h"
 #include "shard/model.h"
 
-enum { FIRST_BUCKET_BYTES = 1 << 20, PIECE = 2048 };
+enum { FIRST_BUCKET_BYTES = 1 << 20 };
 
 static const char end_name[] = "fsdp_unit_end_backward";
 
@@ -28,43 +28,15 @@ static size_t width_of(const fsdp_model *model)
 
 /* ---- adding up --------------------------------------------------------------------------------------------------- */
 
-/* sum[i] += factor x[i], or = factor x[i]; both f32, or `x` of another type. */
-static void accumulate(const fsdp_model *model, float *sum, bool fresh, const unsigned char *x, fsdp_dtype dtype,
-                       double factor, size_t count)
-{
-    const fsdpi_kernels *kernels = model->ctx->kernels;
-    float                piece[PIECE];
-
-    for (size_t i = 0; i < count; i += PIECE) {
-        const size_t         n      = count - i < PIECE ? count - i : PIECE;
-        const unsigned char *from   = x + i * fsdp_dtype_size(dtype);
-        const bool           as_is  = dtype == FSDP_F32 && factor == 1.0;
-        const float         *values = as_is ? (const float *)(const void *)from : piece;
-
-        if (!as_is) {
-            kernels->cast(piece, FSDP_F32, from, dtype, n);
-        }
-        if (factor != 1.0) {
-            kernels->scale(piece, factor, n, FSDP_F32);
-        }
-        if (fresh) {
-            memcpy(sum + i, values, n * sizeof *sum);
-        } else {
-            const void *const terms[] = {sum + i, values};
-            kernels->reduce(sum + i, terms, 2, n, FSDP_F32, FSDP_SUM, 1);
-        }
-    }
-}
-
 /* What passes without communication have left goes into the view. */
 static void add_local(const fsdpi_member *member)
 {
-    fsdpi_flat          *flat    = member->flat;
-    const fsdpi_kernels *kernels = flat->model->ctx->kernels;
-    const fsdp_dtype     dtype   = flat->model->options.reduce_dtype;
+    fsdpi_flat      *flat  = member->flat;
+    fsdp_model      *model = flat->model;
+    const fsdp_dtype dtype = model->options.reduce_dtype;
 
-    accumulate(flat->model, flat->local, false, member->gradient_view, dtype, 1.0, flat->layout.padded);
-    kernels->cast(member->gradient_view, dtype, flat->local, FSDP_F32, flat->layout.padded);
+    fsdpi_compute_accumulate(model, flat->local, false, member->gradient_view, dtype, 1.0, flat->layout.padded);
+    fsdpi_compute_cast(model, member->gradient_view, dtype, flat->local, FSDP_F32, flat->layout.padded);
     flat->has_local = false;
 }
 
@@ -198,19 +170,19 @@ static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
 
 static void take_result(const fsdpi_member *member)
 {
-    fsdpi_flat       *flat  = member->flat;
-    const fsdp_model *model = flat->model;
-    const fsdp_dtype  dtype = model->options.reduce_dtype;
-    unsigned char    *part  = own_part(member);
-    const size_t      n     = fsdpi_held_elements(flat);
+    fsdpi_flat      *flat  = member->flat;
+    fsdp_model      *model = flat->model;
+    const fsdp_dtype dtype = model->options.reduce_dtype;
+    unsigned char   *part  = own_part(member);
+    const size_t     n     = fsdpi_held_elements(flat);
 
     if (stage_op(model) == FSDP_SUM) {
-        const void *const term[] = {part};
-        const int         ranks  = model->hook != NULL ? model->shards->size : model->ctx->size;
-        model->ctx->kernels->reduce(part, term, 1, n, dtype, FSDP_AVG, (size_t)ranks);
+        const int ranks = model->hook != NULL ? model->shards->size : model->ctx->size;
+
+        fsdpi_compute_divide(model, part, dtype, (size_t)ranks, n);
     }
     if (!member->landed) {
-        accumulate(model, flat->gradient, !flat->has_gradient, part, dtype, factor_of(model), n);
+        fsdpi_compute_accumulate(model, flat->gradient, !flat->has_gradient, part, dtype, factor_of(model), n);
     }
     flat->has_gradient = true;
     flat->gradient_passes++;
@@ -246,6 +218,7 @@ static fsdp_status retire(fsdp_model *model)
         status = average_by_hook(model, model->ctx, bucket);
     }
     release_oldest(model, status == FSDP_OK && !bucket->failed);
+    status = status != FSDP_OK ? status : fsdpi_compute_status(model);
     fsdpi_error_hand_on(model->replicas != NULL ? model->replicas : model->shards, model->ctx, status);
     return status;
 }
@@ -386,7 +359,7 @@ static fsdpi_member *behind(const fsdp_unit *unit, const fsdpi_member *member)
 
 static void join_bucket(fsdpi_member *member, fsdpi_bucket *bucket)
 {
-    const fsdp_model *model = member->flat->model;
+    fsdp_model *model = member->flat->model;
 
     member->bucket         = bucket;
     member->bucket_offset  = bucket->used;
@@ -400,7 +373,7 @@ static void join_bucket(fsdpi_member *member, fsdpi_bucket *bucket)
     bucket->last = member;
     bucket->used += member->flat->layout.padded;
     bucket->open++;
-    model->ctx->device->clear(member->gradient_view, member->flat->layout.padded * width_of(model));
+    fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
 }
 
 static void unlink_member(fsdpi_bucket *bucket, const fsdpi_member *member)
@@ -433,8 +406,8 @@ static fsdp_status reduce_apart(fsdp_unit *unit)
 
         unlink_member(shared, member);
         join_bucket(member, own);
-        memcpy(member->gradient_view, view, bytes);
-        model->ctx->device->clear(view, bytes);
+        fsdpi_compute_copy(model, member->gradient_view, view, bytes);
+        fsdpi_compute_clear(model, view, bytes);
         own->open--;
     }
     return issue(model, own);
@@ -468,7 +441,7 @@ fsdp_status fsdpi_gradient_open(fsdp_unit *unit)
     for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
         join_bucket(member, bucket);
     }
-    return FSDP_OK;
+    return fsdpi_compute_status(model);
 }
 
 static void keep_local(fsdp_unit *unit)
@@ -479,7 +452,8 @@ static void keep_local(fsdp_unit *unit)
     for (fsdpi_member *member = first_trainable(unit); member != NULL; member = behind(unit, member)) {
         fsdpi_flat *flat = member->flat;
 
-        accumulate(unit->model, flat->local, !flat->has_local, member->gradient_view, dtype, 1.0, flat->layout.padded);
+        fsdpi_compute_accumulate(unit->model, flat->local, !flat->has_local, member->gradient_view, dtype, 1.0,
+                                 flat->layout.padded);
         flat->has_local = true;
         member->bucket  = NULL;
     }
@@ -493,7 +467,7 @@ static void withdraw(fsdp_unit *unit)
     fsdpi_bucket *bucket = first != NULL && first->gradient_view != NULL ? first->bucket : NULL;
 
     for (fsdpi_member *member = first; member != NULL && bucket != NULL; member = behind(unit, member)) {
-        model->ctx->device->clear(member->gradient_view, member->flat->layout.padded * width_of(model));
+        fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
         unlink_member(bucket, member);
         member->bucket        = NULL;
         member->gradient_view = NULL;
@@ -535,7 +509,7 @@ fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
     }
     if (!model->syncs) {
         keep_local(unit);
-        return FSDP_OK;
+        return fsdpi_compute_status(model);
     }
     fsdpi_bucket *bucket = first->bucket;
     for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "lib/memory.h"
+#include "shard/compute.h"
 #include "shard/model.h"
+#include "shard/model_memory.h"
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
@@ -58,8 +60,8 @@ static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
 
 static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
 {
-    const int n_buffers = (plan->held > 0) + (plan->low_bytes > 0) + (plan->views_bytes > 0) +
-                          2 * (plan->held_trainable > 0); /* those of list_shared() */
+    const int n_buffers = (plan->held > 0 && !fsdpi_is_offloaded(model)) + (plan->low_bytes > 0) +
+                          (plan->views_bytes > 0) + 2 * (plan->held_trainable > 0); /* those of list_shared() */
 
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         plan->bookkeeping_bytes += fsdpi_alloc_size(unit->bytes);
@@ -69,6 +71,17 @@ static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
                                fsdpi_alloc_size(plan->n_views * sizeof(fsdp_unit *)) +
                                fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
                                fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t));
+}
+
+static void plan_device(const fsdp_model *model, fsdpi_plan *plan)
+{
+    const fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
+    const int               group = plan->strategy == FSDP_NO_SHARD ? 1 : plan->group;
+
+    if (gpu != NULL) {
+        plan->norms              = plan->n_flats * (size_t)(plan->size / group);
+        plan->norm_scratch_bytes = gpu->ops->compute->norm_scratch(plan->shard);
+    }
 }
 
 /* Each unit can be counted, and so can, times all that is held of an element and many views, what this leaves. */
@@ -99,10 +112,12 @@ fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int
     plan->held           = plan->padded / share;
     plan->held_trainable = plan->padded_trainable / share;
     plan->low_bytes      = plan->low_bytes / share;
+    plan->longest        = plan->longest / share;
     plan->local          = model->options.local_gradients ? plan->padded_trainable : 0;
     plan_views(model, plan);
     plan_buckets(model, plan);
     plan_bookkeeping(model, plan);
+    plan_device(model, plan);
     return FSDP_OK;
 }
 
@@ -114,7 +129,9 @@ static fsdp_status open_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_me
                                void **memory)
 {
     FSDP_TRY(fsdpi_buffer_alloc(model->shards, kind, purpose, bytes, memory));
-    if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
+    if (kind == FSDP_BUFFER_DEVICE && model->shards != model->ctx) {
+        fsdpi_count_device_memory(model->ctx, purpose, bytes);
+    } else if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
         fsdpi_count_memory(model->ctx, purpose, bytes);
     }
     if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) {
@@ -135,13 +152,15 @@ static void close_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_memory_k
     if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) {
         fsdpi_count_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
     }
-    if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
+    if (kind == FSDP_BUFFER_DEVICE && model->shards != model->ctx) {
+        fsdpi_uncount_device_memory(model->ctx, purpose, bytes);
+    } else if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
         fsdpi_uncount_memory(model->ctx, purpose, bytes);
     }
     if (model->shards != model->ctx) {
         fsdpi_uncount_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(model->shards->size));
     }
-    fsdpi_buffer_drop(model->shards, memory);
+    (kind == FSDP_BUFFER_DEVICE ? fsdpi_buffer_free_device : fsdpi_buffer_drop)(model->shards, memory);
 }
 
 /* The five kinds of memory that peers reach. */
@@ -156,40 +175,49 @@ enum { N_SHARED = 5 };
 
 static void list_shared(fsdp_model *model, shared_memory list[N_SHARED])
 {
-    const fsdpi_plan   *plan          = &model->plan;
-    const size_t        reduce_width  = fsdp_dtype_size(model->options.reduce_dtype);
-    const shared_memory all[N_SHARED] = {
-        {FSDP_BUFFER_PER_RANK, FSDP_MEMORY_PARAMETERS, plan->held * sizeof(float), (void **)(void *)&model->masters},
-        {FSDP_BUFFER_PER_RANK, FSDP_MEMORY_GRADIENTS, plan->held_trainable * sizeof(float),
-         (void **)(void *)&model->reduced},
-        {FSDP_BUFFER_PER_RANK, FSDP_MEMORY_PARAMETERS, plan->low_bytes, (void **)(void *)&model->lows},
-        {FSDP_BUFFER_PER_NODE, FSDP_MEMORY_GATHERED, plan->views_bytes, (void **)(void *)&model->views},
-        {FSDP_BUFFER_PER_RANK, FSDP_MEMORY_GRADIENT_VIEWS, plan->buckets * reduce_width,
-         (void **)(void *)&model->gradient_views}};
+    const fsdpi_plan      *plan          = &model->plan;
+    const size_t           reduce_width  = fsdp_dtype_size(model->options.reduce_dtype);
+    const bool             on_device     = fsdpi_is_on_device(model);
+    const fsdp_buffer_kind own           = on_device ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_RANK;
+    const size_t           masters       = fsdpi_is_offloaded(model) ? 0 : plan->held * sizeof(float);
+    const shared_memory    all[N_SHARED] = {
+           {own, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->masters},
+           {own, FSDP_MEMORY_GRADIENTS, plan->held_trainable * sizeof(float), (void **)(void *)&model->reduced},
+           {own, FSDP_MEMORY_PARAMETERS, plan->low_bytes, (void **)(void *)&model->lows},
+           {on_device ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_NODE, FSDP_MEMORY_GATHERED, plan->views_bytes,
+            (void **)(void *)&model->views},
+           {own, FSDP_MEMORY_GRADIENT_VIEWS, plan->buckets * reduce_width, (void **)(void *)&model->gradient_views}};
 
     memcpy(list, all, sizeof all);
 }
 
 /* Memory of this rank alone. */
 typedef struct private_memory {
+    fsdpi_home       home;
     fsdp_memory_kind purpose;
     size_t           bytes;
     void           **place;
 } private_memory;
 
-enum { N_PRIVATE = 6 };
+enum { N_PRIVATE = 9 };
 
 static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
 {
     const fsdpi_plan    *plan           = &model->plan;
+    const fsdpi_home     home           = fsdpi_home_of_elements(model);
+    const size_t         masters        = fsdpi_is_offloaded(model) ? plan->held * sizeof(float) : 0;
     const private_memory all[N_PRIVATE] = {
-        {FSDP_MEMORY_BOOKKEEPING, fsdpi_flats_bytes(plan), &model->flats_memory},
-        {FSDP_MEMORY_BOOKKEEPING, plan->n_views * sizeof(fsdp_unit *), (void **)(void *)&model->slots},
-        {FSDP_MEMORY_BOOKKEEPING, plan->n_buckets * sizeof(fsdpi_bucket), (void **)(void *)&model->buckets},
-        {FSDP_MEMORY_BOOKKEEPING, FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t),
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, fsdpi_flats_bytes(plan), &model->flats_memory},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_views * sizeof(fsdp_unit *), (void **)(void *)&model->slots},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_buckets * sizeof(fsdpi_bucket),
+         (void **)(void *)&model->buckets},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t),
          (void **)(void *)&model->events},
-        {FSDP_MEMORY_GRADIENTS, plan->local * sizeof(float), (void **)(void *)&model->locals},
-        {FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored}};
+        {home, FSDP_MEMORY_GRADIENTS, plan->local * sizeof(float), (void **)(void *)&model->locals},
+        {home, FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored},
+        {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->offloaded_masters},
+        {FSDPI_AT_PINNED, FSDP_MEMORY_BOOKKEEPING, plan->norms * sizeof(double), (void **)(void *)&model->norms},
+        {FSDPI_AT_DEVICE, FSDP_MEMORY_BOOKKEEPING, plan->norm_scratch_bytes, &model->norm_scratch}};
 
     memcpy(list, all, sizeof all);
 }
@@ -200,8 +228,11 @@ static fsdp_status open_private(fsdp_model *model)
 
     list_private(model, list);
     for (int i = 0; i < N_PRIVATE; i++) {
-        *list[i].place = fsdpi_alloc(model->ctx, list[i].purpose, list[i].bytes);
-        if (*list[i].place == NULL && list[i].bytes > 0) {
+        if (list[i].bytes == 0) {
+            continue;
+        }
+        *list[i].place = fsdpi_home_alloc(model, list[i].home, list[i].purpose, list[i].bytes);
+        if (*list[i].place == NULL) {
             return FSDP_ERR_MEMORY;
         }
     }
@@ -214,22 +245,59 @@ static void close_private(fsdp_model *model)
 
     list_private(model, list);
     for (int i = 0; i < N_PRIVATE; i++) {
-        fsdpi_free(model->ctx, list[i].purpose, *list[i].place, list[i].bytes);
+        fsdpi_home_free(model, list[i].home, list[i].purpose, *list[i].place, list[i].bytes);
         *list[i].place = NULL;
     }
 }
 
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static fsdp_status open_offload(fsdp_model *model)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    if (!fsdpi_is_offloaded(model)) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(gpu->ops->stream_open(gpu, false, &model->offload.in));
+    return gpu->ops->stream_open(gpu, false, &model->offload.out);
+}
+
+static void close_offload(fsdp_model *model)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    if (fsdpi_is_offloaded(model) && model->ctx->broken == FSDP_OK) {
+        (void)gpu->ops->stream_close(gpu, model->offload.in);
+        (void)gpu->ops->stream_close(gpu, model->offload.out);
+    }
+    model->offload = (fsdpi_offload){0};
+}
+
+/* Memory that a stream still uses is not released, and peers do not close it. */
+static void finish_streams(fsdp_model *model)
+{
+    if (fsdpi_is_on_device(model) && model->ctx->broken == FSDP_OK) {
+        fsdpi_compute_finish(model);
+        fsdpi_gpu_context_finish(model->shards);
+    }
+}
+
+/* ---- laying out -------------------------------------------------------------------------------------------------- */
+
 /* Every flat parameter's place in each array. */
 static void lay_out(fsdp_model *model)
 {
-    float         *master = model->masters, *gradient = model->reduced, *local = model->locals;
+    float         *master   = fsdpi_is_offloaded(model) ? model->offloaded_masters : model->masters;
+    float         *gradient = model->reduced, *local = model->locals;
     unsigned char *low = model->lows, *view = model->views;
+    double        *norms = model->norms;
 
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         const size_t held = fsdpi_held_elements(flat), width = fsdp_dtype_size(flat->dtype);
-        const size_t low_bytes = flat->quantized           ? fsdpi_packed_slice_bytes(&flat->layout)
-                                 : flat->dtype != FSDP_F32 ? held * width
-                                                           : 0;
+        const size_t low_bytes = flat->quantized               ? fsdpi_packed_slice_bytes(&flat->layout)
+                                 : fsdpi_has_low(model, width) ? held * width
+                                                               : 0;
 
         flat->master = master;
         master += held;
@@ -242,6 +310,10 @@ static void lay_out(fsdp_model *model)
             flat->local    = local;
             gradient += held;
             local += local != NULL ? flat->layout.padded : 0;
+        }
+        if (norms != NULL) {
+            flat->norms = norms;
+            norms += fsdpi_held_slices(model).n;
         }
         if (fsdpi_keeps_views(model->options.strategy)) {
             flat->view.memory = view;
@@ -261,6 +333,7 @@ fsdp_status fsdpi_storage_open(fsdp_model *model)
     fsdp_status   status = fsdpi_plan_make(model, model->options.strategy, model->ctx->size, &model->plan);
 
     status = status == FSDP_OK ? open_private(model) : status;
+    status = status == FSDP_OK ? open_offload(model) : status;
     FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", "allocation", 0, status, true));
     list_shared(model, list);
     for (int i = 0; i < N_SHARED; i++) {
@@ -281,6 +354,8 @@ void fsdpi_storage_close(fsdp_model *model)
 {
     shared_memory list[N_SHARED];
 
+    finish_streams(model);
+    close_offload(model);
     list_shared(model, list);
     for (int i = N_SHARED; i-- > 0;) {
         close_shared(model, list[i].kind, list[i].purpose, list[i].bytes, *list[i].place);

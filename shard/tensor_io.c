@@ -11,6 +11,7 @@
 #include "fsdp/collectives.h"
 #include "lib/hash.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 typedef struct transfer {
@@ -63,12 +64,30 @@ static float *held_values(const transfer *t, const part *p)
     return fsdpi_slice_in(flat, flat->master, p->slice - held.first) + p->slice_begin;
 }
 
+/* On a GPU the piece passes through memory of the host. */
+static fsdp_status move_piece_of_device(const transfer *t, float *held, float *value, size_t n, int giver)
+{
+    float *buffer = value != NULL ? value : t->piece;
+
+    if (!t->imports && t->model->ctx->rank == giver) {
+        fsdpi_compute_read(t->model, buffer, held, FSDP_F32, n);
+    }
+    FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, FSDP_F32, giver));
+    if (t->imports && held != NULL) {
+        fsdpi_compute_write(t->model, held, FSDP_F32, buffer, n);
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status move_piece(const transfer *t, float *held, float *value, size_t n, int giver)
 {
     float *whole  = t->imports ? value : held;
     float *target = t->imports ? held : value;
     float *buffer = t->model->ctx->rank == giver ? whole : target != NULL ? target : t->piece;
 
+    if (fsdpi_is_on_device(t->model)) {
+        return move_piece_of_device(t, held, value, n, giver);
+    }
     FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, FSDP_F32, giver));
     if (target != NULL && target != buffer) {
         t->model->ctx->device->copy(target, buffer, n * sizeof(float));
@@ -84,7 +103,7 @@ static fsdp_status move_part(const transfer *t, const part *p)
 
     if (!t->imports && giver == t->root) { /* it holds what it asks for */
         if (value != NULL) {
-            t->model->ctx->device->copy(value, held, p->count * sizeof(float));
+            fsdpi_compute_read(t->model, value, held, FSDP_F32, p->count);
         }
         return FSDP_OK;
     }
@@ -110,8 +129,7 @@ static fsdp_status move_divided(const transfer *t)
 /* An ignored tensor, which every rank has whole: root's is exported, and all are set. */
 static fsdp_status move_whole(const transfer *t)
 {
-    const fsdpi_kernels *kernels = t->model->ctx->kernels;
-    const fsdp_dtype     dtype   = fsdpi_gathered_dtype(t->model, t->tensor);
+    const fsdp_dtype dtype = fsdpi_gathered_dtype(t->model, t->tensor);
 
     for (size_t at = 0; at < t->tensor->count && (t->imports || t->values != NULL); at += t->piece_elements) {
         const size_t   left   = t->tensor->count - at;
@@ -121,9 +139,9 @@ static fsdp_status move_whole(const transfer *t)
 
         if (t->imports) {
             FSDP_TRY(fsdp_broadcast(t->model->ctx, values, n, FSDP_F32, t->root));
-            kernels->cast(whole, dtype, values, FSDP_F32, n);
+            fsdpi_compute_write(t->model, whole, dtype, values, n);
         } else {
-            kernels->cast(values, FSDP_F32, whole, dtype, n);
+            fsdpi_compute_read(t->model, values, whole, dtype, n);
         }
     }
     return FSDP_OK;
@@ -179,6 +197,15 @@ static fsdp_status allocate_piece(transfer *t)
     return t->piece != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 }
 
+static fsdp_status move(const transfer *t)
+{
+    if (t->imports) {
+        fsdpi_gather_drop(t->model);
+    }
+    FSDP_TRY(t->tensor->whole != NULL ? move_whole(t) : move_divided(t));
+    return fsdpi_step_fail(t->model, fsdpi_compute_status(t->model));
+}
+
 static fsdp_status run(transfer *t, const char *name, size_t bytes)
 {
     char label[FSDPI_DETAIL_BYTES];
@@ -197,10 +224,10 @@ static fsdp_status run(transfer *t, const char *name, size_t bytes)
     (void)snprintf(label, sizeof label, "tensor '%.150s', root %d", name, t->root);
     status = fsdpi_step_agree(t->model, t->function, label, fsdpi_hash_text(FSDPI_HASH_START, name), status, true);
     if (status == FSDP_OK && t->tensor != NULL) {
-        status = t->tensor->whole != NULL ? move_whole(t) : move_divided(t);
+        status = move(t);
     }
     fsdpi_free(t->model->ctx, FSDP_MEMORY_STAGING, t->piece, t->piece_elements * sizeof(float));
-    return status == FSDP_OK && t->imports ? fsdpi_gather_refresh(t->model) : status;
+    return status == FSDP_OK && t->imports ? fsdpi_gather_refresh(t->model, true) : status;
 }
 
 fsdp_status fsdp_tensor_export(fsdp_model *model, const char *name, int root, void *values, size_t bytes)

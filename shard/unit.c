@@ -2,6 +2,7 @@
 
 #include "lib/hash.h"
 #include "lib/memory.h"
+#include "shard/compute.h"
 #include "shard/model.h"
 
 static const char *pass_name(fsdpi_pass pass)
@@ -46,6 +47,23 @@ static bool checks_views(const fsdp_unit *unit)
     return unit->model->ctx->config.verify == FSDP_VERIFY_FULL;
 }
 
+/* Of a view that is a GPU's, piece by piece. */
+static uint64_t hash_bytes(fsdp_model *model, uint64_t hash, const unsigned char *view, size_t bytes)
+{
+    unsigned char piece[16384];
+
+    if (!fsdpi_is_on_device(model)) {
+        return fsdpi_hash_bytes(hash, view, bytes);
+    }
+    for (size_t at = 0; at < bytes; at += sizeof piece) {
+        const size_t n = bytes - at < sizeof piece ? bytes - at : sizeof piece;
+
+        fsdpi_compute_fetch(model, piece, view + at, n);
+        hash = fsdpi_hash_bytes(hash, piece, n);
+    }
+    return hash;
+}
+
 static uint64_t hash_of_views(const fsdp_unit *unit)
 {
     uint64_t hash = FSDPI_HASH_START;
@@ -53,8 +71,8 @@ static uint64_t hash_of_views(const fsdp_unit *unit)
     for (size_t m = 0; m < unit->n_members; m++) {
         const fsdpi_member *member = &unit->members[m];
 
-        hash = fsdpi_hash_bytes(hash, member->view->memory,
-                                member->flat->layout.padded * fsdp_dtype_size(member->flat->dtype));
+        hash = hash_bytes(unit->model, hash, member->view->memory,
+                          member->flat->layout.padded * fsdp_dtype_size(member->flat->dtype));
     }
     return hash;
 }

@@ -4,6 +4,7 @@
  */
 #include "kernels/host/simd_avx2.h"
 
+#include "kernels/host/simd_accumulate.h"
 #include "kernels/host/simd_cast.h"
 #include "kernels/host/simd_clip.h"
 #include "kernels/host/simd_norm.h"
@@ -20,6 +21,7 @@ const fsdpi_kernels fsdpi_kernels_avx2 = {
     .stream           = stream,
     .cast             = cast,
     .scale            = scale,
+    .accumulate       = accumulate,
     .squared_norm     = squared_norm,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,

@@ -241,6 +241,15 @@ static void scale(void *x, double factor, size_t count, fsdp_dtype dtype)
     }
 }
 
+static void accumulate(float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float term = load_f32(x, i, dtype) * (float)factor;
+
+        sum[i] = fresh ? term : sum[i] + term;
+    }
+}
+
 static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
 {
     double lanes[16] = {0};
@@ -366,6 +375,7 @@ const fsdpi_kernels fsdpi_kernels_scalar = {
     .stream           = stream,
     .cast             = cast,
     .scale            = scale,
+    .accumulate       = accumulate,
     .squared_norm     = squared_norm,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,

@@ -37,6 +37,16 @@ static size_t peers_bytes(const fsdp_context *ctx)
     return (size_t)ctx->size * sizeof(fsdpi_gpu_peer);
 }
 
+size_t fsdpi_gpu_context_bytes(const fsdp_context *ctx)
+{
+    return ctx->gpu.device != NULL ? fsdpi_alloc_size(slots_bytes(ctx)) : 0;
+}
+
+size_t fsdpi_gpu_context_host_bytes(const fsdp_context *ctx, int size)
+{
+    return ctx->gpu.device != NULL ? fsdpi_alloc_size((size_t)size * sizeof(fsdpi_gpu_peer)) : 0;
+}
+
 static fsdpi_gpu_peer *own(const fsdp_context *ctx)
 {
     return &ctx->gpu.peers[ctx->nodes.position];
@@ -71,8 +81,10 @@ static fsdp_status open_own(fsdp_context *ctx)
     for (int e = 0; e < EVENTS; e++) {
         FSDP_TRY(ops->event_open(gpu->device, true, event_of(own(ctx), e)));
     }
-    return ops->alloc(gpu->device, "staging between GPUs (FSDP_STAGING_BYTES)", slots_bytes(ctx),
-                      (void **)&own(ctx)->slots);
+    FSDP_TRY(ops->alloc(gpu->device, "staging between GPUs (FSDP_STAGING_BYTES)", slots_bytes(ctx),
+                        (void **)&own(ctx)->slots));
+    fsdpi_count_device_memory(ctx, FSDP_MEMORY_STAGING, own(ctx)->slots != NULL ? slots_bytes(ctx) : 0);
+    return FSDP_OK;
 }
 
 static fsdp_status open_if_wanted(fsdp_context *ctx)
@@ -223,6 +235,15 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx)
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
+void fsdpi_gpu_context_finish(fsdp_context *ctx)
+{
+    fsdpi_gpu *gpu = &ctx->gpu;
+
+    for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {
+        (void)gpu->device->ops->stream_finish(gpu->device, gpu->streams[s]);
+    }
+}
+
 static void close_streams(fsdpi_gpu *gpu)
 {
     for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {
@@ -255,6 +276,7 @@ void fsdpi_gpu_context_close(fsdp_context *ctx)
     }
     if (gpu->peers != NULL) {
         close_streams(gpu);
+        fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_STAGING, own(ctx)->slots != NULL ? slots_bytes(ctx) : 0);
         (void)device->ops->release(device, own(ctx)->slots);
         own(ctx)->slots = NULL;
         close_peer(ctx, own(ctx));

@@ -40,11 +40,12 @@ typedef struct fsdpi_gpu_peer {
 
 typedef struct fsdpi_gpu {
     fsdpi_gpu_device *device; /* NULL: the context uses none; the same on all ranks */
-    fsdpi_gpu_stream  caller; /* what is issued from now on is ordered on it */
-    fsdpi_gpu_stream  streams[FSDPI_GPU_STREAMS];
-    bool              shares; /* on every node, ranks reach each other's device memory and events */
-    fsdpi_gpu_peer   *peers;  /* of each position */
-    unsigned char    *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
+    fsdpi_gpu_stream  caller; /* what is issued from now on is ordered on it; or, with a `leader`, on the leader's */
+    const struct fsdpi_gpu *leader; /* of the context that this is a part of; NULL: of none */
+    fsdpi_gpu_stream        streams[FSDPI_GPU_STREAMS];
+    bool                    shares; /* on every node, ranks reach each other's device memory and events */
+    fsdpi_gpu_peer         *peers;  /* of each position */
+    unsigned char          *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
 } fsdpi_gpu;
 
 /** Opens the GPU as FSDP_DEVICE says, and shares what peers need. Collective over the context, behind its mailbox. */
@@ -53,6 +54,19 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx);
 /** Closes what is open of peers, who then may release it; and, behind a barrier, all the rest. Collective over the node. */
 void fsdpi_gpu_context_leave(fsdp_context *ctx);
 void fsdpi_gpu_context_close(fsdp_context *ctx);
+
+/** Waits on the host for all that operations of a context have in its streams. */
+void fsdpi_gpu_context_finish(fsdp_context *ctx);
+
+/** BYTES of device memory that a context holds from the beginning; and of host memory, one of `size` ranks. For budgets. */
+size_t fsdpi_gpu_context_bytes(const fsdp_context *ctx);
+size_t fsdpi_gpu_context_host_bytes(const fsdp_context *ctx, int size);
+
+/** The stream that what is issued now is ordered on. */
+static inline fsdpi_gpu_stream fsdpi_gpu_caller(const fsdpi_gpu *gpu)
+{
+    return gpu->leader != NULL ? gpu->leader->caller : gpu->caller;
+}
 
 /** Why a context does not use the GPU that a pointer is on. */
 const char *fsdpi_gpu_why_none(const fsdp_context *ctx);

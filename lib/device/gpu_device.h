@@ -14,6 +14,7 @@
 
 #include "fsdp/context.h"
 #include "kernels/gpu.h"
+#include "lib/device/gpu_compute.h"
 
 /** An event: a hipEvent_t, or a cudaEvent_t in a build for CUDA. */
 typedef void *fsdpi_gpu_event;
@@ -33,7 +34,8 @@ typedef enum fsdpi_memory_place {
 } fsdpi_memory_place;
 
 typedef struct fsdpi_gpu_ops {
-    const char *name; /* "hip" or "cuda" */
+    const char              *name; /* "hip" or "cuda" */
+    const fsdpi_gpu_compute *compute;
 
     void (*close)(fsdpi_gpu_device *gpu);
 

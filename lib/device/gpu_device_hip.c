@@ -5,9 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "kernels/hip/runtime.h"
 #include "lib/device/gpu.h"
-#include "lib/device/gpu_device.h"
+#include "lib/device/gpu_runtime.h"
 #include "lib/error.h"
 
 /* Streams, events and handles travel as what the library's own code knows them by. */
@@ -17,7 +16,7 @@ _Static_assert(sizeof(hipIpcEventHandle_t) == sizeof(fsdpi_gpu_handle), "a handl
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* The runtime keeps an error for whoever asks next, who must not be the caller. */
-static fsdp_status fail(fsdpi_gpu_device *gpu, const char *call, hipError_t error)
+fsdp_status fsdpi_gpu_fail(fsdpi_gpu_device *gpu, const char *call, hipError_t error)
 {
     (void)hipGetLastError();
     return fsdpi_fail(gpu->ctx, FSDP_ERR_DEVICE, "GPU %d: %s: %s (%s)", gpu->number, call, hipGetErrorString(error),
@@ -28,14 +27,13 @@ static fsdp_status fail(fsdpi_gpu_device *gpu, const char *call, hipError_t erro
     do {                                                                                                               \
         const hipError_t error_ = (call);                                                                              \
         if (error_ != hipSuccess) {                                                                                    \
-            return fail(gpu, #call, error_);                                                                           \
+            return fsdpi_gpu_fail(gpu, #call, error_);                                                                 \
         }                                                                                                              \
     } while (0)
 
 /* ---- which device ------------------------------------------------------------------------------------------------ */
 
-/* The thread's choice is the program's: what depends on it is called between these two. */
-static fsdp_status enter(fsdpi_gpu_device *gpu, int *before)
+fsdp_status fsdpi_gpu_enter(fsdpi_gpu_device *gpu, int *before)
 {
     TRY_GPU(gpu, hipGetDevice(before));
     if (*before != gpu->number) {
@@ -44,7 +42,7 @@ static fsdp_status enter(fsdpi_gpu_device *gpu, int *before)
     return FSDP_OK;
 }
 
-static void leave(const fsdpi_gpu_device *gpu, int before)
+void fsdpi_gpu_leave(const fsdpi_gpu_device *gpu, int before)
 {
     if (before != gpu->number) {
         (void)hipSetDevice(before);
@@ -57,10 +55,10 @@ static fsdp_status free_bytes(fsdpi_gpu_device *gpu, size_t *available, size_t *
 {
     int before;
 
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = hipMemGetInfo(available, total);
-    leave(gpu, before);
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "hipMemGetInfo", error);
+    fsdpi_gpu_leave(gpu, before);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipMemGetInfo", error);
 }
 
 static fsdp_status no_memory(fsdpi_gpu_device *gpu, const char *purpose, size_t bytes)
@@ -84,13 +82,13 @@ static fsdp_status alloc(fsdpi_gpu_device *gpu, const char *purpose, size_t byte
     if (bytes == 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = hipMalloc(memory, bytes);
-    leave(gpu, before);
+    fsdpi_gpu_leave(gpu, before);
     if (error == hipErrorOutOfMemory) {
         return no_memory(gpu, purpose, bytes);
     }
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "hipMalloc", error);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipMalloc", error);
 }
 
 static fsdp_status release(fsdpi_gpu_device *gpu, void *memory)
@@ -132,13 +130,13 @@ static fsdp_status alloc_pinned(fsdpi_gpu_device *gpu, const char *purpose, size
     if (bytes == 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(enter(gpu, &device));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &device));
     const bool       preferred = prefer_node(gpu->numa, &before);
     const hipError_t error     = hipHostMalloc(memory, bytes, hipHostMallocDefault);
     if (preferred) {
         (void)syscall(SYS_set_mempolicy, before.mode, before.nodes, NODES);
     }
-    leave(gpu, device);
+    fsdpi_gpu_leave(gpu, device);
     if (error == hipErrorOutOfMemory) {
         (void)hipGetLastError();
         *memory = NULL;
@@ -148,7 +146,7 @@ static fsdp_status alloc_pinned(fsdpi_gpu_device *gpu, const char *purpose, size
             "(ulimit -l)",
             gpu->number, purpose, bytes);
     }
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "hipHostMalloc", error);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipHostMalloc", error);
 }
 
 static fsdp_status release_pinned(fsdpi_gpu_device *gpu, void *memory)
@@ -165,13 +163,13 @@ static fsdp_status pin(fsdpi_gpu_device *gpu, void *memory, size_t bytes, void *
     int before;
 
     *view = NULL;
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     hipError_t error = hipHostRegister(memory, bytes, hipHostRegisterPortable | hipHostRegisterMapped);
     if (error == hipSuccess) {
         error = hipHostGetDevicePointer(view, memory, 0);
     }
-    leave(gpu, before);
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "hipHostRegister", error);
+    fsdpi_gpu_leave(gpu, before);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipHostRegister", error);
 }
 
 static fsdp_status unpin(fsdpi_gpu_device *gpu, void *memory)
@@ -220,10 +218,10 @@ static fsdp_status reduce(fsdpi_gpu_device *gpu, void *const *out, size_t n_out,
                           "GPU %d: a reduction of %zu operands into %zu results; at most %d are taken", gpu->number,
                           n_in, n_out, FSDPI_GPU_OPERANDS);
     }
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = (hipError_t)fsdpi_gpu_reduce_into(out, n_out, in, n_in, count, dtype, op, divisor, stream);
-    leave(gpu, before);
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "the kernel of a reduction", error);
+    fsdpi_gpu_leave(gpu, before);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "the kernel of a reduction", error);
 }
 
 /* ---- streams and events ------------------------------------------------------------------------------------------ */
@@ -234,14 +232,14 @@ static fsdp_status stream_open(fsdpi_gpu_device *gpu, bool urgent, fsdpi_gpu_str
     hipStream_t made = NULL;
 
     *stream = NULL;
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     hipError_t error = hipDeviceGetStreamPriorityRange(&least, &greatest);
     if (error == hipSuccess) { /* 0 is the default, between both */
         error = hipStreamCreateWithPriority(&made, hipStreamNonBlocking, urgent ? greatest : 0);
     }
-    leave(gpu, before);
+    fsdpi_gpu_leave(gpu, before);
     *stream = made;
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "hipStreamCreateWithPriority", error);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipStreamCreateWithPriority", error);
 }
 
 static fsdp_status stream_finish(fsdpi_gpu_device *gpu, fsdpi_gpu_stream stream)
@@ -267,7 +265,7 @@ static fsdp_status answer(fsdpi_gpu_device *gpu, const char *call, hipError_t as
         (void)hipGetLastError();
         return FSDP_OK;
     }
-    return *yes ? FSDP_OK : fail(gpu, call, asked);
+    return *yes ? FSDP_OK : fsdpi_gpu_fail(gpu, call, asked);
 }
 
 static fsdp_status stream_is_idle(fsdpi_gpu_device *gpu, fsdpi_gpu_stream stream, bool *idle)
@@ -282,11 +280,11 @@ static fsdp_status event_open(fsdpi_gpu_device *gpu, bool shared, fsdpi_gpu_even
     int            before;
 
     *event = NULL;
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = hipEventCreateWithFlags(&made, flags);
-    leave(gpu, before);
+    fsdpi_gpu_leave(gpu, before);
     *event = made;
-    return error == hipSuccess ? FSDP_OK : fail(gpu, "hipEventCreateWithFlags", error);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipEventCreateWithFlags", error);
 }
 
 static fsdp_status event_close(fsdpi_gpu_device *gpu, fsdpi_gpu_event event)
@@ -349,9 +347,9 @@ static fsdp_status import(fsdpi_gpu_device *gpu, const fsdpi_gpu_handle *handle,
     int               before;
 
     memcpy(&theirs, handle, sizeof theirs);
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = hipIpcOpenMemHandle(&entry->memory, theirs, hipIpcMemLazyEnablePeerAccess);
-    leave(gpu, before);
+    fsdpi_gpu_leave(gpu, before);
     return error == hipSuccess ? FSDP_OK : refused(gpu, "hipIpcOpenMemHandle", error);
 }
 
@@ -410,9 +408,9 @@ static fsdp_status open_event(fsdpi_gpu_device *gpu, const fsdpi_gpu_handle *han
 
     *event = NULL;
     memcpy(&theirs, handle, sizeof theirs);
-    FSDP_TRY(enter(gpu, &before));
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = hipIpcOpenEventHandle(&made, theirs);
-    leave(gpu, before);
+    fsdpi_gpu_leave(gpu, before);
     *event = made;
     return error == hipSuccess ? FSDP_OK : refused(gpu, "hipIpcOpenEventHandle", error);
 }
@@ -437,6 +435,7 @@ static const fsdpi_gpu_ops OPS = {
 #else
     .name = "hip",
 #endif
+    .compute        = &fsdpi_gpu_compute_ops,
     .close          = close_device,
     .alloc          = alloc,
     .release        = release,

@@ -42,7 +42,7 @@ fsdp_status fsdpi_gpu_note_issue(fsdp_request *request)
 {
     fsdpi_gpu_device *device = request->ctx->gpu.device;
 
-    request->caller = request->ctx->gpu.caller;
+    request->caller = fsdpi_gpu_caller(&request->ctx->gpu);
     if (request->event == NULL) {
         FSDP_TRY(device->ops->event_open(device, false, &request->event));
     }

@@ -82,6 +82,10 @@ fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, cons
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the hook was made in another context; make it in the model's",
                           function);
     }
+    if (fsdpi_is_on_device(model)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                          "%s: hooks serve models on the host, and this one is on the GPU", function);
+    }
     if ((o->strategy != FSDP_NO_SHARD && !fsdpi_is_hybrid(o->strategy)) || o->reduce_dtype != FSDP_F32) {
         return fsdpi_fail(
             model->ctx, FSDP_ERR_UNSUPPORTED,

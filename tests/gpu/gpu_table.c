@@ -149,6 +149,12 @@ static double norm_by(norm of, const void *x, size_t count, fsdp_dtype dtype)
     return result;
 }
 
+static void accumulate(float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor, size_t count)
+{
+    finish(fsdpi_gpu_accumulate(stage(sum, count * sizeof(float)), fresh, stage(x, count * fsdpi_element_bytes(dtype)),
+                                dtype, factor, count, NULL));
+}
+
 static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
 {
     return norm_by(fsdpi_gpu_squared_norm, x, count, dtype);
@@ -194,6 +200,7 @@ const fsdpi_kernels gpu_table = {
     .stream           = stream,
     .cast             = cast,
     .scale            = scale,
+    .accumulate       = accumulate,
     .squared_norm     = squared_norm,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,

@@ -89,8 +89,12 @@ void double_clock_join(double_clock *clock, const double_clock *other);
 /** Takes this process into its job; whatever needs that does it too. */
 void double_order_join(void);
 
-/** A number for a stream, the same one for nobody else in the job. */
-unsigned double_order_stream(void);
+/**
+ * A number for a stream, the same one for no other in the job, and of its operations the one from which it counts on: that of
+ * a stream that is no more, of which all is done, is used again.
+ */
+unsigned double_order_stream(uint32_t *done);
+void     double_order_stream_ended(unsigned stream, uint32_t done);
 
 /** What hosts have seen completed; and more of it. */
 void double_order_hosts(double_clock *known);

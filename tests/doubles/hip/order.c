@@ -33,7 +33,9 @@ struct double_shadow {
 struct job {
     pthread_mutex_t lock;
     uint32_t        is_ready;
-    uint32_t        streams;
+    uint32_t        streams;                        /* numbers that have been given out */
+    uint32_t        ended[DOUBLE_STREAMS], n_ended; /* of them, those of streams that are no more */
+    double_clock    last;                           /* the last operation of each of these */
     double_clock    hosts;
 };
 
@@ -106,16 +108,25 @@ static void unlock_job(void)
     (void)pthread_mutex_unlock(&job->lock);
 }
 
-unsigned double_order_stream(void)
+unsigned double_order_stream(uint32_t *done)
 {
     lock_job();
-    const unsigned stream = job->streams++;
+    const unsigned stream = job->n_ended > 0 ? job->ended[--job->n_ended] : job->streams++;
+    *done                 = stream < DOUBLE_STREAMS ? job->last.done[stream] : 0;
     unlock_job();
     if (stream >= DOUBLE_STREAMS) {
         (void)fprintf(stderr, "double of HIP: more than %d streams in a job\n", DOUBLE_STREAMS);
         abort();
     }
     return stream;
+}
+
+void double_order_stream_ended(unsigned stream, uint32_t done)
+{
+    lock_job();
+    job->last.done[stream]     = done;
+    job->ended[job->n_ended++] = stream;
+    unlock_job();
 }
 
 /* ---- clocks ------------------------------------------------------------------------------------------------------ */

@@ -113,15 +113,17 @@ static void *work(void *argument)
 static hipStream_t make_stream(int device)
 {
     hipStream_t stream = calloc(1, sizeof *stream);
+    uint32_t    done;
 
     if (stream == NULL) {
         return NULL;
     }
     (void)pthread_mutex_init(&stream->lock, NULL);
     (void)pthread_cond_init(&stream->changed, NULL);
-    stream->now.device = device;
-    stream->now.stream = double_order_stream();
-    stream->random     = (uint64_t)double_setting("HIP_DOUBLE_SEED", 1) * 0x9e3779b97f4a7c15u + stream->now.stream;
+    stream->now.device                         = device;
+    stream->now.stream                         = double_order_stream(&done);
+    stream->now.clock.done[stream->now.stream] = done;
+    stream->random = (uint64_t)double_setting("HIP_DOUBLE_SEED", 1) * 0x9e3779b97f4a7c15u + stream->now.stream;
     if (pthread_create(&stream->thread, NULL, work, stream) != 0) {
         free(stream);
         return NULL;
@@ -238,6 +240,7 @@ hipError_t hipStreamDestroy(hipStream_t stream)
     (void)pthread_cond_broadcast(&stream->changed);
     (void)pthread_mutex_unlock(&stream->lock);
     (void)pthread_join(stream->thread, NULL);
+    double_order_stream_ended(stream->now.stream, stream->now.clock.done[stream->now.stream]);
     (void)pthread_mutex_destroy(&stream->lock);
     (void)pthread_cond_destroy(&stream->changed);
     free(stream);

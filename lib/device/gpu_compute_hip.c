@@ -1,0 +1,85 @@
+#include "lib/device/gpu_runtime.h"
+
+#include "lib/error.h"
+
+/* Launches on the device of `gpu`, and returns from the calling function. */
+#define LAUNCH(gpu, what, call)                                                                                        \
+    do {                                                                                                               \
+        int before_;                                                                                                   \
+        FSDP_TRY(fsdpi_gpu_enter(gpu, &before_));                                                                      \
+        const hipError_t error_ = (hipError_t)(call);                                                                  \
+        fsdpi_gpu_leave(gpu, before_);                                                                                 \
+        return error_ == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, what, error_);                                     \
+    } while (0)
+
+static fsdp_status cast(fsdpi_gpu_device *gpu, void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype,
+                        size_t count, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of a cast", fsdpi_gpu_cast(out, out_dtype, in, in_dtype, count, stream));
+}
+
+static fsdp_status accumulate(fsdpi_gpu_device *gpu, float *sum, bool fresh, const void *x, fsdp_dtype dtype,
+                              double factor, size_t count, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that adds up", fsdpi_gpu_accumulate(sum, fresh, x, dtype, factor, count, stream));
+}
+
+static fsdp_status scale(fsdpi_gpu_device *gpu, float *x, double factor, size_t count, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that scales", fsdpi_gpu_scale(x, factor, count, FSDP_F32, stream));
+}
+
+static fsdp_status clamp(fsdpi_gpu_device *gpu, float *x, double limit, size_t count, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that clips", fsdpi_gpu_clamp(x, limit, count, FSDP_F32, stream));
+}
+
+static fsdp_status squared_norm(fsdpi_gpu_device *gpu, double *result, const float *x, size_t count, void *scratch,
+                                fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of a norm", fsdpi_gpu_squared_norm(result, x, count, FSDP_F32, scratch, stream));
+}
+
+static fsdp_status absolute_maximum(fsdpi_gpu_device *gpu, double *result, const float *x, size_t count, void *scratch,
+                                    fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of a norm", fsdpi_gpu_absolute_maximum(result, x, count, FSDP_F32, scratch, stream));
+}
+
+static fsdp_status adam(fsdpi_gpu_device *gpu, float *w, const float *g, float *m, float *v, size_t count,
+                        const fsdpi_adam *c, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of Adam", fsdpi_gpu_adam(w, g, m, v, count, c, stream));
+}
+
+static fsdp_status adamw(fsdpi_gpu_device *gpu, float *w, const float *g, float *m, float *v, size_t count,
+                         const fsdpi_adam *c, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of AdamW", fsdpi_gpu_adamw(w, g, m, v, count, c, stream));
+}
+
+static fsdp_status lion(fsdpi_gpu_device *gpu, float *w, const float *g, float *m, size_t count, const fsdpi_lion *c,
+                        fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of Lion", fsdpi_gpu_lion(w, g, m, count, c, stream));
+}
+
+static fsdp_status sgd(fsdpi_gpu_device *gpu, float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c,
+                       fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of SGD", fsdpi_gpu_sgd(w, g, b, count, c, stream));
+}
+
+const fsdpi_gpu_compute fsdpi_gpu_compute_ops = {
+    .cast             = cast,
+    .accumulate       = accumulate,
+    .scale            = scale,
+    .clamp            = clamp,
+    .squared_norm     = squared_norm,
+    .absolute_maximum = absolute_maximum,
+    .norm_scratch     = fsdpi_gpu_norm_scratch,
+    .adam             = adam,
+    .adamw            = adamw,
+    .lion             = lion,
+    .sgd              = sgd,
+};
