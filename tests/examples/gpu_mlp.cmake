@@ -1,4 +1,4 @@
-# 05_gpu_mlp, on images that it makes up: on the host, and its kernels on the double of the HIP runtime.
+# 05_gpu_mlp, on images that it makes up: on the host, and on the double of the HIP runtime.
 set(small --data made-up --train-images 130 --test-images 40 --batch 40 --hidden 24 --layers 2 --epochs 2)
 
 fsdp_mpi_program_test(NAME examples.gpu_mlp.host TARGET 05_gpu_mlp RANKS 1 3 ARGS ${small} --exact
@@ -25,4 +25,31 @@ if(CMAKE_CXX_COMPILER)
     fsdp_link_hip_double(examples.gpu_mlp.kernels)
     target_link_libraries(test_examples_gpu_mlp_kernels PRIVATE gpu_mlp_kernels_on_double)
     target_compile_options(test_examples_gpu_mlp_kernels PRIVATE -ffp-contract=off)
+
+    find_package(ZLIB REQUIRED)
+    fsdp_gpu_program(test_gpu_mlp $<TARGET_OBJECTS:gpu_mlp_objects> $<TARGET_OBJECTS:fsdp_example_common>
+                     "${example}/mlp_gpu.c")
+    target_link_libraries(test_gpu_mlp PRIVATE gpu_mlp_kernels_on_double ZLIB::ZLIB ${FSDP_CBLAS_LIBRARIES})
+
+    # gpu_mlp_check(NAME RANKS [OPTION...]): the losses on the double are those on the host
+    function(gpu_mlp_check name ranks)
+        fsdp_test_allowed_ranks(allowed "" "${ranks}")
+        foreach(n IN LISTS allowed)
+            add_test(NAME ${name}.n${n}
+                     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpu_mlp.sh" "${small};${ARGN}" $<TARGET_FILE:test_gpu_mlp>
+                             ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+            fsdp_test_properties(${name}.n${n} ${n} ${FSDP_TEST_TIMEOUT} "gpu;device")
+            set_property(TEST ${name}.n${n} APPEND PROPERTY ENVIRONMENT FSDP_BIND=none HIP_DOUBLE_DELAY_US=20)
+        endforeach()
+    endfunction()
+    gpu_mlp_check(examples.gpu_mlp "1;2;3")
+    gpu_mlp_check(examples.gpu_mlp.offload 2 --offload)
+    gpu_mlp_check(examples.gpu_mlp.shard_grad_op 3 --strategy shard_grad_op)
+    gpu_mlp_check(examples.gpu_mlp.no_shard 2 --strategy no_shard)
+
+    fsdp_mpi_program_test(NAME examples.gpu_mlp.no_device TARGET test_gpu_mlp RANKS 2 ARGS --device gpu FAILS LABELS gpu
+                          OUTPUT "FSDP_DEVICE is 'gpu', but the runtime finds no GPU; use 'auto' or 'host'")
+    if(TEST examples.gpu_mlp.no_device.n2)
+        set_property(TEST examples.gpu_mlp.no_device.n2 APPEND PROPERTY ENVIRONMENT HIP_DOUBLE_GPUS=0)
+    endif()
 endif()

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Trains 05_gpu_mlp on the host and on GPUs, and compares the losses of all steps and tests: within 1e-5 of each other.
+#
+#   check_gpu_mlp.sh "OPTION;..." PROGRAM MPIEXEC [FLAG]...
+set -euo pipefail
+
+IFS=';' read -ra options <<<"$1"
+program=$2
+shift 2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# losses FILE: of each step, and of the tests
+losses() {
+    sed -nE 's/^exact step .* = ([0-9.]+)$/\1/p; s/^epoch .*test loss ([0-9.]+), .*/\1/p' "$1"
+}
+
+on_host=("${options[@]/#--offload/--exact}") # which has no meaning there
+"$@" "$program" "${on_host[@]}" --exact --device host >"$folder/host"
+"$@" "$program" "${options[@]}" --exact --device gpu >"$folder/gpu"
+grep -q '^ranks .*, on gpu' "$folder/gpu"
+losses "$folder/host" >"$folder/host.losses"
+losses "$folder/gpu" >"$folder/gpu.losses"
+[[ $(wc -l <"$folder/host.losses") -eq 10 ]] || { cat "$folder/host"; echo "not 8 steps and 2 tests"; exit 1; }
+paste "$folder/host.losses" "$folder/gpu.losses" | awk '
+    NF != 2 || $1 <= 0 || ($1 - $2) ^ 2 > (1e-5 * $1) ^ 2 { print "step or test " NR ": " $0; wrong = 1 }
+    END { exit wrong }' || { echo "the losses on GPUs are not those on the host"; exit 1; }
