@@ -129,9 +129,9 @@ int MPI_Irecv(void *data, int count, MPI_Datatype type, int peer, int tag, MPI_C
 
 int MPI_Testsome(int n, MPI_Request *requests, int *n_done, int *done, MPI_Status *statuses)
 {
-    MPI_Request *before = malloc((size_t)(n > 0 ? n : 1) * sizeof *before);
+    MPI_Request *before = malloc((size_t)(n > 0 ? n : 1) * sizeof(MPI_Request));
 
-    memcpy(before, requests, (size_t)n * sizeof *before);
+    memcpy(before, requests, (size_t)n * sizeof(MPI_Request));
     const int code = PMPI_Testsome(n, requests, n_done, done, statuses);
     for (int i = 0; *n_done != MPI_UNDEFINED && i < *n_done; i++) {
         complete(before[done[i]]);
