@@ -122,15 +122,21 @@ static void lay_out_ring(fsdp_request *request)
 /* ---- how large a chunk is: the same on all ranks ------------------------------------------------------------------ */
 
 /* Chunks that may be in staging memory at once on any rank, whichever transfers it has; and one that is being reduced. */
-static size_t places_at_most(const fsdp_request *request, unsigned route)
+static size_t places_at_most(const fsdpi_nodes *nodes, unsigned route, bool stages)
 {
-    const fsdpi_nodes *nodes = &request->ctx->nodes;
-    const size_t       many  = (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
-    const size_t       parts = (route & FSDPI_AROUND) != 0 ? 2 * many : 1 + many;
-    size_t             each  = (route & FSDPI_REDUCES) != 0 ? 1 + many : 0; /* for each other node */
+    const size_t many  = (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
+    const size_t parts = (route & FSDPI_AROUND) != 0 ? 2 * many : 1 + many;
+    size_t       each  = (route & FSDPI_REDUCES) != 0 ? 1 + many : 0; /* for each other node */
 
-    each += (route & FSDPI_GATHERS) != 0 && fsdpi_rails_stages(request) ? parts : 0;
+    each += (route & FSDPI_GATHERS) != 0 && stages ? parts : 0;
     return FSDPI_RAILS_DEPTH * each * (size_t)(nodes->count - 1) + 1;
+}
+
+bool fsdpi_rails_fit(const fsdp_context *ctx)
+{
+    const size_t places = places_at_most(&ctx->nodes, FSDPI_REDUCES | FSDPI_GATHERS | FSDPI_AROUND, true);
+
+    return ctx->box.rest_bytes / places >= sizeof(double);
 }
 
 /*
@@ -150,7 +156,8 @@ static size_t wanted_bytes(const fsdp_request *request)
 /* BYTES of a chunk that staging memory has room for. On the host half of it is for what cannot be addressed on peers. */
 static size_t room_bytes(const fsdp_request *request, unsigned route)
 {
-    const size_t places = places_at_most(request, route), all = request->ctx->box.rest_bytes;
+    const size_t places = places_at_most(&request->ctx->nodes, route, fsdpi_rails_stages(request)),
+                 all    = request->ctx->box.rest_bytes;
 
     if (places == 1) {
         return SIZE_MAX;

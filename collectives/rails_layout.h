@@ -12,6 +12,9 @@
 /** Fills in the context's transfers with this rank's; `route` are fsdpi_route. */
 void fsdpi_rails_lay_out(fsdp_request *request, unsigned route);
 
+/** Whether staging memory has room for a chunk of one element, of any type, of every transfer that a rank may have on GPUs. */
+bool fsdpi_rails_fit(const fsdp_context *ctx);
+
 /** The rank of a node that first has a part there. */
 int fsdpi_rails_holder(const fsdpi_nodes *nodes, int node, int part);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collectives/arguments.h"
+#include "collectives/rails_layout.h"
 #include "lib/agreement.h"
 #include "lib/context.h"
 #include "lib/device/gpu_request.h"
@@ -63,7 +64,8 @@ static unsigned able_on_device(const fsdp_context *ctx, bool symmetric)
     if (ctx->nodes.count == 1) {
         return symmetric ? 1U << FSDP_ALGO_DIRECT : 0;
     }
-    return symmetric || ctx->nodes.largest == 1 ? 1U << FSDP_ALGO_RAILS | 1U << FSDP_ALGO_RING : 0;
+    return (symmetric || ctx->nodes.largest == 1) && fsdpi_rails_fit(ctx) ? 1U << FSDP_ALGO_RAILS | 1U << FSDP_ALGO_RING
+                                                                          : 0;
 }
 
 unsigned fsdpi_able(const fsdp_request *request)
