@@ -104,10 +104,12 @@ static void print_memory(const bench_job *job, const char *pages)
         return;
     }
     if (job->gpu) {
-        printf(
-            "# device     GPU memory; MPI works on pinned host memory: copies out and in again are part of its time\n"
-            "# memory     %.2f GB/s per node: copies of %zu bytes inside GPUs, read and written\n",
-            b->copy / GB, b->array_bytes);
+        printf("# device     GPU memory; MPI works on %s\n"
+               "# memory     %.2f GB/s per node: copies of %zu bytes inside GPUs, read and written\n",
+               fsdp_has_gpu_aware_mpi(job->world->ctx)
+                   ? "the same"
+                   : "pinned host memory: copies out and in again are part of its time",
+               b->copy / GB, b->array_bytes);
         return;
     }
     printf("# pages      %s, on both sides: they use the same buffers\n", pages);

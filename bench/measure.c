@@ -33,13 +33,17 @@ fsdp_status bench_time_ours(const bench_job *job, const bench_case *c, size_t it
     return FSDP_OK;
 }
 
-/* As a program has to do it that has its data on a GPU: MPI is given memory of the host. */
+/* As a program has to do it that has its data on a GPU: an MPI that does not take it there is given memory of the host. */
 static void run_mpi(const bench_job *job, const bench_case *c)
 {
     const bench_buffers *b       = &job->buffers;
     const int            rank    = job->world->rank;
     const size_t         element = fsdp_dtype_size(c->dtype);
 
+    if (fsdp_has_gpu_aware_mpi(job->world->ctx) && job->gpu) {
+        bench_baseline_run(c, job->world->comm, b->in, b->out);
+        return;
+    }
     bench_buffers_fetch(b, bench_input(c, rank, b->host_in, b->host_out), bench_in_count(c, rank) * element);
     bench_baseline_run(c, job->world->comm, b->host_in, b->host_out);
     bench_buffers_send(b, b->host_out, bench_out_count(c, rank) * element);
