@@ -16,7 +16,8 @@
 
 #include "tests/doubles/hip/double.h"
 
-enum { RECORDS = 16384 };
+/* Room, and from how many on what is no longer needed is looked for. Each access looks at all of them. */
+enum { RECORDS = 16384, MANY = 2048 };
 
 typedef struct record {
     size_t   begin, end;
@@ -25,7 +26,7 @@ typedef struct record {
 } record;
 
 struct double_shadow {
-    uint32_t n;
+    uint32_t n, many; /* how many it must be to be looked through again */
     record   records[RECORDS];
 };
 
@@ -161,7 +162,8 @@ size_t double_shadow_bytes(void)
 
 void double_shadow_open(double_shadow *shadow)
 {
-    shadow->n = 0;
+    shadow->n    = 0;
+    shadow->many = MANY;
 }
 
 static void add(double_shadow *shadow, record one)
@@ -189,7 +191,7 @@ static void forget_known(double_shadow *shadow)
 {
     const uint32_t n = shadow->n;
 
-    if (n < RECORDS / 4 * 3) {
+    if (n < shadow->many) {
         return;
     }
     shadow->n = 0;
@@ -198,6 +200,7 @@ static void forget_known(double_shadow *shadow)
             shadow->records[shadow->n++] = shadow->records[i];
         }
     }
+    shadow->many = shadow->n < MANY / 2 ? MANY : shadow->n < RECORDS / 4 ? 2 * shadow->n : RECORDS / 4 * 3;
 }
 
 /* Takes from what is remembered what the new access stands for as well: whoever comes after it comes after these. */
