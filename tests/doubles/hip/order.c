@@ -17,7 +17,7 @@
 #include "tests/doubles/hip/double.h"
 
 /* Room, and from how many on what is no longer needed is looked for. Each access looks at all of them. */
-enum { RECORDS = 16384, MANY = 2048 };
+enum { RECORDS = 16384, MANY = 256 };
 
 typedef struct record {
     size_t   begin, end;
