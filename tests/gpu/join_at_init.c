@@ -1,4 +1,6 @@
 /* Programs that know nothing of the double join their job as soon as MPI is there, through its profiling interface. */
+#include <stddef.h>
+
 #include <mpi.h>
 
 #include "tests/doubles/hip/job.h"
