@@ -114,9 +114,10 @@ void fsdpi_compute_finish(fsdp_model *model)
 {
     fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
 
-    if (gpu != NULL) {
-        fsdpi_compute_keep(model, gpu->ops->stream_finish(gpu, fsdpi_stream_of(model)));
+    if (gpu == NULL) {
+        return;
     }
+    fsdpi_compute_keep(model, gpu->ops->stream_finish(gpu, fsdpi_stream_of(model)));
     if (model->offload.out != NULL) {
         fsdpi_compute_keep(model, gpu->ops->stream_finish(gpu, model->offload.out));
     }

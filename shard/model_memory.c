@@ -155,7 +155,9 @@ fsdp_status fsdpi_device_memory_check(fsdp_model *model)
     const fsdp_status exchanged = exchange_cards(ctx, &mine, &cards, &n);
 
     status = status != FSDP_OK ? status : exchanged;
-    status = status != FSDP_OK ? status : compare(ctx, &mine, cards, n);
+    if (status == FSDP_OK && cards != NULL) {
+        status = compare(ctx, &mine, cards, n);
+    }
     free(cards);
     return fsdpi_agree(ctx, "fsdp_model_commit", "device memory", 0, status, true);
 }

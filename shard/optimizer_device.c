@@ -173,10 +173,10 @@ static void *narrow_moment(const stretch *s, size_t k)
 
 static void bring_offloaded(const stretch *s)
 {
-    fsdp_model            *model = s->flat->model;
-    fsdpi_gpu_device      *gpu   = fsdpi_gpu_of(model);
-    const fsdpi_gpu_stream in    = model->offload.in;
-    const size_t           n     = s->end - s->begin;
+    fsdp_model       *model = s->flat->model;
+    fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
+    fsdpi_gpu_stream  in    = model->offload.in;
+    const size_t      n     = s->end - s->begin;
 
     fsdpi_compute_keep(model, gpu->ops->wait_for(gpu, in, s->piece->left));
     copy_in(model, in, s->piece->weights, s->flat->master + s->begin, n * sizeof(float));
@@ -188,10 +188,10 @@ static void bring_offloaded(const stretch *s)
 
 static void take_back_offloaded(const stretch *s)
 {
-    fsdp_model            *model = s->flat->model;
-    fsdpi_gpu_device      *gpu   = fsdpi_gpu_of(model);
-    const fsdpi_gpu_stream out   = model->offload.out;
-    const size_t           n     = s->end - s->begin;
+    fsdp_model       *model = s->flat->model;
+    fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
+    fsdpi_gpu_stream  out   = model->offload.out;
+    const size_t      n     = s->end - s->begin;
 
     fsdpi_compute_cast(model, fsdpi_element_of(s->flat->low, s->begin, s->flat->dtype), s->flat->dtype,
                        s->piece->weights, FSDP_F32, n);
@@ -203,9 +203,15 @@ static void take_back_offloaded(const stretch *s)
     fsdpi_compute_keep(model, gpu->ops->event_record(gpu, s->piece->left, out));
 }
 
+/* Then there is a piece in which they are wide. */
+static bool has_narrow_moments(const stretch *s)
+{
+    return s->piece != NULL && is_narrow(s->optimizer->options.moment_dtype);
+}
+
 static void widen_moments(const stretch *s)
 {
-    for (size_t k = 0; k < s->states && is_narrow(s->optimizer->options.moment_dtype); k++) {
+    for (size_t k = 0; k < s->states && has_narrow_moments(s); k++) {
         fsdpi_compute_cast(s->flat->model, s->piece->moments[k], FSDP_F32, narrow_moment(s, k), FSDP_BF16,
                            s->end - s->begin);
     }
@@ -213,7 +219,7 @@ static void widen_moments(const stretch *s)
 
 static void narrow_moments(const stretch *s)
 {
-    for (size_t k = 0; k < s->states && is_narrow(s->optimizer->options.moment_dtype); k++) {
+    for (size_t k = 0; k < s->states && has_narrow_moments(s); k++) {
         fsdpi_compute_cast(s->flat->model, narrow_moment(s, k), FSDP_BF16, s->piece->moments[k], FSDP_F32,
                            s->end - s->begin);
     }
@@ -225,7 +231,10 @@ static float *working_moment(const stretch *s, size_t k, size_t at)
     if (k >= s->states) {
         return NULL;
     }
-    return s->piece != NULL ? s->piece->moments[k] + (at - s->begin) : (float *)s->state->moments[k] + at;
+    if (s->piece != NULL) {
+        return s->piece->moments[k] + (at - s->begin);
+    }
+    return (float *)s->state->moments[k] + at;
 }
 
 static void update_run(const void *what, size_t at, size_t count, const fsdpi_coefficients *c)
@@ -234,7 +243,7 @@ static void update_run(const void *what, size_t at, size_t count, const fsdpi_co
     fsdp_model              *model  = s->flat->model;
     fsdpi_gpu_device        *gpu    = fsdpi_gpu_of(model);
     const fsdpi_gpu_compute *by     = gpu->ops->compute;
-    const fsdpi_gpu_stream   stream = fsdpi_stream_of(model);
+    fsdpi_gpu_stream         stream = fsdpi_stream_of(model);
     const bool               apart  = s->piece != NULL && s->piece->weights != NULL;
     float                   *w      = apart ? s->piece->weights + (at - s->begin) : s->flat->master + at;
     const float             *g      = s->flat->gradient + at;
