@@ -1,9 +1,7 @@
 #include "checkpoint/writer.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "checkpoint/file_io.h"
 #include "checkpoint/folder.h"
@@ -161,7 +159,7 @@ static fsdp_status open_file(pieces *p, size_t file)
     FSDP_TRY(fsdpi_output_close(&p->output, p->path, p->problem));
     fsdpi_path_join(p->path, p->folder, fsdpi_writer_file_name(p->writer->stems, file));
     p->open_file = file;
-    return fsdpi_output_open(p->path, &p->output, p->problem);
+    return fsdpi_output_open(p->path, p->writer->ends, &p->output, p->problem);
 }
 
 static void add_chunk(fsdpi_writer *writer, size_t i, const piece *at, const void *bytes)
@@ -268,17 +266,19 @@ static size_t count_chunks(fsdpi_writer *writer)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+/* For that many aligned bytes, and the ends of pieces in front of them. */
 static size_t room_for(size_t bytes)
 {
-    return bytes + FSDPI_DIRECT_BYTES;
+    return FSDPI_ENDS_BYTES + bytes + FSDPI_DIRECT_BYTES;
 }
 
-/* In memory of that room. */
-static unsigned char *aligned(void *memory)
+/* Where in such room the bytes are. */
+static unsigned char *aligned(void *room)
 {
-    const size_t beyond = (uintptr_t)memory % FSDPI_DIRECT_BYTES;
+    unsigned char *behind_ends = (unsigned char *)room + FSDPI_ENDS_BYTES;
+    const size_t   beyond      = (uintptr_t)behind_ends % FSDPI_DIRECT_BYTES;
 
-    return memory != NULL ? (unsigned char *)memory + (FSDPI_DIRECT_BYTES - beyond) % FSDPI_DIRECT_BYTES : NULL;
+    return behind_ends + (FSDPI_DIRECT_BYTES - beyond) % FSDPI_DIRECT_BYTES;
 }
 
 static fsdp_status allocate(fsdpi_writer *writer, bool with_image)
@@ -290,9 +290,12 @@ static fsdp_status allocate(fsdpi_writer *writer, bool with_image)
     }
     if (with_image && writer->bytes > 0) {
         writer->image_room = fsdpi_alloc(writer->ctx, FSDP_MEMORY_STAGING, room_for(writer->bytes));
-        writer->image      = aligned(writer->image_room);
+        if (writer->image_room == NULL) {
+            return FSDP_ERR_MEMORY;
+        }
+        writer->image = aligned(writer->image_room);
     }
-    return with_image && writer->image == NULL && writer->bytes > 0 ? FSDP_ERR_MEMORY : FSDP_OK;
+    return FSDP_OK;
 }
 
 /* Neighbours in a file are neighbours there, and others begin where memory and file are aligned alike. */
@@ -353,24 +356,6 @@ size_t fsdpi_writer_bookkeeping(const fsdpi_writer *writer)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static fsdp_status make_file(const char *path, const char *beginning, size_t bytes, uint64_t file_bytes,
-                             fsdpi_problem *problem)
-{
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-    if (fd < 0) {
-        return fsdpi_problem_errno(problem, path, "create");
-    }
-    fsdp_status status = fsdpi_file_write(fd, path, 0, beginning, bytes, problem);
-    if (status == FSDP_OK && ftruncate(fd, (off_t)file_bytes) != 0) {
-        status = fsdpi_problem_errno(problem, path, "lengthen");
-    }
-    if (close(fd) != 0 && status == FSDP_OK) {
-        status = fsdpi_problem_errno(problem, path, "close");
-    }
-    return status;
-}
-
 fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *folder, fsdpi_problem *problem)
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
@@ -380,7 +365,7 @@ fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *fold
         const char *beginning = beginning_of(writer->stems, file, &bytes);
 
         fsdpi_path_join(path, folder, fsdpi_writer_file_name(writer->stems, file));
-        FSDP_TRY(make_file(path, beginning, bytes, fsdpi_writer_file_bytes(writer->stems, file), problem));
+        FSDP_TRY(fsdpi_output_make(path, beginning, bytes, fsdpi_writer_file_bytes(writer->stems, file), problem));
     }
     return FSDP_OK;
 }
@@ -434,6 +419,7 @@ static fsdp_status write_from_memory(pieces *p)
         return fsdpi_problem_memory(p->problem, p->folder, room_for(FSDPI_CHUNK_MOST));
     }
     p->writer->copied        = FSDP_OK;
+    p->writer->ends          = room;
     p->writer->scratch       = aligned(room);
     const fsdp_status status = write_all(p);
     p->writer->scratch       = NULL;
@@ -445,6 +431,7 @@ fsdp_status fsdpi_writer_write(fsdpi_writer *writer, bool from_image, const char
 {
     pieces p = {.writer = writer, .from_image = from_image, .folder = folder, .output = {.fd = -1}, .problem = problem};
 
-    p.n = writer->writes_headers ? list_beginnings(writer, false) : 0;
+    p.n          = writer->writes_headers ? list_beginnings(writer, false) : 0;
+    writer->ends = writer->image_room;
     return from_image ? write_all(&p) : write_from_memory(&p);
 }

@@ -54,6 +54,7 @@ typedef struct fsdpi_writer {
     size_t             n_chunks; /* of the headers, if it writes them, and of runs: the same in every save */
     fsdpi_file_chunk  *chunks;
     void              *image_room; /* NULL: without asynchronous saves */
+    void              *ends;       /* FSDPI_ENDS_BYTES, while it writes */
     unsigned char     *image;      /* in it, aligned to FSDPI_DIRECT_BYTES */
     fsdp_status        copied;     /* FSDP_OK; or why it could not be copied, into the image or into the following */
     unsigned char     *scratch;    /* FSDPI_CHUNK_MOST and as aligned, while it writes from memory */

@@ -63,7 +63,7 @@
 #define FSDP_CHECKPOINT_TEXT_BYTES 1024
 
 /** BYTES of staging that a save takes on each rank while it is under way; a load takes less. */
-#define FSDP_CHECKPOINT_SCRATCH_BYTES ((4u << 20) + 4096u)
+#define FSDP_CHECKPOINT_SCRATCH_BYTES ((4u << 20) + (256u << 10) + 4096u)
 
 typedef struct fsdp_checkpoint fsdp_checkpoint;
 

@@ -12,7 +12,7 @@
 #include "test_files.h"
 #include "tests/support/unit_test.h"
 
-enum { BYTES = 300000, MOST = 70000, ROUNDS = 60 };
+enum { BYTES = 600000, MOST = 70000 };
 
 static unsigned char *room; /* BYTES and an alignment */
 
@@ -58,33 +58,65 @@ static void write_piece(fsdpi_output_file *file, const char *path, size_t offset
     assert_int_equal(FSDP_OK, fsdpi_output_write(file, path, offset, piece, n, &problem));
 }
 
-/* Two writers, as two ranks are, whose pieces meet within blocks. */
-static void check_in(const char *path)
+static fsdpi_output_file open_output(const char *path, void *ends)
 {
-    static unsigned char expected[BYTES];
-    fsdpi_output_file    files[2];
-    fsdpi_problem        problem = {0};
+    fsdpi_output_file file;
+    fsdpi_problem     problem = {0};
 
-    memset(expected, 0, sizeof expected);
+    assert_int_equal(FSDP_OK, fsdpi_output_open(path, ends, &file, &problem));
+    return file;
+}
+
+static void close_output(fsdpi_output_file *file, const char *path)
+{
+    fsdpi_problem problem = {0};
+
+    assert_int_equal(FSDP_OK, fsdpi_output_close(file, path, &problem));
+    assert_int_equal(FSDP_OK, fsdpi_output_close(file, path, &problem)); /* nothing is open any more */
+}
+
+/* Two writers, as two ranks are, whose pieces of 1 to `most` BYTES meet within blocks. */
+static void check_pieces(const char *path, size_t most)
+{
+    static unsigned char expected[BYTES], ends[2][FSDPI_ENDS_BYTES];
+
     make_file(path);
-    for (size_t w = 0; w < 2; w++) {
-        assert_int_equal(FSDP_OK, fsdpi_output_open(path, &files[w], &problem));
-    }
-    for (size_t r = 0, offset = 0; r < ROUNDS; r++) {
-        const size_t n = 1 + next_random() % MOST, at = offset + n <= BYTES ? offset : 0;
+    fsdpi_output_file files[2] = {open_output(path, ends[0]), open_output(path, ends[1])};
+    for (size_t r = 0, offset = 0; offset < BYTES; r++) {
+        const size_t wish = 1 + next_random() % most, left = BYTES - offset, n = wish < left ? wish : left;
 
-        write_piece(&files[r % 2], path, at, n, r % 5 == 4 ? 512 : 0, expected);
-        offset = at + n;
+        write_piece(&files[r % 2], path, offset, n, r % 5 == 4 ? 512 : 0, expected);
+        write_piece(&files[r % 2], path, offset, 0, 0, expected);
+        offset += n;
     }
-    write_piece(&files[0], path, 0, 0, 0, expected);
-    write_piece(&files[1], path, 0, BYTES, 0, expected);
-    write_piece(&files[0], path, 4095, 8194, 0, expected);
     for (size_t w = 0; w < 2; w++) {
-        assert_int_equal(FSDP_OK, fsdpi_output_close(&files[w], path, &problem));
-        assert_int_equal(FSDP_OK, fsdpi_output_close(&files[w], path, &problem));
+        close_output(&files[w], path);
     }
     assert_file(path, expected);
     assert_int_equal(0, unlink(path));
+}
+
+static void check_whole(const char *path)
+{
+    static unsigned char expected[BYTES], ends[FSDPI_ENDS_BYTES];
+
+    make_file(path);
+    fsdpi_output_file file = open_output(path, ends);
+    write_piece(&file, path, 0, BYTES, 0, expected);
+    close_output(&file, path);
+    assert_file(path, expected);
+    assert_int_equal(0, unlink(path));
+}
+
+/* Pieces with whole blocks and without, more small ones than are kept, and one piece that is the file. */
+static void check_in(const char *path)
+{
+    static const size_t most[] = {MOST, 9000, 5000, 700, 1};
+
+    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+        check_pieces(path, most[i]);
+    }
+    check_whole(path);
 }
 
 static void pieces_of_any_place_and_size_are_in_the_file(void **state)
@@ -104,13 +136,14 @@ static void so_they_are_where_all_goes_through_the_cache(void **state)
 
 static void what_cannot_be_written_is_an_error(void **state)
 {
-    fsdpi_output_file file;
-    fsdpi_problem     problem = {0};
+    static unsigned char ends[FSDPI_ENDS_BYTES];
+    fsdpi_output_file    file;
+    fsdpi_problem        problem = {0};
 
     (void)state;
-    assert_int_equal(FSDP_ERR_IO, fsdpi_output_open("not/there", &file, &problem));
+    assert_int_equal(FSDP_ERR_IO, fsdpi_output_open("not/there", ends, &file, &problem));
     test_contains(problem.text, "not/there");
-    assert_int_equal(FSDP_OK, fsdpi_output_open("/dev/full", &file, &problem));
+    file = open_output("/dev/full", ends);
     assert_int_equal(FSDP_ERR_IO, fsdpi_output_write(&file, "/dev/full", 0, room, 8192, &problem));
     test_contains(problem.text, "No space left");
     assert_int_equal(FSDP_ERR_IO, fsdpi_output_close(&file, "/dev/full", &problem)); /* no device syncs */
