@@ -33,7 +33,7 @@ static fsdp_status lengthen(int fd, const char *path, uint64_t file_bytes, fsdpi
             return FSDP_OK;
         }
         if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) {
-            return fsdpi_problem_errno(problem, path, "take room on the disk for");
+            return fsdpi_problem_errno(problem, path, "reserve room on the disk");
         }
     }
     return ftruncate(fd, (off_t)file_bytes) == 0 ? FSDP_OK : fsdpi_problem_errno(problem, path, "lengthen");
