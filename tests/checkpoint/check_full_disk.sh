@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A disk that fills up: 03_gpt saves on a small tmpfs that has room for one checkpoint and a half; then with room for all ranks but
 # one, whose writes fail from the middle of the second save on. That save is an error that names the file, nothing half written
-# stays, the first one verifies, and the run goes on from it once there is room.
+# stays, the first one verifies, and the run goes on from it once there is room. At last a small ext4, where room is reserved
+# before anything is written; left out where no image of one can be mounted.
 #
 #   check_full_disk.sh BAD_DISK FSDP_CKPT PROGRAM DATA MPIEXEC_AND_ITS_ARGUMENTS...
 #
@@ -62,4 +63,12 @@ wrap=()
 run --checkpoint "$disk/run" --every 5 || fail "the run that goes on"
 grep -q '^resumed .*step 5,' "$folder/out" || fail "nothing was resumed"
 [[ $(grep '^exact parameters' "$folder/out") == "$expected" ]] || fail "it ends elsewhere"
+
+umount "$disk"
+truncate -s 450K "$folder/image"
+if mkfs.ext4 -q -m 0 -b 1024 -N 32 -O ^has_journal "$folder/image" 2>/dev/null &&
+    mount -o loop "$folder/image" "$disk" 2>/dev/null; then
+    rmdir "$disk/lost+found"
+    fails "a full ext4"
+fi
 echo "a full disk is an error, and the last checkpoint is good"
