@@ -1,6 +1,6 @@
 /*
  * Saving, from phase to phase: see checkpoint/checkpoint.h.
- * Cost: each rank copies what it writes once, through FSDPI_CHUNK_MOST of scratch or into its image, and sums it up; four
+ * Cost: each rank copies what it writes once, through FSDPI_CHUNK_MOST of scratch or into its image, and sums it up; three
  * agreements, and 32 bytes to every rank for each chunk of any.
  */
 #include <inttypes.h>
@@ -51,7 +51,7 @@ static fsdp_status verdict(fsdp_checkpoint *c)
 /* Ends a save, with or without success: nothing of a failed one stays. */
 static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
 {
-    if (status != FSDP_OK && c->ctx->rank == 0) {
+    if (status != FSDP_OK && c->ctx->rank == 0 && c->partial[0] != '\0') {
         fsdpi_folder_abandon(c->folder, c->partial);
     }
     c->phase = FSDPI_SAVE_IDLE;
@@ -175,23 +175,30 @@ static fsdp_status make_files(fsdp_checkpoint *c)
     return status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem);
 }
 
+/* What a rank does before it knows whether the others are saving the same: one agreement says that, and that all are ready. */
+static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
+{
+    FSDP_TRY(check_save(c, c->function, c->asynchronous, program));
+    set_state(c, program);
+    fsdpi_folder_name_partial(program->step, c->partial);
+    const fsdp_status made = make_files(c);
+    if (c->asynchronous) {
+        fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
+    }
+    return made;
+}
+
 static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchronous,
                          const fsdp_checkpoint_state *program)
 {
     c->function              = function;
     c->asynchronous          = asynchronous;
-    const fsdp_status status = check_save(c, function, asynchronous, program);
-    FSDP_TRY(agree_on_state(c, program, status));
-    set_state(c, program);
-    fsdpi_folder_name_partial(program->step, c->partial);
-    c->phase               = FSDPI_SAVE_WRITING;
-    const fsdp_status made = make_files(c);
-    if (asynchronous) {
-        fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
-    }
-    const fsdp_status files = fsdpi_agree(c->ctx, function, "making files", 0, made, true);
-    if (files != FSDP_OK) {
-        return end(c, files);
+    c->phase                 = FSDPI_SAVE_WRITING;
+    c->partial[0]            = '\0';
+    const fsdp_status ready  = get_ready(c, program);
+    const fsdp_status status = agree_on_state(c, program, ready);
+    if (status != FSDP_OK) {
+        return end(c, status);
     }
     fsdpi_work_start(c, write_runs);
     return FSDP_OK;
