@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/context.h"
 #include "lib/device/gpu.h"
 #include "lib/device/gpu_runtime.h"
 #include "lib/error.h"
@@ -381,14 +380,11 @@ static fsdp_status open_memory(fsdpi_gpu_device *gpu, const fsdpi_gpu_handle *ha
     return FSDP_OK;
 }
 
-/* The runtime does not say that closing waits. In a broken context streams may wait for a peer that is gone. */
+/* The runtime does not say that closing waits. */
 static fsdp_status finish_all(fsdpi_gpu_device *gpu)
 {
     int before;
 
-    if (gpu->ctx != NULL && gpu->ctx->broken != FSDP_OK) {
-        return FSDP_OK;
-    }
     FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
     const hipError_t error = hipDeviceSynchronize();
     fsdpi_gpu_leave(gpu, before);
