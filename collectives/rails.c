@@ -53,6 +53,9 @@ static const unsigned char *own_data(const fsdp_request *request, unsigned route
     const fsdpi_call *call  = &request->call;
     const size_t      width = request->call.width;
 
+    if ((route & FSDPI_EXCHANGES) != 0) { /* in place the input has been copied */
+        return (request->scratch != NULL ? request->scratch : (const unsigned char *)call->in) + begin * width;
+    }
     if (t->part == request->ctx->rank && (route & FSDPI_REDUCES) == 0) {
         return (const unsigned char *)call->in + (begin - t->begin) * width; /* the input is the part alone */
     }
@@ -208,9 +211,21 @@ static void look_at_marks(fsdp_request *request, bool *moved)
 
 /* ---- sending and receiving --------------------------------------------------------------------------------------- */
 
-static int tag_of(const fsdpi_transfer *t)
+static int tag_of(const fsdp_request *request, const fsdpi_transfer *t)
 {
+    if (request->ctx->rails.window > 0) {
+        return FSDPI_TAG_BLOCKS;
+    }
     return t->partial ? FSDPI_TAG_PARTIALS : FSDPI_TAG_PARTS + t->part;
+}
+
+/* Whether the transfer before, of all sends or all receives, that has had its places is over. */
+static bool has_turn(const fsdpi_rails *rails, const fsdpi_transfer *all, const fsdpi_transfer *t)
+{
+    const size_t          number = (size_t)(t - all);
+    const fsdpi_transfer *before = rails->window > 0 && number >= rails->window ? t - rails->window : NULL;
+
+    return before == NULL || (before->done == before->chunks && before->ended == before->chunks);
 }
 
 /* How many chunks of a send are there to be sent. */
@@ -218,7 +233,10 @@ static size_t available(const fsdp_request *request, unsigned route, const fsdpi
 {
     const fsdpi_rails *rails = &request->ctx->rails;
 
-    if (t->partial) {
+    if (!has_turn(rails, rails->sends, t)) {
+        return 0;
+    }
+    if (t->partial || rails->window > 0) {
         return t->chunks;
     }
     if (t->part == request->ctx->rank) {
@@ -241,7 +259,7 @@ static fsdp_status post_send(fsdp_request *request, unsigned route, size_t row)
     const unsigned char *data =
         fsdpi_rails_stages(request) ? pinned_place_of(request, t, t->posted) : sent_data(request, route, t, t->posted);
 
-    FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, t->peer, tag_of(t), ctx->comm, slot));
+    FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, t->peer, tag_of(request, t), ctx->comm, slot));
     t->complete[t->posted % FSDPI_RAILS_DEPTH] = false;
     t->posted++;
     ctx->rails.n_messages++;
@@ -257,7 +275,7 @@ static fsdp_status post_receive(fsdp_request *request, size_t row)
     unsigned char  *to =
         fsdpi_rails_stages(request) ? pinned_place_of(request, t, t->posted) : received_data(request, t, t->posted);
 
-    FSDPI_TRY_MPI(ctx, MPI_Irecv(to, (int)bytes, MPI_BYTE, t->peer, tag_of(t), ctx->comm, slot));
+    FSDPI_TRY_MPI(ctx, MPI_Irecv(to, (int)bytes, MPI_BYTE, t->peer, tag_of(request, t), ctx->comm, slot));
     t->complete[t->posted % FSDPI_RAILS_DEPTH] = false;
     t->posted++;
     ctx->rails.n_messages++;
@@ -271,7 +289,8 @@ static fsdp_status post_receives(fsdp_request *request, bool *moved)
     for (size_t i = 0; i < rails->n_receives; i++) {
         fsdpi_transfer *t = &rails->receives[i];
 
-        while (t->posted < t->chunks && t->posted - (t->partial ? rails->reduced : t->ended) < FSDPI_RAILS_DEPTH) {
+        while (has_turn(rails, rails->receives, t) && t->posted < t->chunks &&
+               t->posted - (t->partial ? rails->reduced : t->ended) < FSDPI_RAILS_DEPTH) {
             FSDP_TRY(post_receive(request, rails->n_sends + i));
             *moved = true;
         }
@@ -449,10 +468,12 @@ static void copy_own_part(fsdp_request *request, unsigned route)
     const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
     const size_t      width = request->call.width;
 
+    const size_t skip = (route & FSDPI_EXCHANGES) != 0 ? mine.begin * width : 0; /* the input is whole */
+
     fsdpi_gpu_turn_aside(request, COMING);
-    if ((route & FSDPI_GATHERS) != 0 && (route & FSDPI_REDUCES) == 0) {
-        fsdpi_copy(request, (unsigned char *)request->call.out + mine.begin * width, request->call.in,
-                   mine.count * width);
+    if ((route & (FSDPI_GATHERS | FSDPI_EXCHANGES)) != 0 && (route & FSDPI_REDUCES) == 0) {
+        fsdpi_copy(request, (unsigned char *)request->call.out + mine.begin * width,
+                   (const unsigned char *)request->call.in + skip, mine.count * width);
     }
 }
 

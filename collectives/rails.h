@@ -14,6 +14,8 @@
  *
  * As a ring, parts travel from node to node instead of from their owner to each: the same bytes, one neighbour.
  *
+ * Exchanging, each rank sends a block to each other one, some at a time.
+ *
  * On GPUs, symmetric memory, the same with copies and kernels in the streams of the context: what leaves in one, what comes
  * in the other, so that both overlap with each other and with the messages. MPI is given the GPU's memory where it takes
  * that; else chunks go through pinned memory of the host, copied out before they are sent and in when they have come. The
@@ -25,7 +27,7 @@
 #include "lib/queue.h"
 
 /** What an operation consists of, and how parts travel. */
-typedef enum fsdpi_route { FSDPI_REDUCES = 1, FSDPI_GATHERS = 2, FSDPI_AROUND = 4 } fsdpi_route;
+typedef enum fsdpi_route { FSDPI_REDUCES = 1, FSDPI_GATHERS = 2, FSDPI_AROUND = 4, FSDPI_EXCHANGES = 8 } fsdpi_route;
 
 /** For fsdpi_algorithm::advance; `route` are fsdpi_route. */
 fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_progress *progress);

@@ -119,6 +119,24 @@ static void lay_out_ring(fsdp_request *request)
     }
 }
 
+/* A block to and from each other rank, the nearest first. Those whose turns come after each other share places. */
+static void lay_out_blocks(fsdp_request *request)
+{
+    const fsdp_context *ctx    = request->ctx;
+    fsdpi_rails        *rails  = &request->ctx->rails;
+    const size_t        window = rails->window;
+
+    for (int k = 1; k < ctx->size; k++) {
+        const int    to = (ctx->rank + k) % ctx->size, from = (ctx->rank - k + ctx->size) % ctx->size;
+        const size_t turn = ((size_t)k - 1) % window;
+
+        rails->n_places = FSDPI_RAILS_DEPTH * turn;
+        add(request, true, to, to, false);
+        rails->n_places = FSDPI_RAILS_DEPTH * (window + turn);
+        add(request, false, from, from, false);
+    }
+}
+
 /* ---- how large a chunk is: the same on all ranks ------------------------------------------------------------------ */
 
 /* Chunks that may be in staging memory at once on any rank, whichever transfers it has; and one that is being reduced. */
@@ -153,13 +171,33 @@ static size_t wanted_bytes(const fsdp_request *request)
     return bytes < DEVICE_CHUNK_LEAST ? DEVICE_CHUNK_LEAST : bytes < DEVICE_CHUNK_MOST ? bytes : DEVICE_CHUNK_MOST;
 }
 
+/* So many blocks at once, each way, that chunks need not be shorter than they should be, but one at least. */
+static size_t window_of(const fsdp_request *request)
+{
+    const size_t wanted = wanted_bytes(request), block = fsdpi_largest_slice(request) * request->call.width;
+    const size_t chunk = block < wanted ? block : wanted, others = (size_t)request->ctx->size - 1;
+    const size_t room = request->ctx->box.rest_bytes / (2 * FSDPI_RAILS_DEPTH * (chunk > 0 ? chunk : 1));
+
+    return room < 1 ? 1 : room < others ? room : others;
+}
+
+static size_t places_needed(const fsdp_request *request, unsigned route)
+{
+    const fsdp_context *ctx    = request->ctx;
+    const bool          stages = fsdpi_rails_stages(request);
+
+    if ((route & FSDPI_EXCHANGES) != 0) {
+        return stages ? 2 * FSDPI_RAILS_DEPTH * ctx->rails.window : 0;
+    }
+    return places_at_most(&ctx->nodes, route, stages);
+}
+
 /* BYTES of a chunk that staging memory has room for. On the host half of it is for what cannot be addressed on peers. */
 static size_t room_bytes(const fsdp_request *request, unsigned route)
 {
-    const size_t places = places_at_most(&request->ctx->nodes, route, fsdpi_rails_stages(request)),
-                 all    = request->ctx->box.rest_bytes;
+    const size_t places = places_needed(request, route), all = request->ctx->box.rest_bytes;
 
-    if (places == 1) {
+    if (places <= 1) {
         return SIZE_MAX;
     }
     if (request->call.on_device) {
@@ -197,11 +235,15 @@ void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
     rails->n_messages                  = 0;
     rails->n_places                    = 0;
     rails->reducing = rails->reduced = 0;
+    rails->window                    = (route & FSDPI_EXCHANGES) != 0 ? window_of(request) : 0;
     rails->chunk                     = chunk_elements(request, route);
     rails->chunks                    = fsdpi_rails_chunks(request, fsdpi_slice_of(request, ctx->rank).count);
     memset(rails->copied, 0, (size_t)ctx->size * sizeof *rails->copied);
     if ((route & FSDPI_REDUCES) != 0) {
         lay_out_partials(request);
+    }
+    if ((route & FSDPI_EXCHANGES) != 0) {
+        lay_out_blocks(request);
     }
     if ((route & FSDPI_AROUND) != 0) {
         lay_out_ring(request);

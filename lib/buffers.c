@@ -164,12 +164,16 @@ static fsdp_status claim_device(fsdp_context *ctx, fsdpi_buffer *buffer)
     return status;
 }
 
-/* Peers' memory, which they may release when all have done so. */
+/*
+ * Peers' memory, which they may release when all have done so. In a broken context nothing is released, and streams may wait
+ * for a peer that is gone.
+ */
 static void close_parts(fsdpi_buffer *buffer)
 {
-    fsdp_context *ctx = buffer->ctx;
+    fsdp_context *ctx    = buffer->ctx;
+    const bool    closes = buffer->kind == FSDP_BUFFER_DEVICE && ctx->broken == FSDP_OK;
 
-    for (int p = 0; p < ctx->nodes.size && buffer->kind == FSDP_BUFFER_DEVICE; p++) {
+    for (int p = 0; p < ctx->nodes.size && closes; p++) {
         if (p != ctx->nodes.position && buffer->parts[p].base != NULL) {
             (void)ctx->gpu.device->ops->close_memory(ctx->gpu.device, buffer->parts[p].base);
         }

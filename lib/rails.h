@@ -33,6 +33,7 @@ typedef struct fsdpi_rails {
     fsdpi_transfer *sends, *receives; /* up to twice `size` each */
     size_t          n_sends, n_receives;
     size_t          n_places;   /* of staging memory, a chunk each, in use */
+    size_t          window;     /* in an alltoall, sends at once, and receives; 0: all */
     size_t          chunk;      /* ELEMENTS */
     size_t          chunks;     /* of this rank's own part */
     size_t          reducing;   /* of these: final, or about to be */

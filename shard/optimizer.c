@@ -152,7 +152,6 @@ static void release_states(fsdp_optimizer *optimizer)
     if (optimizer == NULL) {
         return;
     }
-    fsdpi_compute_finish(optimizer->model);
     for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         for (size_t k = 0; k < FSDPI_MOST_STATES; k++) {
             fsdpi_home_free(optimizer->model, fsdpi_home_of_state(optimizer->model), FSDP_MEMORY_OPTIMIZER,

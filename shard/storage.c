@@ -274,15 +274,6 @@ static void close_offload(fsdp_model *model)
     model->offload = (fsdpi_offload){0};
 }
 
-/* Memory that a stream still uses is not released, and peers do not close it. */
-static void finish_streams(fsdp_model *model)
-{
-    if (fsdpi_is_on_device(model) && model->ctx->broken == FSDP_OK) {
-        fsdpi_compute_finish(model);
-        fsdpi_gpu_context_finish(model->shards);
-    }
-}
-
 /* ---- laying out -------------------------------------------------------------------------------------------------- */
 
 /* Every flat parameter's place in each array. */
@@ -354,7 +345,6 @@ void fsdpi_storage_close(fsdp_model *model)
 {
     shared_memory list[N_SHARED];
 
-    finish_streams(model);
     close_offload(model);
     list_shared(model, list);
     for (int i = N_SHARED; i-- > 0;) {

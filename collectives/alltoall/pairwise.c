@@ -1,10 +1,12 @@
 /*
- * Alltoall across nodes: every block goes from its rank to its rank in messages of its own.
+ * Alltoall across nodes: every block goes from its rank to its rank in messages of its own; on GPUs in chunks, see
+ * collectives/rails.h. In place the input is first copied to the host.
  * Cost for S bytes on N ranks: (N-1) alpha + (N-1)/N S beta.
  */
 #include <string.h>
 
 #include "collectives/alltoall/alltoall.h"
+#include "collectives/rails.h"
 #include "lib/context.h"
 #include "lib/device/gpu_request.h"
 #include "lib/memory.h"
@@ -22,9 +24,9 @@ static size_t whole_bytes(const fsdp_request *request)
 fsdp_status fsdpi_alltoall_prepare(fsdp_request *request)
 {
     const fsdpi_call *call  = &request->call;
-    const size_t      bytes = call->on_device ? 2 * whole_bytes(request) : whole_bytes(request);
+    const size_t      bytes = whole_bytes(request);
 
-    if ((call->in != call->out && !call->on_device) || bytes == 0 || request->ctx->nodes.count == 1) {
+    if (call->in != call->out || bytes == 0 || request->ctx->nodes.count == 1) {
         return FSDP_OK;
     }
     request->scratch = fsdpi_alloc(request->ctx, FSDP_MEMORY_STAGING, bytes);
@@ -71,48 +73,15 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 
 const fsdpi_algorithm fsdpi_alltoall_pairwise = {.name = "pairwise", .advance = advance};
 
-/* ---- on GPUs: through the scratch memory, of which the first half is the input --------------------------------------- */
-
-enum { COPY_OUT, POST, TRANSFER, COPY_IN };
-
-static fsdp_status step_on_device(fsdp_request *request)
-{
-    const size_t bytes = whole_bytes(request);
-    bool         complete;
-
-    switch (request->stage) {
-    case COPY_OUT:
-        fsdpi_gpu_move(request, request->scratch, request->call.in, bytes);
-        request->stage = POST;
-        return FSDP_OK;
-    case POST:
-        if (fsdpi_gpu_is_idle(request)) {
-            request->stage = TRANSFER;
-            return post(request, request->scratch, request->scratch + bytes);
-        }
-        return FSDP_OK;
-    default:
-        FSDP_TRY(fsdpi_messages_complete(request->ctx, &complete));
-        if (complete) {
-            fsdpi_gpu_move(request, request->call.out, request->scratch + bytes, bytes);
-            request->stage = COPY_IN;
-        }
-        return FSDP_OK;
-    }
-}
+/* ---- on GPUs ------------------------------------------------------------------------------------------------------ */
 
 static fsdp_status advance_on_device(fsdp_request *request, fsdpi_progress *progress)
 {
-    const int before = request->stage;
-
-    if (request->stage == COPY_IN) {
-        *progress = fsdpi_gpu_is_idle(request) ? FSDPI_FINISHED : FSDPI_WAITING;
-        return FSDP_OK;
+    if (request->stage == 0 && request->scratch != NULL) {
+        fsdpi_gpu_move(request, request->scratch, request->call.in, whole_bytes(request));
     }
-    FSDP_TRY(step_on_device(request));
-    *progress = request->stage != before ? FSDPI_MOVED : FSDPI_WAITING;
-    return FSDP_OK;
+    return fsdpi_rails_advance(request, FSDPI_EXCHANGES, progress);
 }
 
 const fsdpi_algorithm fsdpi_alltoall_pairwise_device = {
-    .name = "pairwise", .advance = advance_on_device, .agrees_at_end = true};
+    .name = "pairwise", .advance = advance_on_device, .end = fsdpi_rails_end, .agrees_at_end = true};

@@ -9,7 +9,7 @@ static const fsdpi_selection BROADCAST = {
                    [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_direct,
                    [FSDP_ALGO_CMA]    = &fsdpi_broadcast_cma,
                    [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_mpi},
-    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_broadcast_device},
+    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_broadcast_device, [FSDP_ALGO_RAILS] = &fsdpi_broadcast_ring_device},
 };
 
 static fsdpi_call call_of(void *buffer, size_t count, fsdp_dtype dtype, int root)

@@ -8,5 +8,6 @@ extern const fsdpi_algorithm fsdpi_broadcast_direct;
 extern const fsdpi_algorithm fsdpi_broadcast_device;
 extern const fsdpi_algorithm fsdpi_broadcast_cma;
 extern const fsdpi_algorithm fsdpi_broadcast_mpi;
+extern const fsdpi_algorithm fsdpi_broadcast_ring_device;
 
 #endif

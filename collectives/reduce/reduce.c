@@ -11,7 +11,8 @@ static const fsdpi_selection REDUCE = {
                    [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
                    [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
                    [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
-    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device},
+    .on_device =
+        {[FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device, [FSDP_ALGO_RAILS] = &fsdpi_reduce_scatter_rails_device},
 };
 
 static fsdpi_call call_of(const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op, int root)

@@ -49,6 +49,7 @@
 #define hipStreamCreateWithPriority       cudaStreamCreateWithPriority
 #define hipStreamDestroy                  cudaStreamDestroy
 #define hipStreamSynchronize              cudaStreamSynchronize
+#define hipDeviceSynchronize              cudaDeviceSynchronize
 #define hipStreamQuery                    cudaStreamQuery
 #define hipStreamWaitEvent                cudaStreamWaitEvent
 #define hipEvent_t                        cudaEvent_t

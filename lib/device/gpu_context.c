@@ -250,15 +250,6 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx)
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
-void fsdpi_gpu_context_finish(fsdp_context *ctx)
-{
-    fsdpi_gpu *gpu = &ctx->gpu;
-
-    for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {
-        (void)gpu->device->ops->stream_finish(gpu->device, gpu->streams[s]);
-    }
-}
-
 static void close_streams(fsdpi_gpu *gpu)
 {
     for (int s = 0; s < FSDPI_GPU_STREAMS; s++) {

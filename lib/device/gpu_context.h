@@ -61,9 +61,6 @@ fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx);
 void fsdpi_gpu_context_leave(fsdp_context *ctx);
 void fsdpi_gpu_context_close(fsdp_context *ctx);
 
-/** Waits on the host for all that operations of a context have in its streams. */
-void fsdpi_gpu_context_finish(fsdp_context *ctx);
-
 /** BYTES of device memory that a context holds from the beginning; and of host memory, one of `size` ranks. For budgets. */
 size_t fsdpi_gpu_context_bytes(const fsdp_context *ctx);
 size_t fsdpi_gpu_context_host_bytes(const fsdp_context *ctx, int size);

@@ -380,6 +380,17 @@ static fsdp_status open_memory(fsdpi_gpu_device *gpu, const fsdpi_gpu_handle *ha
     return FSDP_OK;
 }
 
+/* The runtime does not say that closing waits. */
+static fsdp_status finish_all(fsdpi_gpu_device *gpu)
+{
+    int before;
+
+    FSDP_TRY(fsdpi_gpu_enter(gpu, &before));
+    const hipError_t error = hipDeviceSynchronize();
+    fsdpi_gpu_leave(gpu, before);
+    return error == hipSuccess ? FSDP_OK : fsdpi_gpu_fail(gpu, "hipDeviceSynchronize", error);
+}
+
 static fsdp_status close_memory(fsdpi_gpu_device *gpu, void *memory)
 {
     fsdpi_gpu_import **link = &gpu->imports;
@@ -396,8 +407,9 @@ static fsdp_status close_memory(fsdpi_gpu_device *gpu, void *memory)
     }
     *link = entry->next;
     free(entry);
+    const fsdp_status status = finish_all(gpu);
     TRY_GPU(gpu, hipIpcCloseMemHandle(memory));
-    return FSDP_OK;
+    return status;
 }
 
 static fsdp_status open_event(fsdpi_gpu_device *gpu, const fsdpi_gpu_handle *handle, fsdpi_gpu_event *event)
@@ -419,6 +431,9 @@ static fsdp_status open_event(fsdpi_gpu_device *gpu, const fsdpi_gpu_handle *han
 
 static void close_device(fsdpi_gpu_device *gpu)
 {
+    if (gpu->imports != NULL) {
+        (void)finish_all(gpu);
+    }
     while (gpu->imports != NULL) {
         fsdpi_gpu_import *entry = gpu->imports;
 

@@ -139,15 +139,6 @@ void fsdpi_gpu_finish(fsdp_request *request)
     }
 }
 
-/* Where something has failed, nothing is asked any more, and what is still under way is waited for: peers may rely on it. */
-static bool is_over_by_failure(fsdp_request *request)
-{
-    if (has_failed(request)) {
-        fsdpi_gpu_finish(request);
-    }
-    return has_failed(request);
-}
-
 void fsdpi_gpu_turn_aside(fsdp_request *request, bool aside)
 {
     request->aside = aside;
@@ -174,7 +165,7 @@ bool fsdpi_gpu_is_past(fsdp_request *request, size_t number)
     if (!has_failed(request)) {
         keep(request, device->ops->event_is_done(device, request->ctx->gpu.marks[number], &past));
     }
-    return past || is_over_by_failure(request);
+    return past || has_failed(request);
 }
 
 void fsdpi_gpu_come_behind(fsdp_request *request, size_t number)
@@ -193,7 +184,7 @@ bool fsdpi_gpu_is_idle(fsdp_request *request)
     if (!has_failed(request)) {
         keep(request, ops_of(request)->stream_is_idle(request->ctx->gpu.device, stream_of(request), &idle));
     }
-    return is_over_by_failure(request) || idle;
+    return idle || has_failed(request);
 }
 
 void fsdpi_gpu_move(fsdp_request *request, void *to, const void *from, size_t bytes)

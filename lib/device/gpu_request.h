@@ -2,8 +2,9 @@
  * @file
  * An operation on device memory: what it puts into its stream, and where it meets other work; see gpu_context.h.
  *
- * None of these waits but fsdpi_gpu_finish(), and, after a failure, those that ask. What fails is kept as this rank's verdict, after which the rest of the operation only keeps up what
- * peers count on; the agreement that ends such an operation makes it the error of all ranks.
+ * None of these waits but fsdpi_gpu_finish(). What fails is kept as this rank's verdict, after which the rest of the operation
+ * only keeps up what peers count on, without asking whether anything is done; the agreement that ends such an operation waits
+ * for all of it, and makes it the error of all ranks.
  */
 #ifndef FSDPI_GPU_REQUEST_H
 #define FSDPI_GPU_REQUEST_H
@@ -34,15 +35,15 @@ void fsdpi_gpu_hear_slots_free(fsdp_request *request, uint64_t number);
 
 /**
  * Between nodes an operation has both streams of its context: whether what comes next goes into the other one. And marks,
- * numbered from 0 as messages are: what is in the stream until now is marked; whether all of that is done
- * (where something has failed, this waits for it); and what comes next waits for it.
+ * numbered from 0 as messages are: what is in the stream until now is marked; whether all of that is done, or
+ * something has failed; and what comes next waits for it.
  */
 void fsdpi_gpu_turn_aside(fsdp_request *request, bool aside);
 void fsdpi_gpu_mark(fsdp_request *request, size_t number);
 bool fsdpi_gpu_is_past(fsdp_request *request, size_t number);
 void fsdpi_gpu_come_behind(fsdp_request *request, size_t number);
 
-/** Whether all that the operation has put into its stream is done. Where something has failed, waits for that. */
+/** Whether all that the operation has put into its stream is done, or something has failed. */
 bool fsdpi_gpu_is_idle(fsdp_request *request);
 
 /** Waits on the host for all of that, in both streams, after a failure. */

@@ -96,17 +96,37 @@ static void a_peers_memory_is_opened_once_however_often_it_is_asked_for(void **s
     unshare();
 }
 
+static void closing_waits_for_what_a_stream_still_reads(void **state)
+{
+    fsdpi_gpu_handle of_memory[MOST_RANKS], of_events[MOST_RANKS];
+    const int        peer = (fsdp_test_rank() + 1) % fsdp_test_size();
+    void            *here;
+
+    (void)state;
+    share(of_memory, of_events);
+    assert_int_equal(FSDP_OK, ops->alloc(gpu, "this test", BYTES, &here));
+    assert_int_equal(FSDP_OK, ops->open_memory(gpu, &of_memory[peer], &memory[peer]));
+    assert_int_equal(FSDP_OK, ops->copy(gpu, here, memory[peer], BYTES, stream));
+    assert_int_equal(FSDP_OK, ops->close_memory(gpu, memory[peer]));
+    assert_int_equal(FSDP_OK, ops->release(gpu, here));
+    unshare();
+}
+
 static void closing_the_device_closes_what_is_open(void **state)
 {
     fsdpi_gpu_handle  of_memory[MOST_RANKS], of_events[MOST_RANKS];
     const int         rank = fsdp_test_rank(), peer = (rank + 1) % fsdp_test_size();
     fsdpi_gpu_device *other;
+    void             *here;
 
     (void)state;
     share(of_memory, of_events);
+    assert_int_equal(FSDP_OK, ops->alloc(gpu, "this test", BYTES, &here));
     assert_int_equal(FSDP_OK, fsdpi_gpu_device_open(NULL, &other));
     assert_int_equal(FSDP_OK, ops->open_memory(other, &of_memory[peer], &memory[peer]));
+    assert_int_equal(FSDP_OK, ops->copy(gpu, here, memory[peer], BYTES, stream));
     ops->close(other);
+    assert_int_equal(FSDP_OK, ops->release(gpu, here));
     unshare(); /* the double ends a program that frees what is open */
 }
 
@@ -133,6 +153,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rank_reads_what_its_peers_wrote),
         cmocka_unit_test(a_peers_memory_is_opened_once_however_often_it_is_asked_for),
+        cmocka_unit_test(closing_waits_for_what_a_stream_still_reads),
         cmocka_unit_test(closing_the_device_closes_what_is_open),
         cmocka_unit_test(a_system_that_shares_nothing_is_no_failure_to_print),
     };

@@ -483,6 +483,70 @@ static void tensors_of_all_kinds(void **state)
     }
 }
 
+/* ---- one piece --------------------------------------------------------------------------------------------------------- */
+
+enum { SHORT = 40 };
+
+/* All of it is in one piece, so that nothing but its own waits keeps a step, or what reads after it, from coming too soon. */
+static fsdp_model *commit_short_model(fsdp_context *ctx, fsdp_placement placement, fsdp_unit **unit)
+{
+    static const fsdp_tensor only = {
+        .name = "only", .dtype = FSDP_F32, .n_dims = 1, .shape = {SHORT}, .fill = FSDP_FILL_NORMAL, .b = 1};
+    fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    fsdp_model        *model;
+
+    placed            = placement;
+    options.placement = placement;
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, &options, &model));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(model, "short", &only, 1, unit));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(model));
+    return model;
+}
+
+static void train_short_model(fsdp_unit *unit, fsdp_optimizer *optimizer, int steps)
+{
+    static float ones[SHORT];
+
+    for (size_t k = 0; k < SHORT; k++) {
+        ones[k] = 1.0F;
+    }
+    for (int step = 0; step < steps; step++) {
+        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(unit));
+        move(fsdp_unit_grad(unit, 0), ones, sizeof ones);
+        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(unit));
+        assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
+    }
+}
+
+static void short_model_after(fsdp_context *ctx, fsdp_placement placement, int steps, float *found)
+{
+    const size_t           bytes = SHORT * sizeof *found;
+    fsdp_unit             *unit;
+    fsdp_model            *model = commit_short_model(ctx, placement, &unit);
+    fsdp_optimizer_options o;
+    fsdp_optimizer        *optimizer;
+
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_ADAMW, &o));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(model, &o, &optimizer));
+    train_short_model(unit, optimizer, steps);
+    assert_int_equal(FSDP_OK, fsdp_tensor_export(model, "only", 0, found, bytes));
+    fsdp_model_destroy(model);
+}
+
+static void steps_of_one_piece_come_after_each_other(void **state)
+{
+    float expected[SHORT] = {0}, found[SHORT] = {0};
+
+    (void)state;
+    for (int steps = 1; steps <= 3; steps++) {
+        short_model_after(host, FSDP_ON_HOST, steps, expected);
+        for (int placement = FSDP_ON_DEVICE; placement < FSDP_N_PLACEMENTS; placement++) {
+            short_model_after(device[0], (fsdp_placement)placement, steps, found);
+            assert_memory_equal(expected, found, sizeof found);
+        }
+    }
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------------------------------- */
 
 typedef struct trained {
@@ -764,6 +828,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clipping_loss_scaling_and_divisors),
         cmocka_unit_test(tensors_are_imported_and_exported),
         cmocka_unit_test(tensors_of_all_kinds),
+        cmocka_unit_test(steps_of_one_piece_come_after_each_other),
         cmocka_unit_test(any_placement_loads_what_any_other_wrote),
         cmocka_unit_test(the_budget_is_what_is_held_to_the_byte),
         cmocka_unit_test(offloading_takes_masters_and_moments_off_the_device),

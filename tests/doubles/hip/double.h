@@ -12,7 +12,8 @@
  *     host has seen completed counts as known to all hosts of the job from then on; that leaves out what MPI would tell one
  *     host of another, and can hide a mistake between hosts, never one between streams.
  *   - Misuse ends the program: a kernel beyond the end of an allocation, or without peer access, or in pageable host memory;
- *     memory freed while a peer has it open, or a stream still uses it.
+ *     memory freed while a peer has it open; a stream destroyed with work in it; memory of a peer closed
+ *     while a stream still uses it.
  *
  * Settings, in the environment:
  *   HIP_DOUBLE_GPUS      devices; default 1
@@ -100,8 +101,12 @@ void     double_order_stream_ended(unsigned stream, uint32_t done);
 void double_order_hosts(double_clock *known);
 void double_order_host_saw(const double_clock *seen);
 
-/** Waits until all streams of this process are idle. */
+/** Waits until all streams of this process are idle; and whether one of them has used that memory, which no host knew. */
 void double_streams_idle(void);
+bool double_streams_use(const double_memory *memory);
+
+/** Whether a stream has used that memory since hosts have last seen what it has done. */
+bool double_order_uses(const double_memory *memory, unsigned stream);
 
 /* Of an allocation, what it needs to be tracked; lies behind its bytes, in memory that peers share. */
 typedef struct double_shadow double_shadow;

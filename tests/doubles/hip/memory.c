@@ -425,7 +425,9 @@ hipError_t hipIpcCloseMemHandle(void *address)
     if (error != hipSuccess || memory == NULL || memory->address != address || !memory->is_imported) {
         return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
     }
-    double_streams_idle();
+    if (double_streams_use(memory)) { /* HIP does not say that it is waited for */
+        double_mistake("a peer's memory is closed while a stream uses it");
+    }
     (void)__atomic_sub_fetch(&memory->shared->importers, 1, __ATOMIC_ACQ_REL);
     drop(memory);
     return hipSuccess;

@@ -269,3 +269,18 @@ void double_order_access(const double_access *access, unsigned stream, const dou
             wrong.stream, wrong.writes != 0 ? "writes" : "reads", wrong.begin, wrong.end);
     }
 }
+
+bool double_order_uses(const double_memory *memory, unsigned stream)
+{
+    const double_shadow *shadow = double_memory_shadow(memory);
+    bool                 uses   = false;
+
+    lock_job();
+    for (uint32_t i = 0; i < shadow->n; i++) {
+        const record *old = &shadow->records[i];
+
+        uses = uses || (old->stream == stream && job->hosts.done[stream] < old->number);
+    }
+    unlock_job();
+    return uses;
+}

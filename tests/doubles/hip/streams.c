@@ -206,6 +206,19 @@ void double_streams_idle(void)
     (void)pthread_mutex_unlock(&lock);
 }
 
+bool double_streams_use(const double_memory *memory)
+{
+    bool uses = false;
+
+    double_streams_idle();
+    (void)pthread_mutex_lock(&lock);
+    for (hipStream_t stream = all; stream != NULL; stream = stream->next) {
+        uses = uses || double_order_uses(memory, stream->now.stream);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return uses;
+}
+
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
 hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned int flags, int priority)
@@ -236,6 +249,9 @@ hipError_t hipStreamDestroy(hipStream_t stream)
     }
     (void)pthread_mutex_unlock(&lock);
     (void)pthread_mutex_lock(&stream->lock);
+    if (stream->head != NULL) { /* HIP says neither that it is waited for nor that it is not */
+        double_mistake("a stream is destroyed with work in it");
+    }
     stream->stop = true;
     (void)pthread_cond_broadcast(&stream->changed);
     (void)pthread_mutex_unlock(&stream->lock);

@@ -249,6 +249,26 @@ static void what_the_host_has_waited_for_comes_before(void **state)
     assert_int_equal(0, mistakes_since());
 }
 
+static void destroying_a_stream_at_work_is_a_mistake(void **state)
+{
+    char        source[BYTES];
+    hipStream_t stream;
+
+    (void)state;
+    memset(source, 1, BYTES);
+    for (int at_work = 0; at_work < 2; at_work++) {
+        (void)setenv("HIP_DOUBLE_HOLD_MS", "200", 1);
+        assert_int_equal(hipSuccess, hipStreamCreateWithPriority(&stream, hipStreamNonBlocking, 0));
+        assert_int_equal(hipSuccess, hipMemcpyAsync(gpu.memory, source, BYTES, hipMemcpyDefault, stream));
+        if (!at_work) {
+            assert_int_equal(hipSuccess, hipStreamSynchronize(stream));
+        }
+        assert_int_equal(hipSuccess, hipStreamDestroy(stream));
+        assert_int_equal(at_work, mistakes_since());
+        (void)unsetenv("HIP_DOUBLE_HOLD_MS");
+    }
+}
+
 static void kernels_are_followed(void **state)
 {
     const void *in[] = {gpu.memory, gpu.other};
@@ -379,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_recording_before_the_work_does_not_order_it, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(waiting_for_what_was_never_recorded_orders_nothing, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(what_the_host_has_waited_for_comes_before, open_gpu, close_gpu),
+        cmocka_unit_test_setup_teardown(destroying_a_stream_at_work_is_a_mistake, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(kernels_are_followed, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(a_kernel_beyond_its_memory_is_a_mistake, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(a_kernel_in_pageable_memory_is_a_mistake, open_gpu, close_gpu),
