@@ -1,8 +1,8 @@
 /**
  * @file
  * Runs a test of models, which knows host memory only, on the GPU: models get FSDP_ON_DEVICE as their placement, or
- * FSDP_ON_DEVICE_OFFLOADED where MODEL_ON_DEVICE is `offloaded`, and views are copies in host memory, read from the device where
- * a test asks for them and written back where it ends the pass. To be included before all else.
+ * FSDP_ON_DEVICE_OFFLOADED where MODEL_ON_DEVICE is `offloaded`. Views are copies in host memory, read from the device where a
+ * test asks for them and written back where it ends the pass. To be included before all else.
  */
 #ifndef FSDP_TESTS_MODEL_ON_DEVICE_H
 #define FSDP_TESTS_MODEL_ON_DEVICE_H
