@@ -230,6 +230,7 @@ void fsdp_model_destroy(fsdp_model *model)
     if (model->committed) {
         fsdpi_step_end(model);
     }
+    fsdpi_hook_room_close(model);
     fsdpi_storage_close(model);
     fsdpi_groups_close(model);
     while (model->first != NULL) {

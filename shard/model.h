@@ -196,6 +196,7 @@ struct fsdp_model {
     fsdpi_bucket      *filling;
     fsdpi_bucket      *issued_first; /* and those behind it: in order of issue */
     fsdp_hook         *hook;         /* NULL: none */
+    float             *hook_room;    /* where it works on gradients of a GPU; NULL */
     size_t             n_issued;     /* buckets since the last step */
     size_t            *events;       /* the last ones, FSDPI_EVENTS_PER_UNIT for each unit: see shard/gather.c */
     size_t             n_events;
@@ -391,6 +392,13 @@ void fsdpi_gradients_forget(fsdp_model *model);
 /** What a hook sees of the part of a flat parameter that this rank holds, but for its values. The tensors lie in
  * flat->parts. */
 fsdp_gradient fsdpi_gradient_for_hook(fsdpi_flat *flat);
+
+/** Replaces this rank's part of a gradient by its mean over the ranks of `ctx`, as fsdpi_hook_allreduce() does with the model's
+ * hook. */
+fsdp_status fsdpi_hook_average_part(fsdpi_flat *flat, fsdp_context *ctx, const char *function, float *part);
+
+/** Releases the host memory in which a hook works for a model on a GPU. */
+void fsdpi_hook_room_close(fsdp_model *model);
 
 /** FSDP_OK; or the error, recorded and printed, for a hook that cannot average the gradients of a model. */
 fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, const char *function);

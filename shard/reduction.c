@@ -14,7 +14,6 @@
 #include "lib/hash.h"
 #include "lib/memory.h"
 #include "shard/compute.h"
-#include "shard/hooks/hook.h"
 #include "shard/model.h"
 
 enum { FIRST_BUCKET_BYTES = 1 << 20 };
@@ -115,14 +114,10 @@ static fsdp_status issue_allreduce(fsdp_model *model, fsdpi_bucket *bucket)
 }
 
 /* Over the ranks of `ctx`, this rank's part of each view in the bucket. */
-static fsdp_status average_by_hook(fsdp_model *model, fsdp_context *ctx, const fsdpi_bucket *bucket)
+static fsdp_status average_by_hook(fsdp_context *ctx, const fsdpi_bucket *bucket)
 {
     for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
-        const fsdpi_purpose purpose  = {.name = end_name, .label = member->flat->name};
-        fsdp_gradient       gradient = fsdpi_gradient_for_hook(member->flat);
-
-        gradient.values = (float *)(void *)own_part(member);
-        FSDP_TRY(fsdpi_hook_allreduce(model->hook, ctx, &purpose, &gradient));
+        FSDP_TRY(fsdpi_hook_average_part(member->flat, ctx, end_name, (float *)(void *)own_part(member)));
     }
     return FSDP_OK;
 }
@@ -160,7 +155,7 @@ static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
     bucket->replicated = true;
     FSDP_TRY(wait_for(bucket));
     if (model->hook != NULL) {
-        return average_by_hook(model, model->replicas, bucket);
+        return average_by_hook(model->replicas, bucket);
     }
     for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
         FSDP_TRY(add_over_replicas(model, member));
@@ -215,7 +210,7 @@ static fsdp_status retire(fsdp_model *model)
 
     status = status != FSDP_OK ? status : end;
     if (status == FSDP_OK && model->hook != NULL && model->options.strategy == FSDP_NO_SHARD) {
-        status = average_by_hook(model, model->ctx, bucket);
+        status = average_by_hook(model->ctx, bucket);
     }
     release_oldest(model, status == FSDP_OK && !bucket->failed);
     status = status != FSDP_OK ? status : fsdpi_compute_status(model);

@@ -9,6 +9,9 @@
  * Common to all hooks:
  * - The result is bitwise the same on all ranks, and the same in every run.
  * - A hook serves one model: it keeps state per unit, keyed by the unit's name, on each rank.
+ * - It computes on the host. A gradient of a model on a GPU is copied to host memory, the host waits for it, and the mean is
+ *   copied back: the bits are those of a model on the host. The model then holds room for its longest gradient, from
+ *   fsdp_model_set_hook() on.
  * - With one rank nothing is sent, nothing is compressed, and the gradient stays as it is.
  * - Where a gradient is infinite or NaN on any rank the result is too, there or in more elements, so that a loss scaler
  *   finds it; the state of that unit then stays as it was before.
@@ -41,10 +44,10 @@ typedef struct fsdp_gradient_tensor {
 
 /** What a hook sees of a unit's gradient. */
 typedef struct fsdp_gradient {
-    const char                 *unit;   /**< its name */
-    float                      *values; /**< `count` of them: this rank's before the reduction, the mean after it */
-    size_t                      count;  /**< ELEMENTS of all tensors, and of padding, which is zero */
-    size_t                      n_tensors;
+    const char *unit;   /**< its name */
+    float      *values; /**< `count` of them, on the host: this rank's before the reduction, then the mean */
+    size_t      count;  /**< ELEMENTS of all tensors, and of padding, which is zero */
+    size_t      n_tensors;
     const fsdp_gradient_tensor *tensors; /**< in order of their offsets; they do not overlap */
     int                         ranks;   /**< over which it is averaged */
 } fsdp_gradient;
@@ -139,14 +142,15 @@ FSDP_API fsdp_status fsdp_hook_custom(fsdp_context *ctx, const fsdp_hook_callbac
  * @param[in] hook  made in the model's context; stays the caller's, and outlives its use
  * @return FSDP_OK; FSDP_ERR_ARG: the model is NULL, the hook is another context's; FSDP_ERR_STATE: not committed, a pass is
  *         open, or there are gradients; FSDP_ERR_UNSUPPORTED: a strategy that sends no whole gradients (FULL_SHARD,
- *         SHARD_GRAD_OP, SHARD_OPTIM), a reduce_dtype other than f32, or a model on a GPU; FSDP_ERR_MISMATCH.
+ *         SHARD_GRAD_OP, SHARD_OPTIM), or a reduce_dtype other than f32; FSDP_ERR_MISMATCH; FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_set_hook(fsdp_model *model, fsdp_hook *hook);
 
 /**
  * Adds to a budget what a hook will hold for a model once it has averaged each unit's gradient: its own bookkeeping, what it
- * keeps for each unit (with the gradients), and what it works in (with the staging buffers). All of it is private to the rank.
- * Local; after commit, before or after fsdp_model_set_hook(): nothing is held before the first reduction.
+ * keeps for each unit (with the gradients), and what it works in (with the staging buffers). All of it is private to the rank
+ * and on the host. Local; after commit, before or after fsdp_model_set_hook(): nothing is held before the first reduction, but
+ * for the room of a model on a GPU.
  *
  * @param[in]     hook    made in the model's context
  * @param[in,out] budget  as fsdp_model_budget() gave it for the model's own strategy and number of ranks

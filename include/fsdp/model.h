@@ -38,7 +38,8 @@
  * the GPU's runtime has failed on this rank. In a pass the step has failed with it; in fsdp_optimizer_step(),
  * fsdp_tensor_import() and fsdp_checkpoint_load() the parameters are undefined too, and have to be loaded. With the same
  * kernels in the same order results have the bits of a model on the host; only norms of more than 4096 elements per slice are
- * added up in another order, and so rounded otherwise. Gradient hooks and `quantized_params` are served on the host only.
+ * added up in another order, and so rounded otherwise. Gradient hooks compute on
+ * the host (fsdp/hook.h), and `quantized_params` are served there only.
  */
 #ifndef FSDP_MODEL_H
 #define FSDP_MODEL_H

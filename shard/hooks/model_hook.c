@@ -1,9 +1,11 @@
 /*
  * What a model and its hook have to do with each other: whether they fit, what the hook sees of a gradient, and what it will
- * hold.
+ * hold. Hooks compute on the host: gradients of a model on a GPU pass through host memory, out before a hook and in behind it.
  */
 #include <string.h>
 
+#include "lib/memory.h"
+#include "shard/compute.h"
 #include "shard/hooks/hook.h"
 #include "shard/model.h"
 
@@ -72,6 +74,51 @@ fsdp_gradient fsdpi_gradient_for_hook(fsdpi_flat *flat)
                            .ranks     = whole ? model->ctx->size : model->ctx->size / model->shards->size};
 }
 
+/* ---- averaging --------------------------------------------------------------------------------------------------- */
+
+/* BYTES of host memory for the longest gradient on a GPU; 0 where there is none, or no hook will be called. */
+static size_t room_bytes(const fsdp_model *model)
+{
+    const bool called = model->options.strategy == FSDP_NO_SHARD || model->replicas != NULL;
+
+    return fsdpi_is_on_device(model) && called ? model->plan.longest * sizeof(float) : 0;
+}
+
+static fsdp_status open_room(fsdp_model *model)
+{
+    const size_t bytes = room_bytes(model);
+
+    if (bytes > 0 && model->hook_room == NULL) {
+        model->hook_room = fsdpi_alloc(model->ctx, FSDP_MEMORY_STAGING, bytes);
+    }
+    return bytes == 0 || model->hook_room != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+}
+
+void fsdpi_hook_room_close(fsdp_model *model)
+{
+    fsdpi_free(model->ctx, FSDP_MEMORY_STAGING, model->hook_room, room_bytes(model));
+    model->hook_room = NULL;
+}
+
+fsdp_status fsdpi_hook_average_part(fsdpi_flat *flat, fsdp_context *ctx, const char *function, float *part)
+{
+    fsdp_model   *model    = flat->model;
+    fsdpi_purpose purpose  = {.name = function, .label = flat->name};
+    fsdp_gradient gradient = fsdpi_gradient_for_hook(flat);
+
+    gradient.values = part;
+    if (!fsdpi_is_on_device(model)) {
+        return fsdpi_hook_allreduce(model->hook, ctx, &purpose, &gradient);
+    }
+    gradient.values = model->hook_room;
+    fsdpi_compute_read(model, gradient.values, FSDP_F32, part, FSDP_F32, gradient.count);
+    purpose.status = fsdpi_compute_status(model);
+    fsdpi_error_hand_on(model->ctx, ctx, purpose.status);
+    FSDP_TRY(fsdpi_hook_allreduce(model->hook, ctx, &purpose, &gradient));
+    fsdpi_compute_write(model, part, FSDP_F32, gradient.values, FSDP_F32, gradient.count);
+    return FSDP_OK;
+}
+
 /* ---- setting ----------------------------------------------------------------------------------------------------- */
 
 fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, const char *function)
@@ -81,10 +128,6 @@ fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, cons
     if (hook->ctx != model->ctx) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the hook was made in another context; make it in the model's",
                           function);
-    }
-    if (fsdpi_is_on_device(model)) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
-                          "%s: hooks serve models on the host, and this one is on the GPU", function);
     }
     if ((o->strategy != FSDP_NO_SHARD && !fsdpi_is_hybrid(o->strategy)) || o->reduce_dtype != FSDP_F32) {
         return fsdpi_fail(
@@ -102,7 +145,11 @@ static fsdp_status check_hook(fsdp_model *model, const fsdp_hook *hook)
         return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
                           "fsdp_model_set_hook: there are gradients since the last step; set it before the first pass");
     }
-    return hook != NULL ? fsdpi_hook_fits(model, hook, "fsdp_model_set_hook") : FSDP_OK;
+    if (hook == NULL) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(fsdpi_hook_fits(model, hook, "fsdp_model_set_hook"));
+    return open_room(model);
 }
 
 fsdp_status fsdp_model_set_hook(fsdp_model *model, fsdp_hook *hook)
@@ -111,10 +158,15 @@ fsdp_status fsdp_model_set_hook(fsdp_model *model, fsdp_hook *hook)
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_model_set_hook: the model is NULL; pass one from fsdp_model_create");
     }
-    FSDP_TRY(fsdpi_step_agree(model, "fsdp_model_set_hook", hook != NULL ? "a hook" : "none",
-                              hook != NULL ? hook->fingerprint : 0, check_hook(model, hook), true));
-    model->hook = hook;
-    return FSDP_OK;
+    const fsdp_status status = fsdpi_step_agree(model, "fsdp_model_set_hook", hook != NULL ? "a hook" : "none",
+                                                hook != NULL ? hook->fingerprint : 0, check_hook(model, hook), true);
+    if (status == FSDP_OK) {
+        model->hook = hook;
+    }
+    if (model->hook == NULL) {
+        fsdpi_hook_room_close(model);
+    }
+    return status;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -147,6 +199,7 @@ fsdp_status fsdp_hook_budget(const fsdp_hook *hook, const fsdp_model *model, fsd
         sum.state += need.state;
         sum.scratch = need.scratch > sum.scratch ? need.scratch : sum.scratch;
     }
+    sum.scratch += fsdpi_alloc_size(room_bytes(model));
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += sum.bookkeeping;
     budget->bytes[FSDP_MEMORY_GRADIENTS] += sum.state;
     budget->bytes[FSDP_MEMORY_STAGING] += sum.scratch;

@@ -153,6 +153,7 @@ typedef struct variant {
     fsdp_optimizer_kind kind;
     fsdp_dtype          moment_dtype;
     int                 clips, scales; /* by norm and value; by a loss scaler */
+    int                 hook;          /* number of one; 0: none */
 } variant;
 
 typedef struct outcome {
@@ -222,6 +223,46 @@ static void run_steps(small_model *m, const variant *v, outcome *found)
     }
 }
 
+/* ---- hooks --------------------------------------------------------------------------------------------------------------- */
+
+enum { N_HOOKS = 4 };
+
+static fsdp_status halve(void *state, const fsdp_gradient *gradient)
+{
+    (void)state;
+    for (size_t i = 0; i < gradient->count; i++) {
+        gradient->values[i] *= 0.5F;
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status add_to_all(void *term, const fsdp_gradient *gradient)
+{
+    for (size_t i = 0; i < gradient->count; i++) {
+        gradient->values[i] += *(const float *)term;
+    }
+    return FSDP_OK;
+}
+
+/* From number 1; NULL for 0. */
+static fsdp_hook *set_hook(small_model *m, int number)
+{
+    static float                        term      = 0.125F;
+    static const fsdp_power_sgd_options rank_2    = {.rank = 2, .min_ratio = 1.0, .seed = 1};
+    const fsdp_hook_callbacks           callbacks = {.before = halve, .after = add_to_all, .state = &term};
+    fsdp_hook                          *hook      = NULL;
+
+    if (number == 0) {
+        return NULL;
+    }
+    assert_int_equal(FSDP_OK, number == 1   ? fsdp_hook_half(m->ctx, FSDP_BF16, &hook)
+                              : number == 2 ? fsdp_hook_int8(m->ctx, NULL, &hook)
+                              : number == 3 ? fsdp_hook_power_sgd(m->ctx, &rank_2, &hook)
+                                            : fsdp_hook_custom(m->ctx, &callbacks, &hook));
+    assert_int_equal(FSDP_OK, fsdp_model_set_hook(m->model, hook));
+    return hook;
+}
+
 static void run(fsdp_context *ctx, const variant *v, fsdp_placement placement, outcome *found)
 {
     fsdp_model_options options = v->options;
@@ -233,9 +274,11 @@ static void run(fsdp_context *ctx, const variant *v, fsdp_placement placement, o
     options.seed      = 77;
     small_model_create(&m, ctx, &options);
     assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+    fsdp_hook *hook = set_hook(&m, v->hook);
     run_steps(&m, v, found);
     assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &found->hash));
     fsdp_model_destroy(m.model);
+    fsdp_hook_destroy(hook);
 }
 
 static void expect_same(const variant *v, int prefetch, fsdp_placement placement, const outcome *expected,
@@ -244,9 +287,10 @@ static void expect_same(const variant *v, int prefetch, fsdp_placement placement
     if (memcmp(expected, found, sizeof *found) != 0) {
         const fsdp_model_options *o = &v->options;
 
-        fail_msg("%s, %s parameters, %s reduced, accumulate %d%s, prefetch %d, placement %d, optimizer %d: %s differ",
+        fail_msg("%s, %s parameters, %s reduced, accumulate %d%s, prefetch %d, placement %d, optimizer %d, hook %d: %s "
+                 "differ",
                  fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype),
-                 v->accumulate, o->local_gradients ? " locally" : "", prefetch, (int)placement, (int)v->kind,
+                 v->accumulate, o->local_gradients ? " locally" : "", prefetch, (int)placement, (int)v->kind, v->hook,
                  expected->hash != found->hash ? "parameters" : "losses or norms");
     }
 }
@@ -340,6 +384,22 @@ static void clipping_loss_scaling_and_divisors(void **state)
     for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
         set_strategy(&v, strategy);
         compare(&v, strategy);
+    }
+}
+
+static void every_hook_gives_the_bits_of_the_host(void **state)
+{
+    variant v = usual();
+
+    (void)state;
+    v.options.group_size = 1; /* so that all of a gradient goes through the hook */
+    for (v.hook = 1; v.hook <= N_HOOKS; v.hook++) {
+        v.options.strategy = FSDP_NO_SHARD;
+        v.accumulate       = 1;
+        compare(&v, v.hook);
+        v.options.strategy = FSDP_HYBRID_SHARD;
+        v.accumulate       = 2;
+        compare(&v, v.hook + 1);
     }
 }
 
@@ -642,8 +702,12 @@ static void check_budget(const variant *v, fsdp_placement placement)
     assert_int_equal(FSDP_OK, fsdp_stream_set(ctx, stream));
     small_model_create(&m, ctx, &options);
     assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+    fsdp_hook *hook = set_hook(&m, v->hook);
     run_steps(&m, v, &found);
     assert_int_equal(FSDP_OK, fsdp_model_budget(m.model, options.strategy, 0, v->kind, &budget));
+    if (hook != NULL) {
+        assert_int_equal(FSDP_OK, fsdp_hook_budget(hook, m.model, &budget));
+    }
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
     for (int line = 0; line < FSDP_N_MEMORY_KINDS; line++) {
         if (budget.bytes[line] != memory.current[line]) {
@@ -655,6 +719,7 @@ static void check_budget(const variant *v, fsdp_placement placement)
     assert_int_equal(budget.device, memory.device);
     assert_int_equal(budget.total, memory.peak_total);
     fsdp_model_destroy(m.model);
+    fsdp_hook_destroy(hook);
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
     assert_int_equal(memory.current[FSDP_MEMORY_STAGING] + memory.current[FSDP_MEMORY_BOOKKEEPING],
                      memory.current_total);
@@ -672,6 +737,12 @@ static void the_budget_is_what_is_held_to_the_byte(void **state)
         v.options.param_dtype     = strategy % 3 == 0 ? FSDP_BF16 : FSDP_F32;
         v.moment_dtype            = strategy % 2 == 0 ? FSDP_BF16 : FSDP_F32;
         check_budget(&v, strategy / 2 % 2 == 0 ? FSDP_ON_DEVICE : FSDP_ON_DEVICE_OFFLOADED);
+    }
+    v                    = usual();
+    v.options.strategy   = FSDP_NO_SHARD;
+    v.options.group_size = 1;
+    for (v.hook = 1; v.hook <= N_HOOKS; v.hook++) {
+        check_budget(&v, v.hook % 2 == 0 ? FSDP_ON_DEVICE : FSDP_ON_DEVICE_OFFLOADED);
     }
 }
 
@@ -711,8 +782,6 @@ static void create_fails(fsdp_context *ctx, const fsdp_model_options *options, f
 static void what_is_not_served_is_named(void **state)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
-    fsdp_hook         *hook;
-    small_model        m;
 
     (void)state;
     options.placement = (fsdp_placement)FSDP_N_PLACEMENTS;
@@ -721,15 +790,6 @@ static void what_is_not_served_is_named(void **state)
     create_fails(host, &options, FSDP_ERR_UNSUPPORTED, "this context uses none (FSDP_DEVICE is 'host')");
     options.quantized_params = 1;
     create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "quantized_params are served on the host only");
-    options.quantized_params = 0;
-    options.strategy         = FSDP_NO_SHARD;
-    small_model_create(&m, device[1], &options);
-    assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
-    assert_int_equal(FSDP_OK, fsdp_hook_half(device[1], FSDP_BF16, &hook));
-    assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_model_set_hook(m.model, hook));
-    assert_says(device[1], "hooks serve models on the host");
-    fsdp_model_destroy(m.model);
-    fsdp_hook_destroy(hook);
 }
 
 static void ranks_that_differ_in_placement_are_told(void **state)
@@ -826,6 +886,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_strategy_in_16_bits),
         cmocka_unit_test(every_optimizer_in_every_place),
         cmocka_unit_test(clipping_loss_scaling_and_divisors),
+        cmocka_unit_test(every_hook_gives_the_bits_of_the_host),
         cmocka_unit_test(tensors_are_imported_and_exported),
         cmocka_unit_test(tensors_of_all_kinds),
         cmocka_unit_test(steps_of_one_piece_come_after_each_other),
