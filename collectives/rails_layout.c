@@ -158,12 +158,13 @@ bool fsdpi_rails_fit(const fsdp_context *ctx)
 }
 
 /*
- * BYTES. On GPUs each chunk costs some calls of the runtime, which longer ones are better worth; but the first and the last
- * chunk of a part overlap with nothing.
+ * BYTES. From host memory, messages that MPI sends without asking the receiver first: the question would wait behind what is under
+ * way. From a GPU's own memory each costs more, which longer ones are better worth; but the first and the last chunk of a part
+ * overlap with nothing.
  */
 static size_t wanted_bytes(const fsdp_request *request)
 {
-    if (!request->call.on_device) {
+    if (!request->call.on_device || fsdpi_rails_stages(request)) {
         return CHUNK_BYTES;
     }
     const size_t bytes = fsdpi_largest_slice(request) * request->call.width / DEVICE_CHUNKS;
