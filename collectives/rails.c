@@ -220,12 +220,13 @@ static int tag_of(const fsdp_request *request, const fsdpi_transfer *t)
 }
 
 /* Whether the transfer before, of all sends or all receives, that has had its places is over. */
-static bool has_turn(const fsdpi_rails *rails, const fsdpi_transfer *all, const fsdpi_transfer *t)
+static bool has_turn(const fsdpi_rails *rails, const fsdpi_transfer *all, size_t number)
 {
-    const size_t          number = (size_t)(t - all);
-    const fsdpi_transfer *before = rails->window > 0 && number >= rails->window ? t - rails->window : NULL;
-
-    return before == NULL || (before->done == before->chunks && before->ended == before->chunks);
+    if (rails->window == 0 || number < rails->window) {
+        return true;
+    }
+    const fsdpi_transfer *before = &all[number - rails->window];
+    return before->done == before->chunks && before->ended == before->chunks;
 }
 
 /* How many chunks of a send are there to be sent. */
@@ -233,7 +234,7 @@ static size_t available(const fsdp_request *request, unsigned route, const fsdpi
 {
     const fsdpi_rails *rails = &request->ctx->rails;
 
-    if (!has_turn(rails, rails->sends, t)) {
+    if (!has_turn(rails, rails->sends, (size_t)(t - rails->sends))) {
         return 0;
     }
     if (t->partial || rails->window > 0) {
@@ -289,7 +290,7 @@ static fsdp_status post_receives(fsdp_request *request, bool *moved)
     for (size_t i = 0; i < rails->n_receives; i++) {
         fsdpi_transfer *t = &rails->receives[i];
 
-        while (has_turn(rails, rails->receives, t) && t->posted < t->chunks &&
+        while (has_turn(rails, rails->receives, i) && t->posted < t->chunks &&
                t->posted - (t->partial ? rails->reduced : t->ended) < FSDPI_RAILS_DEPTH) {
             FSDP_TRY(post_receive(request, rails->n_sends + i));
             *moved = true;

@@ -100,7 +100,8 @@ static void forget(const fsdp_unit *unit, const fsdp_model *model, const fsdp_co
     for (view **at = &views; *at != NULL;) {
         view *v = *at;
 
-        if ((v->unit == unit && v->kind != BUFFER) || v->unit->model == model || v->unit->model->ctx == ctx) {
+        if ((unit != NULL && v->unit == unit && v->kind != BUFFER) || (model != NULL && v->unit->model == model) ||
+            (ctx != NULL && v->unit->model->ctx == ctx)) {
             finish(v->unit->model->ctx);
             *at = v->next;
             free(v->here);
