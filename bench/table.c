@@ -107,7 +107,8 @@ void bench_table_foot(const bench_job *job)
     printf("#\n# algbw, busbw in GB/s as nccl-tests defines them; ratio: MPI's time / ours, of the medians (--repeat "
            "%zu)\n"
            "# best, median: our times over the bound, and then MPI's\n"
-           "# bound: the least memory traffic of all ranks over %s%s; data in caches can beat it\n"
+           "# bound: the least memory traffic of all ranks over %s%s; data in caches, or several pages at once, can "
+           "beat it\n"
            "# memory: that traffic per second, as a share of the measured bandwidth, from 16 MiB on\n",
            job->options->repeat, job->gpu ? "what copies of that size inside the GPUs move" : "the node's bandwidth",
            job->limits.nodes > 1 ? ", or the bytes of a node over its link if that takes longer" : "");

@@ -124,7 +124,7 @@ static void move(fsdp_request *request, void *to, const void *from, size_t bytes
     if (request->call.on_device) {
         fsdpi_gpu_move(request, to, from, bytes);
     } else {
-        memcpy(to, from, bytes);
+        request->ctx->kernels->copy(to, from, bytes);
     }
 }
 
@@ -220,7 +220,7 @@ static void reduce_node(const source *from, fsdp_redop op, size_t divisor, size_
     } else {
         void *const out = to;
         ctx->kernels->reduce_into(&out, 1, ctx->operands, (size_t)ctx->nodes.size, count, request->call.dtype, op,
-                                  divisor, true);
+                                  divisor, 1);
     }
 }
 

@@ -38,7 +38,7 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
 extern const fsdpi_algorithm fsdpi_inline;
 
 /** Goes through as many blocks as it takes. An allreduce over more than a few ranks scatters the reduction
- *  first, and then gathers it. */
+ *  first, and then gathers it; on the hosts of one node it has a better way, see collectives/allreduce/staged.c. */
 extern const fsdpi_algorithm fsdpi_staged;
 
 /** The same on GPUs: copies and reductions go into the operation's stream, slots lie in device memory where peers reach it,

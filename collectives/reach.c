@@ -223,13 +223,13 @@ fsdp_status fsdpi_reduce_inputs(fsdp_request *request, size_t begin, size_t coun
 fsdp_status fsdpi_reduce_inputs_to(fsdp_request *request, size_t begin, size_t count, unsigned char *const *to,
                                    int n_to)
 {
-    const fsdp_context *ctx         = request->ctx;
-    const fsdpi_call   *call        = &request->call;
-    const bool          past_caches = fsdpi_is_large(request) && !in_place(call);
+    const fsdp_context *ctx    = request->ctx;
+    const fsdpi_call   *call   = &request->call;
+    const size_t        n_past = fsdpi_is_large(request) && !in_place(call) ? (size_t)n_to : 0;
 
     FSDP_TRY(gather_operands(request, begin, count));
     ctx->kernels->reduce_into((void *const *)(const void *)to, (size_t)n_to, ctx->operands, (size_t)ctx->nodes.size,
-                              count, call->dtype, call->op, (size_t)ctx->size, past_caches);
+                              count, call->dtype, call->op, (size_t)ctx->size, n_past);
     return FSDP_OK;
 }
 

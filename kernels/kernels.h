@@ -58,11 +58,14 @@ typedef struct fsdpi_kernels {
                    size_t divisor);
 
     /**
-     * The same into several outputs, each of which may be one of the inputs. `past_caches`: for what nobody reads before it
-     * would have left them; complete, for other processors too, when it returns.
+     * The same into several outputs, each of which may be one of the inputs. The first `n_past` go past the caches: for
+     * what nobody reads before it would have left them. All are complete, for other processors too, when it returns.
      */
     void (*reduce_into)(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
-                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches);
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, size_t n_past);
+
+    /** Copies `bytes` through the caches, as memcpy(), but faster where the input is not in one of this core. No overlap. */
+    void (*copy)(void *out, const void *in, size_t bytes);
 
     /** Copies `bytes` past the caches: for what nobody reads before it would have left them. No overlap. Complete, for other
      *  processors too, when it returns. */

@@ -166,7 +166,7 @@ static fsdp_status end_on_device(fsdp_request *request)
 
 static void leave(fsdp_request *request)
 {
-    fsdpi_milestone_set(request->ctx, FSDPI_MILESTONE(request->number, FSDPI_LEFT));
+    fsdpi_milestone_set(request->ctx, FSDPI_MILESTONE(request->ctx->box.number, FSDPI_LEFT));
     atomic_store_explicit(&request->state, FSDPI_REQUEST_LEAVING, memory_order_relaxed);
 }
 
@@ -209,7 +209,7 @@ static fsdp_status moving(fsdp_request *request, fsdpi_progress *progress)
 static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
 {
     *progress = FSDPI_WAITING;
-    if (fsdpi_milestone_reached(request->ctx, FSDPI_MILESTONE(request->number, FSDPI_LEFT))) {
+    if (fsdpi_milestone_reached(request->ctx, FSDPI_MILESTONE(request->ctx->box.number, FSDPI_LEFT))) {
         *progress = FSDPI_FINISHED;
         if (request->algorithm->end != NULL) {
             request->algorithm->end(request);

@@ -119,7 +119,8 @@ static const char *cost_of(const fsdpi_row *row)
     case FSDP_ALGO_RING:
         return "M alpha_m + (M-1)/M S/L beta, each part through every node";
     case FSDP_ALGO_STAGED:
-        return "as inline, for each block";
+        return row->collective == FSDPI_ALLREDUCE && row->nodes == ONE ? "2 alpha_s per block + 2 S gamma"
+                                                                       : "as inline, for each block";
     case FSDP_ALGO_AUTO:
         break;
     }

@@ -6,7 +6,7 @@
 static const fsdpi_selection ALLREDUCE = {
     .collective = FSDPI_COLLECTIVE("allreduce", FSDPI_ALLREDUCE, NULL),
     .pattern    = FSDPI_COMBINE,
-    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_allreduce_staged,
                    [FSDP_ALGO_DIRECT] = &fsdpi_allreduce_direct,
                    [FSDP_ALGO_CMA]    = &fsdpi_allreduce_cma,
                    [FSDP_ALGO_RAILS]  = &fsdpi_allreduce_rails},

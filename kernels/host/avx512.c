@@ -18,6 +18,7 @@ const fsdpi_kernels fsdpi_kernels_avx512 = {
     .name             = "avx512",
     .reduce           = reduce,
     .reduce_into      = reduce_into,
+    .copy             = copy,
     .stream           = stream,
     .cast             = cast,
     .scale            = scale,

@@ -352,16 +352,16 @@ static void sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sg
 }
 
 static void reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
-                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, size_t n_past)
 {
-    (void)past_caches;
+    (void)n_past;
     reduce(out[0], in, n_in, count, dtype, op, divisor);
     for (size_t o = 1; o < n_out && count > 0; o++) {
         memcpy(out[o], out[0], count * fsdpi_element_bytes(dtype));
     }
 }
 
-static void stream(void *out, const void *in, size_t bytes)
+static void copy(void *out, const void *in, size_t bytes)
 {
     if (bytes > 0) {
         memcpy(out, in, bytes);
@@ -372,7 +372,8 @@ const fsdpi_kernels fsdpi_kernels_scalar = {
     .name             = "scalar",
     .reduce           = reduce,
     .reduce_into      = reduce_into,
-    .stream           = stream,
+    .copy             = copy,
+    .stream           = copy,
     .cast             = cast,
     .scale            = scale,
     .accumulate       = accumulate,

@@ -15,6 +15,13 @@
 
 #include "kernels/host/element.h"
 
+/**
+ * The hardware prefetchers stop at the end of a page and have to learn the next one anew. So what reads memory that is in
+ * no cache walks as many pages at once, a few lines of each in turn.
+ */
+#define SIMD_WALK_PAGES ((size_t)4)
+#define SIMD_PAGE_BYTES ((size_t)4096)
+
 /* Unsigned lanes, in which sums and products wrap. */
 typedef uint64_t simd_u64 __attribute__((vector_size(SIMD_BYTES)));
 typedef uint32_t simd_u32 __attribute__((vector_size(SIMD_BYTES)));

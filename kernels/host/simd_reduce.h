@@ -205,8 +205,8 @@ static void spread(char *const *out, size_t n_out, size_t first, size_t end, siz
 }
 
 /** A pair of vectors at a time: reading and writing past the caches mix best in small portions. */
-SIMD_INLINE void reduce_past_caches(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t at,
-                                    fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+SIMD_INLINE void reduce_past_caches(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                                    size_t at, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     size_t    step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
     simd_pair sum  = simd_load_pair(in[0] + at, dtype);
@@ -217,43 +217,57 @@ SIMD_INLINE void reduce_past_caches(char *const *out, size_t n_out, const char *
         sum = combine_pair(sum, simd_load_pair(in[r] + at, dtype), dtype, op);
     }
     sum = finish_pair(sum, divisor, dtype, op);
-    for (size_t o = 0; o < n_out; o++) {
+    for (size_t o = 0; o < n_past; o++) {
         simd_store_pair_past_caches(out[o] + at, sum, dtype);
+    }
+    for (size_t o = n_past; o < n_out; o++) {
+        simd_store_pair(out[o] + at, sum, dtype);
     }
 }
 
 /** Elements `first` to at most `end`; how far it got. */
-SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, const char *const *in, size_t n_in,
-                                            size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, size_t n_past, const char *const *in,
+                                            size_t n_in, size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op,
+                                            size_t divisor)
 {
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t pair  = 2 * simd_lanes(dtype);
+    size_t pages = SIMD_WALK_PAGES * SIMD_PAGE_BYTES / bytes;
     size_t i     = first;
 
+    for (; end - i >= pages; i += pages) {
+        for (size_t at = i * bytes; at < i * bytes + SIMD_PAGE_BYTES; at += pair * bytes) {
+            for (size_t page = 0; page < SIMD_WALK_PAGES; page++) {
+                reduce_past_caches(out, n_out, n_past, in, n_in, at + page * SIMD_PAGE_BYTES, dtype, op, divisor);
+            }
+        }
+    }
     for (; end - i >= pair; i += pair) {
-        reduce_past_caches(out, n_out, in, n_in, i * bytes, dtype, op, divisor);
+        reduce_past_caches(out, n_out, n_past, in, n_in, i * bytes, dtype, op, divisor);
     }
     return i;
 }
 
 /** Each block is stored into all outputs from the registers. */
-SIMD_INLINE void reduce_range_into(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
-                                   fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+SIMD_INLINE void reduce_range_into(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                                   size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t block = 8 * simd_lanes(dtype);
     size_t skew  = (SIMD_BYTES - (uintptr_t)out[0] % SIMD_BYTES) % SIMD_BYTES / bytes;
-    size_t i     = past_caches ? (skew < count ? skew : count) : 0;
+    size_t i     = n_past == 0 ? 0 : skew < count ? skew : count;
 
     reduce_range(out[0], in, n_in, 0, i, dtype, op, divisor);
     spread(out, n_out, 0, i, bytes);
     /* With constants where two ranks meet: the fewer instructions, the more reads are under way. */
-    if (past_caches && n_in == 2 && n_out == 1) {
-        i = reduce_range_past_caches(out, 1, in, 2, i, count, dtype, op, divisor);
-    } else if (past_caches && n_in == 2 && n_out == 2) {
-        i = reduce_range_past_caches(out, 2, in, 2, i, count, dtype, op, divisor);
-    } else if (past_caches) {
-        i = reduce_range_past_caches(out, n_out, in, n_in, i, count, dtype, op, divisor);
+    if (n_past == 1 && n_in == 2 && n_out == 1) {
+        i = reduce_range_past_caches(out, 1, 1, in, 2, i, count, dtype, op, divisor);
+    } else if (n_past == 2 && n_in == 2 && n_out == 2) {
+        i = reduce_range_past_caches(out, 2, 2, in, 2, i, count, dtype, op, divisor);
+    } else if (n_past == 1 && n_in == 2 && n_out == 2) {
+        i = reduce_range_past_caches(out, 2, 1, in, 2, i, count, dtype, op, divisor);
+    } else if (n_past > 0) {
+        i = reduce_range_past_caches(out, n_out, n_past, in, n_in, i, count, dtype, op, divisor);
     }
     for (; count - i >= block; i += block) {
         simd_block sum = reduced_block(in, n_in, i * bytes, dtype, op, divisor);
@@ -264,121 +278,121 @@ SIMD_INLINE void reduce_range_into(char *const *out, size_t n_out, const char *c
     }
     reduce_range(out[0], in, n_in, i, count, dtype, op, divisor);
     spread(out, n_out, i, count, bytes);
-    if (past_caches) {
+    if (n_past > 0) {
         _mm_sfence(); /* such stores are not ordered with the flag that says they are done */
     }
 }
 
-SIMD_INLINE void reduce_op(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
-                           fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+SIMD_INLINE void reduce_op(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
-    if (past_caches && aligned_alike(out, n_out)) {
-        reduce_range_into(out, n_out, in, n_in, count, dtype, op, divisor, true);
+    if (n_past > 0 && aligned_alike(out, n_past)) {
+        reduce_range_into(out, n_out, n_past, in, n_in, count, dtype, op, divisor);
     } else if (n_out > 1) {
-        reduce_range_into(out, n_out, in, n_in, count, dtype, op, divisor, false);
+        reduce_range_into(out, n_out, 0, in, n_in, count, dtype, op, divisor);
     } else {
         reduce_range(out[0], in, n_in, 0, count, dtype, op, divisor);
     }
 }
 
-SIMD_INLINE void reduce_any(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
-                            fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+SIMD_INLINE void reduce_any(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                            size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     bool integers = dtype == FSDP_I64 || dtype == FSDP_I32 || dtype == FSDP_U8;
 
     switch (op) {
     case FSDP_SUM:
-        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_SUM, divisor, past_caches);
+        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_SUM, divisor);
         break;
     case FSDP_AVG:
         if (integers) {
             average_integers(out[0], in, n_in, count, dtype, divisor);
             spread(out, n_out, 0, count, fsdpi_element_bytes(dtype));
         } else {
-            reduce_op(out, n_out, in, n_in, count, dtype, FSDP_AVG, divisor, past_caches);
+            reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_AVG, divisor);
         }
         break;
     case FSDP_MIN:
-        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_MIN, divisor, past_caches);
+        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_MIN, divisor);
         break;
     case FSDP_MAX:
-        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_MAX, divisor, past_caches);
+        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_MAX, divisor);
         break;
     case FSDP_PROD:
-        reduce_op(out, n_out, in, n_in, count, dtype, FSDP_PROD, divisor, past_caches);
+        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_PROD, divisor);
         break;
     }
 }
 
-static void reduce_f64(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                       size_t divisor, bool past_caches)
+static void reduce_f64(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                       fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_F64, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_F64, op, divisor);
 }
 
-static void reduce_f32(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                       size_t divisor, bool past_caches)
+static void reduce_f32(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                       fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_F32, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_F32, op, divisor);
 }
 
-static void reduce_bf16(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                        size_t divisor, bool past_caches)
+static void reduce_bf16(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                        fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_BF16, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_BF16, op, divisor);
 }
 
-static void reduce_f16(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                       size_t divisor, bool past_caches)
+static void reduce_f16(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                       fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_F16, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_F16, op, divisor);
 }
 
-static void reduce_i64(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                       size_t divisor, bool past_caches)
+static void reduce_i64(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                       fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_I64, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_I64, op, divisor);
 }
 
-static void reduce_i32(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                       size_t divisor, bool past_caches)
+static void reduce_i32(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                       fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_I32, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_I32, op, divisor);
 }
 
-static void reduce_u8(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count, fsdp_redop op,
-                      size_t divisor, bool past_caches)
+static void reduce_u8(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
+                      fsdp_redop op, size_t divisor)
 {
-    reduce_any(out, n_out, in, n_in, count, FSDP_U8, op, divisor, past_caches);
+    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_U8, op, divisor);
 }
 
 static void reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
-                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, size_t n_past)
 {
     char *const       *to   = (char *const *)out;
     const char *const *from = (const char *const *)in;
 
     switch (dtype) {
     case FSDP_F64:
-        reduce_f64(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_f64(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     case FSDP_F32:
-        reduce_f32(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_f32(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     case FSDP_BF16:
-        reduce_bf16(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_bf16(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     case FSDP_F16:
-        reduce_f16(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_f16(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     case FSDP_I64:
-        reduce_i64(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_i64(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     case FSDP_I32:
-        reduce_i32(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_i32(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     case FSDP_U8:
-        reduce_u8(to, n_out, from, n_in, count, op, divisor, past_caches);
+        reduce_u8(to, n_out, n_past, from, n_in, count, op, divisor);
         break;
     }
 }
@@ -386,7 +400,7 @@ static void reduce_into(void *const *out, size_t n_out, const void *const *in, s
 static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
                    size_t divisor)
 {
-    reduce_into(&out, 1, in, n_in, count, dtype, op, divisor, false);
+    reduce_into(&out, 1, in, n_in, count, dtype, op, divisor, 0);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /**
  * @file
- * The copy that goes past the caches, so that the lines it writes are not read from memory first. Included once per
- * instruction set.
+ * Copies of what is not in a cache of this core: through the caches, or past them, so that the lines they write are not
+ * read from memory first. Included once per instruction set.
  */
 #ifndef FSDPI_KERNELS_HOST_SIMD_STREAM_H
 #define FSDPI_KERNELS_HOST_SIMD_STREAM_H
@@ -10,19 +10,61 @@
 
 #include "kernels/host/simd.h"
 
+enum { STREAM_VISIT_BYTES = 128 };
+
+/** `out` is aligned to SIMD_BYTES where it is to go past the caches; `bytes` is a multiple of SIMD_BYTES. */
+SIMD_INLINE void copy_vectors(char *out, const char *in, size_t bytes, bool past_caches)
+{
+    for (size_t i = 0; i < bytes; i += SIMD_BYTES) { /* one by one: reading and writing mix best so */
+        const simd x = simd_load_any(in + i);
+
+        if (past_caches) {
+            simd_store_past_caches(out + i, x);
+        } else {
+            memcpy(out + i, &x, sizeof x);
+        }
+    }
+}
+
+/** Copies a multiple of SIMD_BYTES, less than a vector short of `bytes`; how much. */
+SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, bool past_caches)
+{
+    const size_t at_once = SIMD_WALK_PAGES * SIMD_PAGE_BYTES;
+    size_t       done    = 0;
+
+    for (; bytes - done >= at_once; done += at_once) {
+        for (size_t i = 0; i < SIMD_PAGE_BYTES; i += STREAM_VISIT_BYTES) {
+            for (size_t page = 0; page < SIMD_WALK_PAGES; page++) {
+                const size_t at = done + page * SIMD_PAGE_BYTES + i;
+                copy_vectors(out + at, in + at, STREAM_VISIT_BYTES, past_caches);
+            }
+        }
+    }
+    const size_t rest = (bytes - done) / SIMD_BYTES * SIMD_BYTES;
+    copy_vectors(out + done, in + done, rest, past_caches);
+    return done + rest;
+}
+
+static void copy(void *out, const void *in, size_t bytes)
+{
+    if (bytes == 0) {
+        return;
+    }
+    const size_t done = copy_pages(out, in, bytes, false);
+    memcpy((char *)out + done, (const char *)in + done, bytes - done);
+}
+
 static void stream(void *out, const void *in, size_t bytes)
 {
     const size_t skew = (SIMD_BYTES - (uintptr_t)out % SIMD_BYTES) % SIMD_BYTES;
-    size_t       i    = skew < bytes ? skew : bytes;
+    size_t       done = skew < bytes ? skew : bytes;
 
     if (bytes == 0) {
         return;
     }
-    memcpy(out, in, i);
-    for (; bytes - i >= SIMD_BYTES; i += SIMD_BYTES) { /* one by one: reading and writing mix best so */
-        simd_store_past_caches((char *)out + i, simd_load_any((const char *)in + i));
-    }
-    memcpy((char *)out + i, (const char *)in + i, bytes - i);
+    memcpy(out, in, done);
+    done += copy_pages((char *)out + done, (const char *)in + done, bytes - done, true);
+    memcpy((char *)out + done, (const char *)in + done, bytes - done);
     _mm_sfence(); /* such stores are not ordered with the flag that says they are done */
 }
 

@@ -84,7 +84,7 @@ static void finish(int error)
 }
 
 static void reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
-                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool past_caches)
+                        fsdp_dtype dtype, fsdp_redop op, size_t divisor, size_t n_past)
 {
     const size_t bytes = count * fsdpi_element_bytes(dtype);
     void        *to[FSDPI_GPU_OPERANDS];
@@ -93,7 +93,7 @@ static void reduce_into(void *const *out, size_t n_out, const void *const *in, s
     if (n_in > FSDPI_GPU_OPERANDS) {
         assert_int_equal(hipErrorInvalidValue,
                          fsdpi_gpu_reduce_into(out, n_out, in, n_in, count, dtype, op, divisor, NULL));
-        fsdpi_kernels_scalar.reduce_into(out, n_out, in, n_in, count, dtype, op, divisor, past_caches);
+        fsdpi_kernels_scalar.reduce_into(out, n_out, in, n_in, count, dtype, op, divisor, n_past);
         return;
     }
     for (size_t r = 0; r < n_in; r++) {
@@ -108,10 +108,10 @@ static void reduce_into(void *const *out, size_t n_out, const void *const *in, s
 static void reduce(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
                    size_t divisor)
 {
-    reduce_into(&out, 1, in, n_in, count, dtype, op, divisor, false);
+    reduce_into(&out, 1, in, n_in, count, dtype, op, divisor, 0);
 }
 
-static void stream(void *out, const void *in, size_t bytes)
+static void copy(void *out, const void *in, size_t bytes)
 {
     const fsdpi_gpu_run run = {.to = stage(out, bytes), .from = stage(in, bytes), .bytes = bytes};
 
@@ -197,7 +197,8 @@ const fsdpi_kernels gpu_table = {
     .name             = "gpu",
     .reduce           = reduce,
     .reduce_into      = reduce_into,
-    .stream           = stream,
+    .copy             = copy,
+    .stream           = copy,
     .cast             = cast,
     .scale            = scale,
     .accumulate       = accumulate,

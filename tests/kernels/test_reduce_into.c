@@ -19,7 +19,7 @@ typedef struct parameters {
     size_t               n_in, n_out;
     fsdp_dtype           dtype;
     fsdp_redop           op;
-    bool                 past_caches;
+    size_t               n_past;
 } parameters;
 
 static void make_inputs(const parameters *p, size_t count, size_t offset)
@@ -51,10 +51,10 @@ static void check(const parameters *p, size_t count)
     char  what[120];
     void *expected = fenced_array(EXPECTED, count * element_bytes(p->dtype), 0);
 
-    (void)snprintf(what, sizeof what, "%s, type %d, reduction %d, %zu inputs, %zu outputs%s", p->kernels->name,
-                   p->dtype, p->op, p->n_in, p->n_out, p->past_caches ? ", past the caches" : "");
+    (void)snprintf(what, sizeof what, "%s, type %d, reduction %d, %zu inputs, %zu outputs, %zu past the caches",
+                   p->kernels->name, p->dtype, p->op, p->n_in, p->n_out, p->n_past);
     fsdpi_kernels_scalar.reduce(expected, in, p->n_in, count, p->dtype, p->op, 7);
-    p->kernels->reduce_into(out, p->n_out, in, p->n_in, count, p->dtype, p->op, 7, p->past_caches);
+    p->kernels->reduce_into(out, p->n_out, in, p->n_in, count, p->dtype, p->op, 7, p->n_past);
     for (size_t r = 0; r < p->n_out; r++) {
         assert_same_or_both_nan(expected, out[r], count, p->dtype, what);
     }
@@ -72,9 +72,9 @@ static void for_each_operation(const fsdpi_kernels *kernels, void (*body)(const 
                                     .n_out   = n_out,
                                     .dtype   = (fsdp_dtype)dtype,
                                     .op      = (fsdp_redop)op};
-                    body(&p);
-                    p.past_caches = true;
-                    body(&p);
+                    for (; p.n_past <= n_out; p.n_past++) {
+                        body(&p);
+                    }
                 }
             }
         }
