@@ -78,9 +78,16 @@ int fsdpi_gpu_adamw(float *w, const float *g, float *m, float *v, size_t count, 
 int fsdpi_gpu_lion(float *w, const float *g, float *m, size_t count, const fsdpi_lion *c, fsdpi_gpu_stream stream);
 int fsdpi_gpu_sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c, fsdpi_gpu_stream stream);
 
-/** As fsdpi_int8_blocks_pack() and fsdpi_int8_blocks_unpack(), in shard/int8_blocks.h: the same format, the same bits. */
-int fsdpi_gpu_int8_pack(const float *x, size_t n, size_t block, void *packed, fsdpi_gpu_stream stream);
-int fsdpi_gpu_int8_unpack(const void *packed, size_t n, size_t block, float *x, fsdpi_gpu_stream stream);
+/**
+ * As fsdpi_int8_blocks_pack(), in shard/int8_blocks.h, the same format and the same bits, for the values [begin, begin + count)
+ * of `n`, which are at `x`. `begin` is a multiple of `block`, and so is `count` unless it reaches the end.
+ */
+int fsdpi_gpu_int8_pack(const float *x, size_t begin, size_t count, size_t n, size_t block, void *packed,
+                        fsdpi_gpu_stream stream);
+
+/** As fsdpi_int8_blocks_unpack() and then fsdpi_kernels::cast to a floating-point type. */
+int fsdpi_gpu_int8_unpack(const void *packed, size_t n, size_t block, void *x, fsdp_dtype dtype,
+                          fsdpi_gpu_stream stream);
 
 /** Copies runs of bytes that do not overlap: tensors into a flat vector, or out of it. One launch for up to 64 runs. */
 int fsdpi_gpu_copy_runs(const fsdpi_gpu_run *runs, size_t n_runs, fsdpi_gpu_stream stream);

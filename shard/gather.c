@@ -50,6 +50,10 @@ static fsdp_status wait_for(fsdpi_view *view)
 
     view->gathering = NULL;
     view->unpacking = NULL;
+    if (gathered == FSDP_OK && view->packed != NULL) {
+        fsdpi_dequantize(view);
+    }
+    view->packed = NULL;
     return gathered != FSDP_OK ? gathered : unpacked;
 }
 
@@ -141,7 +145,7 @@ static bool find_place(fsdp_unit *unit, bool now)
 static fsdp_status issue_member(const fsdp_unit *unit, const fsdpi_member *member, fsdpi_pass pass)
 {
     const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name};
-    const fsdpi_flat   *flat    = member->flat;
+    fsdpi_flat         *flat    = member->flat;
     const void         *part    = flat->low != NULL ? (const void *)flat->low : flat->master;
 
     if (flat->quantized) {

@@ -62,11 +62,6 @@ static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *
                           "fsdp_model_create: a model on the GPU, and this context uses none (%s); use FSDP_ON_HOST",
                           fsdpi_gpu_why_none(ctx));
     }
-    if (options->placement != FSDP_ON_HOST && options->quantized_params) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "fsdp_model_create: quantized_params are served on the host only; leave it out, or use "
-                          "FSDP_ON_HOST");
-    }
     return FSDP_OK;
 }
 

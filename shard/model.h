@@ -50,7 +50,8 @@ typedef enum fsdpi_pass { FSDPI_CLOSED, FSDPI_FORWARD, FSDPI_BACKWARD } fsdpi_pa
 typedef struct fsdpi_view {
     unsigned char *memory;
     fsdp_request  *gathering;
-    fsdp_request  *unpacking; /* behind it, where the flat parameter is quantised */
+    fsdp_request  *unpacking; /* behind it, where the flat parameter is quantised and on the host */
+    fsdpi_flat    *packed;    /* on a GPU: which one's slices it gathers, for the kernels that come behind */
     bool           gathered;
 } fsdpi_view;
 
@@ -364,8 +365,15 @@ size_t fsdpi_packed_slice_bytes(const fsdp_layout *layout);
 /** Packs the slice that this rank holds, for the others. */
 void fsdpi_quantize(fsdpi_flat *flat);
 
-/** Gathers packed slices behind the view and unpacks them into it. Sets view->gathering and view->unpacking. */
-fsdp_status fsdpi_gather_quantized(const fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
+/** On a GPU: `count` values of it, from number `begin` on, a multiple of FSDPI_INT8_BLOCK, which are at `x`. */
+void fsdpi_quantize_run(fsdpi_flat *flat, const float *x, size_t begin, size_t count);
+
+/**
+ * Gathers packed slices behind the view and unpacks them into it. Sets view->gathering, and on the host view->unpacking; on
+ * a GPU they are unpacked by fsdpi_dequantize(), in the model's stream, when the gather has been waited for.
+ */
+fsdp_status fsdpi_gather_quantized(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
+void        fsdpi_dequantize(fsdpi_view *view);
 
 /* Reducing (shard/reduction.c). */
 

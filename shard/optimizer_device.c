@@ -193,8 +193,12 @@ static void take_back_offloaded(const stretch *s)
     fsdpi_gpu_stream  out   = model->offload.out;
     const size_t      n     = s->end - s->begin;
 
-    fsdpi_compute_cast(model, fsdpi_element_of(s->flat->low, s->begin, s->flat->dtype), s->flat->dtype,
-                       s->piece->weights, FSDP_F32, n);
+    if (s->flat->quantized) {
+        fsdpi_quantize_run(s->flat, s->piece->weights, s->begin, n);
+    } else {
+        fsdpi_compute_cast(model, fsdpi_element_of(s->flat->low, s->begin, s->flat->dtype), s->flat->dtype,
+                           s->piece->weights, FSDP_F32, n);
+    }
     order(model, fsdpi_stream_of(model), s->piece->updated, out);
     copy_in(model, out, s->flat->master + s->begin, s->piece->weights, n * sizeof(float));
     for (size_t k = 0; k < s->states; k++) {

@@ -1,12 +1,14 @@
 /*
  * Quantised gathers: ranks pack their slices into blocks of 8 bit integers, gather these behind the view, and unpack them
- * into it. The view is the node's, and each of its ranks unpacks every L-th slice; so this is an operation of the queue like
- * any other, behind the gather, which ends when all have finished. It goes on behind the caller's back with the gather.
+ * into it. On the host the view is the node's, and each of its ranks unpacks every L-th slice; so this is an operation of the
+ * queue like any other, behind the gather, which ends when all have finished. It goes on behind the caller's back with the
+ * gather. On a GPU the view is the rank's, and kernels in the model's stream unpack all slices, behind the gather.
  *
- * Cost on N ranks for n parameters: 65/64 n bytes gathered, which are read and 4 n written per node.
+ * Cost on N ranks for n parameters: 65/64 n bytes gathered, which are read and 4 n written per node, or per GPU.
  */
 #include "lib/memory.h"
 #include "lib/table.h"
+#include "shard/compute.h"
 #include "shard/int8_blocks.h"
 #include "shard/model.h"
 
@@ -23,10 +25,47 @@ size_t fsdpi_packed_slice_bytes(const fsdp_layout *layout)
 
 void fsdpi_quantize(fsdpi_flat *flat)
 {
-    fsdpi_int8_pack(flat->master, flat->layout.shard, flat->low);
+    if (fsdpi_is_on_device(flat->model)) {
+        fsdpi_quantize_run(flat, flat->master, 0, flat->layout.shard);
+    } else {
+        fsdpi_int8_pack(flat->master, flat->layout.shard, flat->low);
+    }
 }
 
-/* ---- unpacking ----------------------------------------------------------------------------------------------------- */
+/* ---- on a GPU ------------------------------------------------------------------------------------------------------ */
+
+_Static_assert(FSDPI_ALIGNMENT % FSDPI_INT8_BLOCK == 0, "pieces of an optimizer begin where blocks do");
+
+void fsdpi_quantize_run(fsdpi_flat *flat, const float *x, size_t begin, size_t count)
+{
+    fsdp_model       *model = flat->model;
+    fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model, gpu->ops->compute->int8_pack(gpu, x, begin, count, flat->layout.shard, FSDPI_INT8_BLOCK,
+                                                           flat->low, fsdpi_stream_of(model)));
+}
+
+static unsigned char *packed_slices(const fsdpi_flat *flat, const fsdpi_view *view)
+{
+    return view->memory + flat->layout.padded * fsdp_dtype_size(flat->dtype);
+}
+
+void fsdpi_dequantize(fsdpi_view *view)
+{
+    const fsdpi_flat *flat  = view->packed;
+    fsdp_model       *model = flat->model;
+    fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
+    const size_t      n     = flat->layout.shard;
+
+    for (size_t slice = 0; slice < (size_t)flat->layout.size; slice++) {
+        fsdpi_compute_keep(model, gpu->ops->compute->int8_unpack(
+                                      gpu, packed_slices(flat, view) + slice * fsdpi_packed_slice_bytes(&flat->layout),
+                                      n, FSDPI_INT8_BLOCK, fsdpi_element_of(view->memory, slice * n, flat->dtype),
+                                      flat->dtype, fsdpi_stream_of(model)));
+    }
+}
+
+/* ---- unpacking on the host ----------------------------------------------------------------------------------------------------- */
 
 /* `count` values of a packed slice, from number `begin` on. */
 static void unpack_some(const fsdp_request *request, const unsigned char *packed, size_t begin, size_t count,
@@ -80,11 +119,11 @@ static const fsdpi_collective UNPACK = {.name = "unpack", .id = UNPACK_ID, .choo
 
 /* ---- gathering ------------------------------------------------------------------------------------------------------ */
 
-fsdp_status fsdpi_gather_quantized(const fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view)
+fsdp_status fsdpi_gather_quantized(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view)
 {
     fsdp_context    *ctx    = flat->model->shards;
     const size_t     bytes  = fsdpi_packed_slice_bytes(&flat->layout);
-    unsigned char   *packed = view->memory + flat->layout.padded * fsdp_dtype_size(flat->dtype);
+    unsigned char   *packed = packed_slices(flat, view);
     const fsdpi_call call   = {.collective = &UNPACK,
                                .name       = purpose->name,
                                .label      = purpose->label,
@@ -96,5 +135,9 @@ fsdp_status fsdpi_gather_quantized(const fsdpi_flat *flat, const fsdpi_purpose *
                                .is_step    = true};
 
     FSDP_TRY(fsdpi_iallgather(ctx, purpose, flat->low, packed, bytes, FSDP_U8, &view->gathering));
+    if (fsdpi_is_on_device(flat->model)) {
+        view->packed = flat;
+        return FSDP_OK;
+    }
     return fsdpi_issue(ctx, &call, FSDP_OK, &view->unpacking);
 }

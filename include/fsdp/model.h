@@ -39,7 +39,7 @@
  * fsdp_tensor_import() and fsdp_checkpoint_load() the parameters are undefined too, and have to be loaded. With the same
  * kernels in the same order results have the bits of a model on the host; only norms of more than 4096 elements per slice are
  * added up in another order, and so rounded otherwise. Gradient hooks compute on
- * the host (fsdp/hook.h), and `quantized_params` are served there only.
+ * the host (fsdp/hook.h).
  */
 #ifndef FSDP_MODEL_H
 #define FSDP_MODEL_H
@@ -207,7 +207,7 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
  *
  * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_UNSUPPORTED: `quantized_params` with another strategy than FULL_SHARD or on a GPU,
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_UNSUPPORTED: `quantized_params` with another strategy than FULL_SHARD,
  *         or a placement on the GPU in a context that uses none (says why); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model);

@@ -109,11 +109,16 @@ template <bool ALIGNED> struct encoder {
     }
 };
 
-template <bool ALIGNED> struct decoder {
+template <class T, bool ALIGNED> struct decoder {
     const float  *scales;
     const int8_t *codes;
     size_t        n, block;
-    float        *x;
+    T            *x;
+
+    static FSDPI_DEVICE T of(float value)
+    {
+        return element<T>::narrow(static_cast<typename element<T>::working>(value));
+    }
 
     FSDPI_DEVICE uint32_t measure(size_t, unsigned) const
     {
@@ -128,17 +133,17 @@ template <bool ALIGNED> struct decoder {
 
         for (; ALIGNED && i + STEP <= end; i += TEAM * STEP) {
             const packet<int8_t, STEP> code = load<STEP>(codes + i);
-            packet<float, STEP>        value;
+            packet<T, STEP>            value;
 
             FSDPI_UNROLL
             for (int k = 0; k < STEP; k++) {
-                value.at[k] = scale * static_cast<float>(code.at[k]);
+                value.at[k] = of(scale * static_cast<float>(code.at[k]));
             }
             store<STEP>(x + i, value);
         }
         const size_t stop = ALIGNED && i + STEP < end ? i + STEP : end;
         for (; i < stop; i += ALIGNED ? 1 : TEAM) {
-            store<1>(x + i, packet<float, 1>{{scale * static_cast<float>(load<1>(codes + i).at[0])}});
+            store<1>(x + i, packet<T, 1>{{of(scale * static_cast<float>(load<1>(codes + i).at[0]))}});
         }
     }
 };
@@ -148,33 +153,50 @@ inline size_t blocks_of(size_t n, size_t block)
     return n / block + (n % block != 0);
 }
 
-inline bool in_fours(const void *x, size_t block)
+template <class T> bool in_fours(const T *x, size_t block)
 {
-    return reinterpret_cast<uintptr_t>(x) % 16 == 0 && block % STEP == 0;
+    return reinterpret_cast<uintptr_t>(x) % (STEP * sizeof(T)) == 0 && block % STEP == 0;
 }
+
+struct decoding {
+    const void      *packed;
+    size_t           n, block;
+    void            *x;
+    fsdpi_gpu_stream stream;
+
+    template <class T> int on() const
+    {
+        const size_t  n_blocks = blocks_of(n, block);
+        const float  *scales   = static_cast<const float *>(packed);
+        const int8_t *codes    = reinterpret_cast<const int8_t *>(scales + n_blocks);
+        T *const      to       = static_cast<T *>(x);
+
+        if (in_fours(to, block)) {
+            return launch_teams(decoder<T, true>{scales, codes, n, block, to}, n_blocks, stream);
+        }
+        return launch_teams(decoder<T, false>{scales, codes, n, block, to}, n_blocks, stream);
+    }
+};
 
 } // namespace fsdpi
 
-int fsdpi_gpu_int8_pack(const float *x, size_t n, size_t block, void *packed, fsdpi_gpu_stream stream)
+int fsdpi_gpu_int8_pack(const float *x, size_t begin, size_t count, size_t n, size_t block, void *packed,
+                        fsdpi_gpu_stream stream)
 {
-    const size_t n_blocks = fsdpi::blocks_of(n, block), padded = (n + 3) / 4 * 4;
-    float       *scales = static_cast<float *>(packed);
-    int8_t      *codes  = reinterpret_cast<int8_t *>(scales + n_blocks);
+    const size_t n_blocks = fsdpi::blocks_of(count, block);
+    const size_t padded   = begin + count == n ? (n + 3) / 4 * 4 - begin : count;
+    float       *scales   = static_cast<float *>(packed);
+    int8_t      *codes    = reinterpret_cast<int8_t *>(scales + fsdpi::blocks_of(n, block)) + begin;
 
+    scales += begin / block;
     if (fsdpi::in_fours(x, block)) {
-        return fsdpi::launch_teams(fsdpi::encoder<true>{x, n, block, padded, scales, codes}, n_blocks, stream);
+        return fsdpi::launch_teams(fsdpi::encoder<true>{x, count, block, padded, scales, codes}, n_blocks, stream);
     }
-    return fsdpi::launch_teams(fsdpi::encoder<false>{x, n, block, padded, scales, codes}, n_blocks, stream);
+    return fsdpi::launch_teams(fsdpi::encoder<false>{x, count, block, padded, scales, codes}, n_blocks, stream);
 }
 
-int fsdpi_gpu_int8_unpack(const void *packed, size_t n, size_t block, float *x, fsdpi_gpu_stream stream)
+int fsdpi_gpu_int8_unpack(const void *packed, size_t n, size_t block, void *x, fsdp_dtype dtype,
+                          fsdpi_gpu_stream stream)
 {
-    const size_t  n_blocks = fsdpi::blocks_of(n, block);
-    const float  *scales   = static_cast<const float *>(packed);
-    const int8_t *codes    = reinterpret_cast<const int8_t *>(scales + n_blocks);
-
-    if (fsdpi::in_fours(x, block)) {
-        return fsdpi::launch_teams(fsdpi::decoder<true>{scales, codes, n, block, x}, n_blocks, stream);
-    }
-    return fsdpi::launch_teams(fsdpi::decoder<false>{scales, codes, n, block, x}, n_blocks, stream);
+    return fsdpi::with_float_type(dtype, fsdpi::decoding{packed, n, block, x, stream});
 }

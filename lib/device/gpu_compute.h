@@ -24,6 +24,12 @@ typedef struct fsdpi_gpu_compute {
     fsdp_status (*scale)(struct fsdpi_gpu_device *gpu, float *x, double factor, size_t count, fsdpi_gpu_stream stream);
     fsdp_status (*clamp)(struct fsdpi_gpu_device *gpu, float *x, double limit, size_t count, fsdpi_gpu_stream stream);
 
+    /** As fsdpi_gpu_int8_pack() and fsdpi_gpu_int8_unpack(). */
+    fsdp_status (*int8_pack)(struct fsdpi_gpu_device *gpu, const float *x, size_t begin, size_t count, size_t n,
+                             size_t block, void *packed, fsdpi_gpu_stream stream);
+    fsdp_status (*int8_unpack)(struct fsdpi_gpu_device *gpu, const void *packed, size_t n, size_t block, void *x,
+                               fsdp_dtype dtype, fsdpi_gpu_stream stream);
+
     /** Of f32. `result` is in memory that the GPU can address; `scratch` in its own, of that many BYTES. */
     fsdp_status (*squared_norm)(struct fsdpi_gpu_device *gpu, double *result, const float *x, size_t count,
                                 void *scratch, fsdpi_gpu_stream stream);

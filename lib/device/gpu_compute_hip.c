@@ -24,6 +24,18 @@ static fsdp_status accumulate(fsdpi_gpu_device *gpu, float *sum, bool fresh, con
     LAUNCH(gpu, "the kernel that adds up", fsdpi_gpu_accumulate(sum, fresh, x, dtype, factor, count, stream));
 }
 
+static fsdp_status int8_pack(fsdpi_gpu_device *gpu, const float *x, size_t begin, size_t count, size_t n, size_t block,
+                             void *packed, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that packs 8 bit integers", fsdpi_gpu_int8_pack(x, begin, count, n, block, packed, stream));
+}
+
+static fsdp_status int8_unpack(fsdpi_gpu_device *gpu, const void *packed, size_t n, size_t block, void *x,
+                               fsdp_dtype dtype, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that unpacks 8 bit integers", fsdpi_gpu_int8_unpack(packed, n, block, x, dtype, stream));
+}
+
 static fsdp_status scale(fsdpi_gpu_device *gpu, float *x, double factor, size_t count, fsdpi_gpu_stream stream)
 {
     LAUNCH(gpu, "the kernel that scales", fsdpi_gpu_scale(x, factor, count, FSDP_F32, stream));
@@ -73,6 +85,8 @@ static fsdp_status sgd(fsdpi_gpu_device *gpu, float *w, const float *g, float *b
 const fsdpi_gpu_compute fsdpi_gpu_compute_ops = {
     .cast             = cast,
     .accumulate       = accumulate,
+    .int8_pack        = int8_pack,
+    .int8_unpack      = int8_unpack,
     .scale            = scale,
     .clamp            = clamp,
     .squared_norm     = squared_norm,

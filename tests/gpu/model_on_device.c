@@ -23,7 +23,6 @@ int on_device_test_run(int argc, char **argv, const char *group, const struct CM
                        CMFixtureFunction setup, CMFixtureFunction teardown)
 {
     setup_of_test = setup;
-    cmocka_set_skip_filter("*quantised*"); /* served on the host only; gpu.model checks that it is refused */
     return fsdp_test_run(argc, argv, group, tests, n_tests, join_and_set_up, teardown);
 }
 

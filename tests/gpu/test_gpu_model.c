@@ -359,6 +359,21 @@ static void every_strategy_in_16_bits(void **state)
     compare_strategies(FSDP_F16, FSDP_F16, 3);
 }
 
+static void parameters_quantised_in_every_place(void **state)
+{
+    static const fsdp_dtype dtypes[] = {FSDP_F32, FSDP_BF16, FSDP_F16};
+    variant                 v        = usual();
+
+    (void)state;
+    v.options.strategy         = FSDP_FULL_SHARD;
+    v.options.quantized_params = 1;
+    for (int number = 0; number < N_PLACES; number++) {
+        v.options.param_dtype = dtypes[number % 3];
+        v.accumulate          = 1 + number % 2;
+        compare(&v, number);
+    }
+}
+
 static void every_optimizer_in_every_place(void **state)
 {
     variant v = usual();
@@ -738,6 +753,10 @@ static void the_budget_is_what_is_held_to_the_byte(void **state)
         v.moment_dtype            = strategy % 2 == 0 ? FSDP_BF16 : FSDP_F32;
         check_budget(&v, strategy / 2 % 2 == 0 ? FSDP_ON_DEVICE : FSDP_ON_DEVICE_OFFLOADED);
     }
+    v                          = usual();
+    v.options.quantized_params = 1;
+    check_budget(&v, FSDP_ON_DEVICE);
+    check_budget(&v, FSDP_ON_DEVICE_OFFLOADED);
     v                    = usual();
     v.options.strategy   = FSDP_NO_SHARD;
     v.options.group_size = 1;
@@ -789,7 +808,8 @@ static void what_is_not_served_is_named(void **state)
     options.placement = FSDP_ON_DEVICE;
     create_fails(host, &options, FSDP_ERR_UNSUPPORTED, "this context uses none (FSDP_DEVICE is 'host')");
     options.quantized_params = 1;
-    create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "quantized_params are served on the host only");
+    options.strategy         = FSDP_SHARD_GRAD_OP;
+    create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "only FULL_SHARD gathers quantised parameters");
 }
 
 static void ranks_that_differ_in_placement_are_told(void **state)
@@ -884,6 +904,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_strategy_in_f32),
         cmocka_unit_test(every_strategy_with_parameters_in_bf16),
         cmocka_unit_test(every_strategy_in_16_bits),
+        cmocka_unit_test(parameters_quantised_in_every_place),
         cmocka_unit_test(every_optimizer_in_every_place),
         cmocka_unit_test(clipping_loss_scaling_and_divisors),
         cmocka_unit_test(every_hook_gives_the_bits_of_the_host),

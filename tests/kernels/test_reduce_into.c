@@ -72,9 +72,11 @@ static void for_each_operation(const fsdpi_kernels *kernels, void (*body)(const 
                                     .n_out   = n_out,
                                     .dtype   = (fsdp_dtype)dtype,
                                     .op      = (fsdp_redop)op};
-                    for (; p.n_past <= n_out; p.n_past++) {
-                        body(&p);
-                    }
+                    body(&p);
+                    p.n_past = 1;
+                    body(&p);
+                    p.n_past = n_out;
+                    body(&p);
                 }
             }
         }
