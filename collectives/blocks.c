@@ -9,11 +9,8 @@
 #include "lib/device/gpu_request.h"
 #include "lib/exchange.h"
 
-/*
- * BYTES of a block of a series: two of each rank stay in a cache of their own. And up to how many ranks an allreduce has
- * each rank reduce everything: the second pass that it saves costs more than the arithmetic.
- */
-enum { BLOCK_BYTES = 512 << 10, FEW_RANKS = 3 };
+/* Up to how many ranks an allreduce has each rank reduce everything: the second pass that it saves costs more. */
+enum { FEW_RANKS = 3 };
 
 /* A block: the elements [from, from + count) of each of some parts, packed one behind the other. */
 typedef struct block {
@@ -81,7 +78,7 @@ static size_t packed_count(const fsdp_request *request, fsdpi_pattern pattern, c
 /* BYTES of a block that slots, and records, have room for. */
 static size_t capacity(const fsdp_context *ctx)
 {
-    const size_t slot = ctx->box.slot_bytes - sizeof(fsdpi_letter);
+    const size_t slot = fsdpi_slot_capacity(&ctx->box);
 
     if (ctx->nodes.count == 1) {
         return slot;
@@ -94,7 +91,7 @@ static size_t block_bytes(const fsdp_request *request)
 {
     const size_t most = capacity(request->ctx);
 
-    return request->call.on_device || most < BLOCK_BYTES ? most : BLOCK_BYTES;
+    return request->call.on_device || most < FSDPI_BLOCK_BYTES ? most : FSDPI_BLOCK_BYTES;
 }
 
 /* The block of a number. False behind the last. Blocks take a window of all parts, or, if these are too many, of some. */

@@ -15,6 +15,9 @@
 #include "lib/mailbox.h"
 #include "lib/queue.h"
 
+/** BYTES of a block of a series on the host, at most: two of each rank stay in a cache of their own. */
+enum { FSDPI_BLOCK_BYTES = 512 << 10 };
+
 /** Who publishes what, and who takes it. */
 typedef enum fsdpi_pattern {
     FSDPI_GATHER,    /* each its own part; all take all parts */

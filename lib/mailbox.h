@@ -80,6 +80,12 @@ static inline unsigned char *fsdpi_slot_of(const fsdpi_mailbox *box, int positio
     return (unsigned char *)(fsdpi_letter_of(box, position, number) + 1);
 }
 
+/** BYTES that a slot has room for, its letter not counted. */
+static inline size_t fsdpi_slot_capacity(const fsdpi_mailbox *box)
+{
+    return box->slot_bytes - sizeof(fsdpi_letter);
+}
+
 /** The staging memory of a position behind its slots. */
 static inline unsigned char *fsdpi_rest_of(const fsdpi_mailbox *box, int position)
 {

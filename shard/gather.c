@@ -71,8 +71,11 @@ static fsdp_status complete(fsdpi_view *view)
 static void drop(fsdp_unit *unit)
 {
     for (size_t m = 0; m < unit->n_members; m++) {
-        (void)complete(unit->members[m].view);
-        unit->members[m].view->gathered = false;
+        fsdpi_view *view = unit->members[m].view;
+
+        view->packed = NULL; /* nobody reads it any more */
+        (void)complete(view);
+        view->gathered = false;
     }
     if (unit->slot != NULL) {
         unit->model->slots[slot_number(unit)] = NULL;

@@ -17,15 +17,14 @@
 #include "lib/context.h"
 
 enum { PUBLISH, MEET, REDUCED };
-enum { BLOCK_BYTES = 512 << 10, LINE = 64 };
 
 /* ELEMENTS of a window: lines of their own, in a block that stays in a cache. 0: a slot has no room for so many parts. */
 static size_t window_count(const fsdp_request *request)
 {
     const fsdp_context *ctx    = request->ctx;
-    const size_t        slot   = ctx->box.slot_bytes - sizeof(fsdpi_letter);
-    const size_t        block  = slot < BLOCK_BYTES ? slot : BLOCK_BYTES;
-    const size_t        window = block / (size_t)ctx->size / LINE * LINE;
+    const size_t        slot   = fsdpi_slot_capacity(&ctx->box);
+    const size_t        block  = slot < FSDPI_BLOCK_BYTES ? slot : FSDPI_BLOCK_BYTES;
+    const size_t        window = block / (size_t)ctx->size / FSDPI_LINE * FSDPI_LINE;
 
     return window / request->call.width;
 }
@@ -80,13 +79,11 @@ static void reduce(fsdp_request *request)
     const bool          past  = fsdpi_is_large(request) && call->in != call->out;
     void *const         to[]  = {(unsigned char *)call->out + begin, result_of(request, ctx->rank)};
 
-    for (int p = 0; p < ctx->size && mine.count > 0; p++) {
+    for (int p = 0; p < ctx->size; p++) {
         ctx->operands[p] = p == ctx->rank ? (const unsigned char *)call->in + begin : in_slot(request, p, ctx->rank);
     }
-    if (mine.count > 0) {
-        ctx->kernels->reduce_into(to, 2, ctx->operands, (size_t)ctx->size, mine.count, call->dtype, call->op,
-                                  (size_t)ctx->size, past ? 1 : 0);
-    }
+    ctx->kernels->reduce_into(to, 2, ctx->operands, (size_t)ctx->size, mine.count, call->dtype, call->op,
+                              (size_t)ctx->size, past ? 1 : 0);
 }
 
 static void gather(fsdp_request *request)
