@@ -235,6 +235,8 @@ void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
     rails->n_sends = rails->n_receives = 0;
     rails->n_messages                  = 0;
     rails->n_places                    = 0;
+    rails->n_in_turns                  = 0;
+    rails->turn = rails->in_turn = rails->leaving = 0;
     rails->reducing = rails->reduced = 0;
     rails->window                    = (route & FSDPI_EXCHANGES) != 0 ? window_of(request) : 0;
     rails->chunk                     = chunk_elements(request, route);
@@ -242,6 +244,7 @@ void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
     memset(rails->copied, 0, (size_t)ctx->size * sizeof *rails->copied);
     if ((route & FSDPI_REDUCES) != 0) {
         lay_out_partials(request);
+        rails->n_in_turns = ctx->nodes.largest == ctx->nodes.smallest ? rails->n_sends : 0;
     }
     if ((route & FSDPI_EXCHANGES) != 0) {
         lay_out_blocks(request);

@@ -32,6 +32,10 @@ typedef struct fsdpi_transfer {
 typedef struct fsdpi_rails {
     fsdpi_transfer *sends, *receives; /* up to twice `size` each */
     size_t          n_sends, n_receives;
+    size_t          n_in_turns; /* the first sends take turns; see collectives/rails.c */
+    size_t          turn;       /* of these: the send that has it */
+    size_t          in_turn;    /* chunks that it has sent in its turn */
+    size_t          leaving;    /* BYTES that these have under way */
     size_t          n_places;   /* of staging memory, a chunk each, in use */
     size_t          window;     /* in an alltoall, sends at once, and receives; 0: all */
     size_t          chunk;      /* ELEMENTS */
