@@ -132,3 +132,10 @@ fsdp_status fsdpi_messages_complete(fsdp_context *ctx, bool *complete)
     *complete = all != 0;
     return FSDP_OK;
 }
+
+void fsdpi_messages_progress(const fsdp_context *ctx)
+{
+    int any;
+
+    (void)MPI_Iprobe(ctx->rank, FSDPI_TAG_RECORDS, ctx->comm, &any, MPI_STATUS_IGNORE); /* no rank sends to itself */
+}

@@ -38,4 +38,11 @@ fsdp_status fsdpi_post_allgather(fsdp_context *ctx, const void *mine, void *all,
 /** Whether all of them are complete, and if so forgets them. */
 fsdp_status fsdpi_messages_complete(fsdp_context *ctx, bool *complete);
 
+/**
+ * For who waits, but not for a message: lets MPI go on with what it owes peers, which may need it before they come to where
+ * they are waited for. That is the rest of messages which are complete here, and messages of the caller's own; Open MPI and
+ * MPICH move both in calls only.
+ */
+void fsdpi_messages_progress(const fsdp_context *ctx);
+
 #endif

@@ -352,11 +352,14 @@ static bool messages_are_under_way(const fsdp_context *ctx)
 /* Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. */
 static void pause_between_polls(fsdp_context *ctx, unsigned polls, double waited)
 {
-    static const double NAP = 100e-6, LONG_NAP = 2e-3, MESSAGE_YIELDING_SECONDS = 2e-3;
+    static const double NAP = 100e-6, LONG_NAP = 1e-3, MESSAGE_YIELDING_SECONDS = 2e-3;
 
     const bool messages = messages_are_under_way(ctx);
     if (fsdpi_back_off(polls, waited, messages ? MESSAGE_YIELDING_SECONDS : FSDPI_YIELDING_SECONDS)) {
         return;
+    }
+    if (!messages) {
+        fsdpi_messages_progress(ctx);
     }
     const double nap = messages || waited < 20e-3 ? NAP : LONG_NAP;
     if (!fsdpi_mailbox_sleep(ctx, messages ? nap : LONG_NAP)) {
@@ -375,7 +378,12 @@ static void nap_between_looks(fsdp_context *ctx, unsigned idle)
     const double        doubled = FIRST * (double)(1U << (idle < 10 ? idle : 10));
     const double        nap     = doubled < LAST ? doubled : LAST;
 
-    if (messages_are_under_way(ctx) || !fsdpi_mailbox_sleep(ctx, LAST)) {
+    if (messages_are_under_way(ctx)) {
+        fsdpi_nap(nap);
+        return;
+    }
+    fsdpi_messages_progress(ctx);
+    if (!fsdpi_mailbox_sleep(ctx, LAST)) {
         fsdpi_nap(nap);
     }
 }
@@ -650,7 +658,9 @@ fsdp_status fsdp_test(fsdp_request *request, int *done)
         return ended_before(request);
     }
     if (state_of(request) != FSDPI_REQUEST_DONE && take_over(request->ctx, false)) {
-        (void)advance(request->ctx, NULL);
+        if (!advance(request->ctx, NULL)) {
+            fsdpi_messages_progress(request->ctx);
+        }
         watch_time(request);
         hand_back(request->ctx);
     }

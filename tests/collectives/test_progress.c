@@ -173,6 +173,67 @@ static void several_threads_call_one_context(void **state)
     (void)pthread_mutex_destroy(&t.lock);
 }
 
+/* ---- messages of the caller's own ----------------------------------------------------------------------------------- */
+
+enum { MESSAGE_BYTES = 4 << 20, TAG = 7 };
+
+typedef enum ending { BY_WAITING, BY_TESTING, WITHOUT_A_CALL } ending;
+
+static void end_operation(fsdp_request *request, ending how, const _Atomic int32_t *value, int32_t expected)
+{
+    for (int done = 0; how == BY_TESTING && !done;) {
+        assert_int_equal(FSDP_OK, fsdp_test(request, &done));
+    }
+    if (how == WITHOUT_A_CALL) {
+        assert_true(comes_by_itself(value, expected));
+    }
+    if (how != BY_TESTING) {
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+    }
+    assert_int_equal(expected, atomic_load(value));
+}
+
+/*
+ * Every other rank has begun to send when it comes to the operation; its neighbour only comes when it has received. That
+ * takes MPI on the sender's side, where nobody waits for a message.
+ */
+static void send_across(fsdp_context *ctx, ending how)
+{
+    const int       rank = fsdp_rank(ctx), size = fsdp_size(ctx);
+    unsigned char  *data = calloc(MESSAGE_BYTES, 1);
+    _Atomic int32_t value;
+    fsdp_request   *request;
+    MPI_Request     message = MPI_REQUEST_NULL;
+
+    assert_non_null(data);
+    atomic_init(&value, 1);
+    if (rank % 2 == 0 && rank + 1 < size) {
+        MPI_Isend(data, MESSAGE_BYTES, MPI_BYTE, rank + 1, TAG, MPI_COMM_WORLD, &message);
+    } else if (rank % 2 == 1) {
+        MPI_Recv(data, MESSAGE_BYTES, MPI_BYTE, rank - 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    assert_int_equal(FSDP_OK,
+                     fsdp_iallreduce(ctx, FSDP_IN_PLACE, (int32_t *)(void *)&value, 1, FSDP_I32, FSDP_SUM, &request));
+    end_operation(request, how, &value, size);
+    MPI_Wait(&message, MPI_STATUS_IGNORE);
+    free(data);
+}
+
+static void messages_of_the_caller_move_while_it_waits(void **state)
+{
+    send_across(*state, BY_WAITING);
+}
+
+static void messages_of_the_caller_move_while_it_tests(void **state)
+{
+    send_across(*state, BY_TESTING);
+}
+
+static void messages_of_the_caller_move_while_it_makes_no_call(void **state)
+{
+    send_across(with_thread(state), WITHOUT_A_CALL);
+}
+
 /* ---- contexts with a thread, and without ------------------------------------------------------------------------------ */
 
 static int open_context(void **state, fsdp_progress progress)
@@ -216,6 +277,11 @@ int main(int argc, char **argv)
         WITH(several_threads_call_one_context),
         {"several_threads_call_one_context_without_a_thread", several_threads_call_one_context, open_without_thread,
          fsdp_test_close_context, NULL},
+        WITH(messages_of_the_caller_move_while_it_waits),
+        WITH(messages_of_the_caller_move_while_it_makes_no_call),
+        {"messages_of_the_caller_move_without_a_thread", messages_of_the_caller_move_while_it_waits,
+         open_without_thread, fsdp_test_close_context, NULL},
+        WITHOUT(messages_of_the_caller_move_while_it_tests),
         WITHOUT(inline_means_no_thread),
     };
 
