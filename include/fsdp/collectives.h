@@ -13,8 +13,6 @@
  * - The form that begins with `i` returns at once. Its buffers, and arrays of counts too, belong to the library until
  *   fsdp_wait(), or fsdp_test() saying so, has ended the request. Operations are carried out in the order of issue; they
  *   advance on a thread of the context where there is one (fsdp_has_progress_thread()), else inside calls on that context.
- * - Messages of the program's own that are under way, as after MPI_Isend(), move while a rank waits here, as they do in MPI's
- *   collectives.
  * - Messages of the program's own that are under way, as after MPI_Isend(), move on while a rank waits here, as they do in
  *   MPI's collectives.
  * - Any host memory will do, and, where the context uses GPUs, any memory of this rank's GPU: all buffers of a call are of
