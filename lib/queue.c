@@ -378,12 +378,12 @@ static void nap_between_looks(fsdp_context *ctx, unsigned idle)
     const double        doubled = FIRST * (double)(1U << (idle < 10 ? idle : 10));
     const double        nap     = doubled < LAST ? doubled : LAST;
 
-    if (messages_are_under_way(ctx)) {
-        fsdpi_nap(nap);
-        return;
+    const bool messages = messages_are_under_way(ctx);
+
+    if (!messages) {
+        fsdpi_messages_progress(ctx);
     }
-    fsdpi_messages_progress(ctx);
-    if (!fsdpi_mailbox_sleep(ctx, LAST)) {
+    if (messages || !fsdpi_mailbox_sleep(ctx, LAST)) {
         fsdpi_nap(nap);
     }
 }
