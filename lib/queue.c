@@ -247,6 +247,7 @@ static bool advance_head(fsdp_context *ctx)
     while (status == FSDP_OK && progress == FSDPI_MOVED) {
         const fsdp_status broken = ctx->broken;
         status                   = broken != FSDP_OK ? record_broken(ctx, broken) : step(request, &progress);
+        ctx->queue.naps_in_vain  = progress == FSDPI_WAITING ? ctx->queue.naps_in_vain : 0;
     }
     fsdpi_record_into(NULL);
     if (status == FSDP_OK && progress == FSDPI_WAITING) {
@@ -349,6 +350,21 @@ static bool messages_are_under_way(const fsdp_context *ctx)
     return ctx->messages.n > 0 || ctx->rails.n_messages > 0;
 }
 
+/*
+ * For who naps, but not for a message: peers may need MPI to go on here before they come. Not at once: an MPI that finds
+ * nothing to do may give its core away (mpi_yield_when_idle), and those who compute there keep it for a whole slice.
+ */
+static void help_peers(fsdp_context *ctx)
+{
+    enum { NAPS_BEFORE = 8 };
+
+    if (ctx->queue.naps_in_vain < NAPS_BEFORE) {
+        ctx->queue.naps_in_vain++;
+    } else {
+        fsdpi_messages_progress(ctx);
+    }
+}
+
 /* Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. */
 static void pause_between_polls(fsdp_context *ctx, unsigned polls, double waited)
 {
@@ -359,7 +375,7 @@ static void pause_between_polls(fsdp_context *ctx, unsigned polls, double waited
         return;
     }
     if (!messages) {
-        fsdpi_messages_progress(ctx);
+        help_peers(ctx);
     }
     const double nap = messages || waited < 20e-3 ? NAP : LONG_NAP;
     if (!fsdpi_mailbox_sleep(ctx, messages ? nap : LONG_NAP)) {
@@ -381,7 +397,7 @@ static void nap_between_looks(fsdp_context *ctx, unsigned idle)
     const bool messages = messages_are_under_way(ctx);
 
     if (!messages) {
-        fsdpi_messages_progress(ctx);
+        help_peers(ctx);
     }
     if (messages || !fsdpi_mailbox_sleep(ctx, LAST)) {
         fsdpi_nap(nap);

@@ -159,9 +159,10 @@ typedef struct fsdpi_queue {
     struct request_block *blocks;                /* all requests, for release */
     size_t                n_made, n_free;
     uint64_t              sequence;
-    bool                  running;     /* a thread is carrying out the head */
-    bool                  passed_over; /* the progress thread found it running, and sleeps */
-    _Atomic int           waiters;     /* threads in fsdp_wait(): the progress thread leaves the work to them */
+    bool                  running;      /* a thread is carrying out the head */
+    bool                  passed_over;  /* the progress thread found it running, and sleeps */
+    int                   naps_in_vain; /* of who carries it out, since it last got further */
+    _Atomic int           waiters;      /* threads in fsdp_wait(): the progress thread leaves the work to them */
     pthread_t             thread;
     _Atomic uint32_t      bell;     /* rung when the thread may have something to do */
     _Atomic int           sleeping; /* it waits for that */
