@@ -10,28 +10,34 @@
 #include "lib/error.h"
 #include "lib/hash.h"
 
-enum { SYMMETRIC = 1, USER = 2, ONE = 1, MANY = 2, ANY = 3, LINE_BYTES = 256 };
+enum { SYMMETRIC = 1, USER = 2, ONE = 1, MANY = 2, ANY = 3, PAIR = 4, LINE_BYTES = 256 };
 
 static const char *const COLLECTIVES[FSDPI_N_COLLECTIVES] = {"",          "allgather", "reduce_scatter", "allreduce",
                                                              "broadcast", "reduce",    "alltoall",       "barrier"};
 static const char *const MEMORIES[]                       = {"", "symmetric", "user", "any"};
-static const char *const NODES[]                          = {"", "one", "many", "any"};
+static const char *const NODES[]                          = {"", "one", "many", "any", "pair"};
 
 #define FOR_ALL UINT64_MAX
 
 /*
  * The built-in table. On one node: inline saves the second synchronisation at the price of copying the input once, so it
- * serves what is short; behind it direct moves the fewest bytes, and for other memory blocks through the cache have beaten
- * process_vm_readv at every size (measured with fsdp-bench --memory user on two ranks). Across nodes: inline needs ceil(log2 M) messages
- * of the whole, rails one of each part to each node; a ring keeps to one neighbour, which long streams share a link better
- * for (four hosts with links of 1 Gbit/s: 1.08 instead of 1.12 of the bound at 16 MiB).
+ * serves what is short; behind it direct moves the fewest bytes. In other memory process_vm_readv takes about twice as long
+ * as a copy of what is in the cache: of two ranks each reads one part, which costs less than a block that is written once
+ * more and then read (from 16 KiB on); of more ranks each part is read by all others, and blocks are faster. So they are
+ * for allreduce, which reads twice. (fsdp-bench --memory user on 2, 4 and 8 ranks.) Across nodes: inline needs
+ * ceil(log2 M) messages of the whole, rails one of each part to each node; a ring keeps to one neighbour, which long
+ * streams share a link better for (four hosts with links of 1 Gbit/s: 1.08 instead of 1.12 of the bound at 16 MiB).
  */
 static const fsdpi_row BUILT_IN[] = {
     {512, FSDPI_ALLGATHER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_ALLGATHER, USER, PAIR, FSDP_ALGO_INLINE},
+    {FOR_ALL, FSDPI_ALLGATHER, USER, PAIR, FSDP_ALGO_CMA},
     {65536, FSDPI_ALLGATHER, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_INLINE},
     {524288, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_RAILS},
     {512, FSDPI_REDUCE_SCATTER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_INLINE},
+    {FOR_ALL, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_CMA},
     {65536, FSDPI_REDUCE_SCATTER, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_REDUCE_SCATTER, ANY, MANY, FSDP_ALGO_INLINE},
     {512, FSDPI_ALLREDUCE, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
@@ -60,8 +66,8 @@ enum { N_BUILT_IN = sizeof BUILT_IN / sizeof BUILT_IN[0] };
 /* Of one rank; HEADER explains the symbols. */
 static const char *cost_inline(const fsdpi_row *row)
 {
-    return row->nodes == ONE ? "alpha_s + 2 S gamma, and L S gamma where reduced"
-                             : "2 alpha_s + log2(M) alpha_m + (M-1) S beta";
+    return row->nodes == ONE || row->nodes == PAIR ? "alpha_s + 2 S gamma, and L S gamma where reduced"
+                                                   : "2 alpha_s + log2(M) alpha_m + (M-1) S beta";
 }
 
 static const char *cost_direct(const fsdpi_row *row)
@@ -82,11 +88,11 @@ static const char *cost_cma(const fsdpi_row *row)
 {
     switch (row->collective) {
     case FSDPI_REDUCE_SCATTER:
-        return "2 alpha_s + (S + S/L) gamma, read in pieces that stay in the cache";
+        return "2 alpha_s + (S + S/L) gamma, in pieces that stay in the cache, and the kernel's work for each page";
     case FSDPI_ALLREDUCE:
         return "3 alpha_s + (3 S - S/L) gamma";
     default:
-        return "2 alpha_s + 2 S gamma";
+        return "2 alpha_s + 2 S gamma, and the kernel's work for each page";
     }
 }
 
@@ -187,8 +193,8 @@ static const char *parse_row(char *line, fsdpi_row *row)
     if (!find_name(MEMORIES, 4, words[1], &row->memory)) {
         return "has a memory that is none of symmetric, user, any";
     }
-    if (!find_name(NODES, 4, words[2], &row->nodes)) {
-        return "has nodes that are none of one, many, any";
+    if (!find_name(NODES, 5, words[2], &row->nodes)) {
+        return "has nodes that are none of one, pair, many, any";
     }
     if (!parse_up_to(words[3], &row->up_to)) {
         return "has a number of bytes that is neither a number nor 'any'";
@@ -271,7 +277,7 @@ static int override_of(const fsdp_context *ctx, fsdpi_collective_id collective)
 static const fsdpi_row *first_match(const fsdp_context *ctx, fsdpi_collective_id collective, int memory, size_t bytes,
                                     unsigned able)
 {
-    const int nodes = ctx->nodes.count > 1 ? MANY : ONE;
+    const int nodes = ctx->nodes.count > 1 ? MANY : ctx->size == 2 ? ONE | PAIR : ONE;
 
     for (size_t i = 0; i < ctx->table.n; i++) {
         const fsdpi_row *row = &ctx->table.rows[i];
@@ -350,7 +356,7 @@ const char *fsdp_algorithm_text(fsdp_algorithm algorithm)
 
 static const char HEADER[] =
     "# fsdp-tuning 1\n"
-    "# S: bytes of the full vector, which `up to` counts; N ranks, L on each of M nodes;\n"
+    "# S: bytes of the full vector, which `up to` counts; N ranks, L on each of M nodes; a pair: one node with L = 2;\n"
     "# alpha_s: a synchronisation of the node, alpha_m: the latency of a message,\n"
     "# beta: a byte over the link of a node, gamma: a byte of memory traffic, all in seconds\n";
 

@@ -27,7 +27,7 @@ typedef struct fsdpi_row {
     uint64_t up_to;      /* BYTES of the full vector; UINT64_MAX: any */
     uint8_t  collective; /* fsdpi_collective_id */
     uint8_t  memory;     /* 1: symmetric, 2: user, 3: any */
-    uint8_t  nodes;      /* 1: one, 2: many, 3: any */
+    uint8_t  nodes;      /* 1: one, 2: many, 3: any, 4: one of two ranks */
     uint8_t  algorithm;  /* fsdp_algorithm */
 } fsdpi_row;
 

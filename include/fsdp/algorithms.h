@@ -19,10 +19,10 @@
  *     allgather symmetric one 512 inline
  *     allgather symmetric one any direct
  *
- * Columns: collective; memory, `symmetric` (all buffers on all ranks are), `user` or `any`; nodes, `one`, `many` or
- * `any`; up to how many BYTES of the full vector, or `any`; algorithm. A row whose algorithm cannot serve a call is
- * passed over; behind the last row stands `staged`, which serves all. A setting FSDP_ALGO_<COLLECTIVE> comes before the
- * table, in the same way.
+ * Columns: collective; memory, `symmetric` (all buffers on all ranks are), `user` or `any`; nodes, `one`, `many`, `any`
+ * or, for one node of two ranks, `pair`; up to how many BYTES of the full vector, or `any`; algorithm. A row whose
+ * algorithm cannot serve a call is passed over; behind the last row stands `staged`, which serves all. A setting
+ * FSDP_ALGO_<COLLECTIVE> comes before the table, in the same way.
  */
 #ifndef FSDP_ALGORITHMS_H
 #define FSDP_ALGORITHMS_H

@@ -1,4 +1,5 @@
 /** @file The table of algorithms as a file: what is printed can be read again, and what cannot be read is named. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,16 @@ static void the_first_row_that_matches_counts(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+static void a_pair_is_one_node_of_two_ranks(void **state)
+{
+    fsdp_context *ctx  = context_of(HEADER "allreduce any pair any staged\nallreduce any any any inline\n");
+    const bool    pair = fsdp_test_size() == 2 && fsdp_node_count(ctx) == 1;
+
+    (void)state;
+    assert_string_equal(pair ? "staged" : "inline", algorithm_of_an_allreduce(ctx, 10));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void a_row_that_cannot_serve_a_call_is_passed_over(void **state)
 {
     fsdp_context *ctx = context_of(HEADER "allreduce any any any direct\nallreduce any any any ring\n"
@@ -322,6 +333,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_that_differ_between_ranks_are_refused),
         cmocka_unit_test(a_file_is_obeyed),
         cmocka_unit_test(the_first_row_that_matches_counts),
+        cmocka_unit_test(a_pair_is_one_node_of_two_ranks),
         cmocka_unit_test(a_row_that_cannot_serve_a_call_is_passed_over),
         cmocka_unit_test(a_setting_comes_before_the_file),
         cmocka_unit_test(algorithms_have_names),
