@@ -17,7 +17,7 @@ sed 's/ *#.*//; /^$/d' "$folder/tuning" >"$folder/rows"
 for collective in allgather reduce_scatter allreduce; do
     grep -qE "^$collective (symmetric|user|any) (one|many) any [a-z]+$" "$folder/rows"
 done
-if grep -vE '^[a-z_]+ +(symmetric|user|any) +(one|many|any) +([0-9]+[KMG]?|any) +[a-z]+$' "$folder/rows"; then
+if grep -vE '^[a-z_]+ +(symmetric|user|any) +(one|pair|many|any) +([0-9]+[KMG]?|any) +[a-z]+$' "$folder/rows"; then
     echo "check_bench_tune.sh: rows that are none"
     exit 1
 fi
