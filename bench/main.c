@@ -13,20 +13,20 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "checkpoint.h"
-#include "cli/options.h"
-#include "disk.h"
-#include "job.h"
-#include "kernels.h"
-#include "options.h"
-#include "overlap.h"
-#include "plot.h"
-#include "shards.h"
-#include "step.h"
-#include "sweep.h"
-#include "tune.h"
-#include "twin.h"
-#include "world.h"
+#include "bench/base/options.h"
+#include "bench/base/world.h"
+#include "bench/collectives/overlap.h"
+#include "bench/collectives/plot.h"
+#include "bench/collectives/shards.h"
+#include "bench/collectives/sweep.h"
+#include "bench/job/open.h"
+#include "bench/kernels/kernels.h"
+#include "bench/machine/disk.h"
+#include "bench/training/checkpoint.h"
+#include "bench/training/step.h"
+#include "bench/tune/tune.h"
+#include "bench/twin/twin.h"
+#include "tools/common/options.h"
 
 static fsdp_status run_job(bench_world *world, const bench_options *options, size_t *wrong)
 {

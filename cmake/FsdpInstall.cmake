@@ -1,4 +1,4 @@
-# What is installed: headers, library, CMake package, pkg-config file. The prefix may be moved afterwards.
+# What is installed: headers, library, CMake package, pkg-config file, pages, sources of the examples. The prefix may be moved afterwards.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fsdp")
@@ -53,3 +53,8 @@ else()
 endif()
 configure_file(cmake/fsdp.pc.in fsdp.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fsdp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY mpi-examples/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
+        FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cpp")

@@ -1,21 +1,33 @@
 # How tests are declared, launched and limited.
 #
-#   fsdp_unit_test(NAME kernels.reduce SOURCES test_reduce.c [LABELS slow] [ARGS ...] [TIMEOUT s])
+#   fsdp_unit_test(NAME kernels.reduce SOURCES test_reduce.c [QUICK] [LABELS ...] [ARGS ...] [TIMEOUT s])
 #       a cmocka program in one process, started without mpiexec; it can reach the library's hidden symbols
-#   fsdp_mpi_test(NAME collectives.allgather SOURCES test_allgather.c RANKS 1 2 3 5 8 [CORE] [LABELS slow]
-#                 [ARGS ...] [TIMEOUT s])
+#   fsdp_mpi_test(NAME collectives.allgather SOURCES test_allgather.c RANKS 1 2 3 5 8 [CORE] [QUICK 2 3 5]
+#                 [LABELS ...] [ARGS ...] [TIMEOUT s])
 #       a cmocka program under mpiexec, one entry per rank count; see tests/support/mpi_test.h
-#   fsdp_mpi_program_test(NAME examples.hello TARGET 01_hello_collectives RANKS 1 4 [CORE] [FAILS]
-#                         [OUTPUT regex ...] [LABELS slow] [ARGS ...] [TIMEOUT s])
+#   fsdp_mpi_program_test(NAME examples.hello TARGET 01_hello_collectives RANKS 1 4 [CORE] [QUICK 4] [FAILS]
+#                         [OUTPUT regex ...] [LABELS ...] [ARGS ...] [TIMEOUT s])
 #       any program under mpiexec: each rank must exit with 0 (FAILS: each with another status), and the output must
 #       have a line for each of the regular expressions (grep -E)
+#   fsdp_add_test(NAME topo.text [RANKS n] [SET quick|full|soak] [LABELS ...] [TIMEOUT s] [ENVIRONMENT A=b ...] COMMAND ...)
+#       anything else, as a script that starts its ranks itself
 #
 # CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest.
+#
+# Each entry has one of the labels quick, full and soak. `tests/run.sh` runs quick, `--full` quick and full, `--soak` soak.
+# QUICK names the rank counts that are in the quick set, or marks a test of one process; what nothing is said of is in full.
+# ctest itself leaves soak out, unless it is called with `-C soak`; and so with what has another CONFIGURATION.
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
+set(FSDP_TEST_TIME_FACTOR 1 CACHE STRING "Multiplies every time limit of the tests")
+if(NOT FSDP_TEST_TIME_FACTOR MATCHES "^[1-9][0-9]*$")
+    message(FATAL_ERROR "FSDP_TEST_TIME_FACTOR is '${FSDP_TEST_TIME_FACTOR}'; give a whole number from 1")
+endif()
 
-set(FSDP_TEST_TIMEOUT 600) # SECONDS, unless a test says otherwise
+set(FSDP_TEST_TIMEOUT 600) # SECONDS, unless a test says otherwise; what hangs ends much earlier, by FSDP_TIMEOUT_S
+math(EXPR FSDP_TEST_PATIENCE "120 * ${FSDP_TEST_TIME_FACTOR}")
 set(FSDP_TEST_EXPECT "${PROJECT_SOURCE_DIR}/tests/support/expect.sh")
+set(FSDP_TEST_LAUNCHER "${PROJECT_SOURCE_DIR}/tests/support/with_own_tmpdir.sh")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
 set(FSDP_TEST_MPIEXEC_FLAGS "")
@@ -24,19 +36,23 @@ if(FSDP_MPI_FLAVOUR STREQUAL "openmpi")
 endif()
 
 # For Open MPI: root is fine in a container, and one machine needs shared memory only, which also starts 0.2 s faster
-# since no network is looked for. A job that fails need not be given 2 s to clean up. FSDP_TIMEOUT_S makes a hang an
-# error with a name.
+# since no network is looked for. A job that fails need not be given 2 s to clean up. Open MPI 5 calls `vader` sm, but
+# still knows the old name and those of its parameters; its launcher reads PRTE_MCA_*. FSDP_TIMEOUT_S makes a hang an
+# error with a name. Scripts multiply limits of their own by TEST_TIME_FACTOR; the library would warn of an FSDP_* that it
+# does not know.
 set(FSDP_TEST_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     OMPI_MCA_rmaps_base_oversubscribe=1
     OMPI_MCA_mpi_yield_when_idle=1
     OMPI_MCA_odls_base_sigkill_timeout=0
+    PRTE_MCA_odls_base_sigkill_timeout=0
     OMPI_MCA_pml=ob1
     OMPI_MCA_btl=self,vader
     OMP_NUM_THREADS=1
     OPENBLAS_NUM_THREADS=1
-    FSDP_TIMEOUT_S=120)
+    FSDP_TIMEOUT_S=${FSDP_TEST_PATIENCE}
+    TEST_TIME_FACTOR=${FSDP_TEST_TIME_FACTOR})
 # No detect_stack_use_after_return: GCC 12 aligns its copy of the stack too little for 64-byte vectors.
 if(FSDP_SANITIZE)
     set(support "${PROJECT_SOURCE_DIR}/tests/support")
@@ -48,15 +64,53 @@ if(FSDP_SANITIZE)
         "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
 endif()
 
-# The properties that all tests share. `processors`: how many cores it keeps busy, so that CTest runs it alone if need be.
-function(fsdp_test_properties name processors timeout labels)
-    string(REGEX REPLACE "\\..*" "" folder "${name}")
-    set_tests_properties(${name} PROPERTIES
-        LABELS "${folder};${labels}"
-        TIMEOUT ${timeout}
-        PROCESSORS ${processors}
-        SKIP_RETURN_CODE 77)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${FSDP_TEST_ENVIRONMENT})
+# Gives in `result` how many of the places of `ctest --parallel` a test of so many ranks takes. Ranks of Open MPI give their core
+# away while they wait, so that two small jobs run side by side on two cores; MPICH's spin.
+function(fsdp_test_processors result ranks)
+    set(places ${ranks})
+    if(FSDP_MPI_FLAVOUR STREQUAL "openmpi")
+        math(EXPR places "(${ranks} + 4) / 5")
+    endif()
+    set(${result} ${places} PARENT_SCOPE)
+endfunction()
+
+# Every entry is made here.
+function(fsdp_add_test)
+    cmake_parse_arguments(PARSE_ARGV 0 T "" "NAME;RANKS;SET;CONFIGURATION;TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
+    if(NOT T_NAME OR NOT T_COMMAND OR T_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "Test '${T_NAME}': needs NAME and COMMAND, and does not know '${T_UNPARSED_ARGUMENTS}'")
+    endif()
+    if(NOT T_RANKS)
+        set(T_RANKS 1)
+    endif()
+    if(NOT T_SET)
+        set(T_SET full)
+    elseif(NOT T_SET MATCHES "^(quick|full|soak)$")
+        message(FATAL_ERROR "Test '${T_NAME}': SET is '${T_SET}'; use quick, full or soak")
+    endif()
+    if(NOT T_TIMEOUT)
+        set(T_TIMEOUT ${FSDP_TEST_TIMEOUT})
+    endif()
+    if(T_SET STREQUAL "soak")
+        set(T_CONFIGURATION soak)
+    endif()
+    set(configurations "")
+    if(T_CONFIGURATION)
+        set(configurations CONFIGURATIONS ${T_CONFIGURATION})
+        list(APPEND T_LABELS ${T_CONFIGURATION})
+    endif()
+    string(REGEX REPLACE "\\..*" "" folder "${T_NAME}")
+    set(labels ${folder} ${T_SET} ${T_LABELS})
+    list(REMOVE_DUPLICATES labels)
+    math(EXPR limit "${T_TIMEOUT} * ${FSDP_TEST_TIME_FACTOR}")
+    fsdp_test_processors(places ${T_RANKS})
+    add_test(NAME ${T_NAME} ${configurations} COMMAND "${FSDP_TEST_LAUNCHER}" ${T_COMMAND})
+    set_tests_properties(${T_NAME} PROPERTIES
+        LABELS "${labels}"
+        TIMEOUT ${limit}
+        PROCESSORS ${places}
+        SKIP_RETURN_CODE 77
+        ENVIRONMENT "${FSDP_TEST_ENVIRONMENT};${T_ENVIRONMENT}")
 endfunction()
 
 # Gives in `result` those of `ranks` that may be used here.
@@ -77,16 +131,14 @@ function(fsdp_test_allowed_ranks result core ranks)
     set(${result} ${chosen} PARENT_SCOPE)
 endfunction()
 
-# Parses the arguments of the three functions into T_*, in the caller's scope.
-macro(fsdp_test_arguments)
-    cmake_parse_arguments(T "CORE;FAILS" "NAME;TARGET;TIMEOUT" "SOURCES;RANKS;LABELS;ARGS;OUTPUT" ${ARGN})
-    if(NOT T_NAME OR T_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "Test '${T_NAME}': needs NAME, and does not know '${T_UNPARSED_ARGUMENTS}'")
+# Gives in `result` the set of a test on `n` ranks.
+function(fsdp_test_set result n quick)
+    set(chosen full)
+    if(n IN_LIST quick)
+        set(chosen quick)
     endif()
-    if(NOT T_TIMEOUT)
-        set(T_TIMEOUT ${FSDP_TEST_TIMEOUT})
-    endif()
-endmacro()
+    set(${result} ${chosen} PARENT_SCOPE)
+endfunction()
 
 # The program of a test: name `test_kernels_reduce` for the test `kernels.reduce`.
 function(fsdp_test_program target sources)
@@ -96,33 +148,60 @@ function(fsdp_test_program target sources)
 endfunction()
 
 function(fsdp_unit_test)
-    fsdp_test_arguments(${ARGN})
+    cmake_parse_arguments(T "QUICK" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS" ${ARGN})
     string(REPLACE "." "_" target "test_${T_NAME}")
     fsdp_test_program(${target} "${T_SOURCES}")
-    add_test(NAME ${T_NAME} COMMAND ${target} ${T_ARGS})
-    fsdp_test_properties(${T_NAME} 1 ${T_TIMEOUT} "${T_LABELS}")
+    set(chosen full)
+    if(T_QUICK)
+        set(chosen quick)
+    endif()
+    fsdp_add_test(NAME ${T_NAME} SET ${chosen} LABELS ${T_LABELS} TIMEOUT ${T_TIMEOUT} ${T_UNPARSED_ARGUMENTS}
+                  COMMAND $<TARGET_FILE:${target}> ${T_ARGS})
 endfunction()
 
-function(fsdp_mpi_test)
-    fsdp_test_arguments(${ARGN})
-    string(REPLACE "." "_" target "test_${T_NAME}")
-    fsdp_test_program(${target} "${T_SOURCES}")
+# An entry for each of RANKS that may be used here: NAME.nN. Where there is a CONFIGURATION, those that are not in ALWAYS belong to
+# it. A failed assertion on one of several ranks would leave the others waiting for it, so it ends the job.
+function(fsdp_mpi_entries)
+    cmake_parse_arguments(T "CORE" "NAME;TARGET;CONFIGURATION;TIMEOUT" "RANKS;ALWAYS;QUICK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
+    if(T_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "Test '${T_NAME}' does not know '${T_UNPARSED_ARGUMENTS}'")
+    endif()
     fsdp_test_allowed_ranks(allowed "${T_CORE}" "${T_RANKS}")
     foreach(n IN LISTS allowed)
-        set(name ${T_NAME}.n${n})
-        add_test(NAME ${name}
-                 COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS}
-                         $<TARGET_FILE:${target}> ${T_ARGS})
-        fsdp_test_properties(${name} ${n} ${T_TIMEOUT} "${T_LABELS}")
-        # A failed assertion on one of several ranks would leave the others waiting for it.
-        if(n GREATER 1)
-            set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT CMOCKA_TEST_ABORT=1)
+        fsdp_test_set(chosen ${n} "${T_QUICK}")
+        set(configuration "")
+        if(NOT n IN_LIST T_ALWAYS)
+            set(configuration ${T_CONFIGURATION})
         endif()
+        set(abort "")
+        if(n GREATER 1)
+            set(abort CMOCKA_TEST_ABORT=1)
+        endif()
+        fsdp_add_test(NAME ${T_NAME}.n${n} RANKS ${n} SET ${chosen} CONFIGURATION ${configuration} LABELS ${T_LABELS}
+                      TIMEOUT ${T_TIMEOUT} ENVIRONMENT ${abort} ${T_ENVIRONMENT}
+                      COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS}
+                              $<TARGET_FILE:${T_TARGET}> ${T_ARGS})
     endforeach()
 endfunction()
 
+function(fsdp_mpi_test)
+    cmake_parse_arguments(T "CORE" "NAME;CONFIGURATION;TIMEOUT" "SOURCES;RANKS;ALWAYS;QUICK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
+    string(REPLACE "." "_" target "test_${T_NAME}")
+    fsdp_test_program(${target} "${T_SOURCES}")
+    set(core "")
+    if(T_CORE)
+        set(core CORE)
+    endif()
+    fsdp_mpi_entries(NAME ${T_NAME} TARGET ${target} ${core} RANKS ${T_RANKS} CONFIGURATION ${T_CONFIGURATION}
+                     ALWAYS ${T_ALWAYS} QUICK ${T_QUICK} LABELS ${T_LABELS} ARGS ${T_ARGS} TIMEOUT ${T_TIMEOUT}
+                     ENVIRONMENT ${T_ENVIRONMENT} ${T_UNPARSED_ARGUMENTS})
+endfunction()
+
 function(fsdp_mpi_program_test)
-    fsdp_test_arguments(${ARGN})
+    cmake_parse_arguments(T "CORE;FAILS" "NAME;TARGET;TIMEOUT" "RANKS;QUICK;LABELS;ARGS;OUTPUT;ENVIRONMENT" ${ARGN})
+    if(T_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "Test '${T_NAME}' does not know '${T_UNPARSED_ARGUMENTS}'")
+    endif()
     fsdp_test_allowed_ranks(allowed "${T_CORE}" "${T_RANKS}")
     set(expected success)
     if(T_FAILS)
@@ -130,11 +209,11 @@ function(fsdp_mpi_program_test)
     endif()
     list(TRANSFORM T_OUTPUT PREPEND "--output=" OUTPUT_VARIABLE outputs)
     foreach(n IN LISTS allowed)
-        set(name ${T_NAME}.n${n})
-        add_test(NAME ${name}
-                 COMMAND "${FSDP_TEST_EXPECT}" ${expected} ${n} ${outputs} --
-                         ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS}
-                         "${FSDP_TEST_EXPECT}" --one-rank $<TARGET_FILE:${T_TARGET}> ${T_ARGS})
-        fsdp_test_properties(${name} ${n} ${T_TIMEOUT} "${T_LABELS}")
+        fsdp_test_set(chosen ${n} "${T_QUICK}")
+        fsdp_add_test(NAME ${T_NAME}.n${n} RANKS ${n} SET ${chosen} LABELS ${T_LABELS} TIMEOUT ${T_TIMEOUT}
+                      ENVIRONMENT ${T_ENVIRONMENT}
+                      COMMAND "${FSDP_TEST_EXPECT}" ${expected} ${n} ${outputs} --
+                              ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS}
+                              "${FSDP_TEST_EXPECT}" --one-rank $<TARGET_FILE:${T_TARGET}> ${T_ARGS})
     endforeach()
 endfunction()

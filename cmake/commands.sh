@@ -17,10 +17,14 @@ fsdp_check_writable() {
     done
 }
 
-# fsdp_build PRESET [TARGET...]: configures, since packages may have come that were not there the last time, and builds.
+# fsdp_build PRESET [-DNAME=VALUE...] [TARGET...]: configures, since packages may have come that were not there the last time, and builds.
 fsdp_build() {
-    local preset=$1 folder=$fsdp_source/build/$1 targets=()
+    local preset=$1 folder=$fsdp_source/build/$1 settings=() targets=()
     shift
+    while [[ ${1-} == -D* ]]; do
+        settings+=("$1")
+        shift
+    done
     (($# == 0)) || targets=(--target "$@")
     if [[ ! -e $fsdp_source/build ]]; then
         fsdp_check_writable "$fsdp_source"
@@ -28,7 +32,7 @@ fsdp_build() {
     fsdp_check_writable "$fsdp_source/build" "$folder" "$folder/CMakeCache.txt" "$folder/CMakeFiles"
 
     cd "$fsdp_source" # presets are found from here only
-    cmake --preset "$preset"
+    cmake --preset "$preset" ${settings[@]+"${settings[@]}"}
     cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}"
 }
 

@@ -79,7 +79,7 @@ int fsdpi_gpu_lion(float *w, const float *g, float *m, size_t count, const fsdpi
 int fsdpi_gpu_sgd(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c, fsdpi_gpu_stream stream);
 
 /**
- * As fsdpi_int8_blocks_pack(), in shard/int8_blocks.h, the same format and the same bits, for the values [begin, begin + count)
+ * As fsdpi_int8_blocks_pack(), in shard/state/int8_blocks.h, the same format and the same bits, for the values [begin, begin + count)
  * of `n`, which are at `x`. `begin` is a multiple of `block`, and so is `count` unless it reaches the end.
  */
 int fsdpi_gpu_int8_pack(const float *x, size_t begin, size_t count, size_t n, size_t block, void *packed,

@@ -1,24 +1,25 @@
 #include "collectives/allgather/allgather.h"
-#include "collectives/arguments.h"
+#include "collectives/arguments/arguments.h"
+#include "collectives/blocks/staged.h"
 #include "collectives/collectives.h"
-#include "collectives/select.h"
+#include "collectives/select/select_algorithm.h"
 
 static const fsdpi_selection ALLGATHER = {
-    .collective = FSDPI_COLLECTIVE("allgather", FSDPI_ALLGATHER, NULL),
-    .pattern    = FSDPI_GATHER,
-    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
-                   [FSDP_ALGO_DIRECT] = &fsdpi_allgather_direct,
-                   [FSDP_ALGO_CMA]    = &fsdpi_allgather_cma,
-                   [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails,
-                   [FSDP_ALGO_RING]   = &fsdpi_allgather_ring},
-    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_allgather_device,
-                   [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails_device,
-                   [FSDP_ALGO_RING]   = &fsdpi_allgather_ring_device},
+    .base      = FSDPI_COLLECTIVE("allgather", FSDPI_ALLGATHER, FSDPI_GATHER),
+    .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_allgather_direct,
+                  [FSDP_ALGO_CMA]    = &fsdpi_allgather_cma,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails,
+                  [FSDP_ALGO_RING]   = &fsdpi_allgather_ring},
+    .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_allgather_device,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_allgather_rails_device,
+                  [FSDP_ALGO_RING]   = &fsdpi_allgather_ring_device},
 };
 
 static fsdpi_call call_of(const char *name, const void *shard, void *full, size_t count, fsdp_dtype dtype)
 {
-    return (fsdpi_call){.collective = &ALLGATHER.collective,
+    return (fsdpi_call){.collective = &ALLGATHER.base.collective,
                         .name       = name,
                         .in         = shard,
                         .out        = full,

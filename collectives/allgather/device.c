@@ -4,10 +4,10 @@
  * Cost on L ranks for S bytes: (L-1)/L S over the links into each GPU; the host waits for its peers' calls only.
  */
 #include "collectives/allgather/allgather.h"
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
-#include "lib/device/gpu_request.h"
+#include "collectives/arguments/slices.h"
+#include "collectives/reach/peer_gpus.h"
+#include "lib/context/context.h"
+#include "lib/progress/gpu_request.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {

@@ -6,9 +6,9 @@
  * or nothing where the parts are already there.
  */
 #include "collectives/allgather/allgather.h"
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
+#include "collectives/arguments/slices.h"
+#include "collectives/reach/reach.h"
+#include "lib/context/context.h"
 
 /* BYTES copied in one step. */
 enum { STEP_BYTES = 4 << 20 };

@@ -1,21 +1,23 @@
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/arguments.h"
+#include "collectives/arguments/arguments.h"
+#include "collectives/blocks/staged.h"
 #include "collectives/collectives.h"
-#include "collectives/select.h"
+#include "collectives/select/select_algorithm.h"
 
 static const fsdpi_selection ALLREDUCE = {
-    .collective = FSDPI_COLLECTIVE("allreduce", FSDPI_ALLREDUCE, NULL),
-    .pattern    = FSDPI_COMBINE,
-    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_allreduce_staged,
-                   [FSDP_ALGO_DIRECT] = &fsdpi_allreduce_direct,
-                   [FSDP_ALGO_CMA]    = &fsdpi_allreduce_cma,
-                   [FSDP_ALGO_RAILS]  = &fsdpi_allreduce_rails},
-    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_allreduce_device, [FSDP_ALGO_RAILS] = &fsdpi_allreduce_rails_device},
+    .base      = FSDPI_COLLECTIVE("allreduce", FSDPI_ALLREDUCE, FSDPI_COMBINE),
+    .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_allreduce_staged,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_allreduce_direct,
+                  [FSDP_ALGO_CMA]    = &fsdpi_allreduce_cma,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_allreduce_rails},
+    .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_allreduce_device,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_allreduce_rails_device},
 };
 
 static fsdpi_call call_of(const char *name, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
-    return (fsdpi_call){.collective = &ALLREDUCE.collective,
+    return (fsdpi_call){.collective = &ALLREDUCE.base.collective,
                         .name       = name,
                         .in         = in,
                         .out        = out,

@@ -5,9 +5,10 @@
  * Cost on L ranks for S bytes: three synchronisations and (3 S - S/L) of memory traffic per rank.
  */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
+#include "collectives/arguments/slices.h"
+#include "collectives/reach/pieces.h"
+#include "collectives/reach/reach.h"
+#include "lib/context/context.h"
 
 enum { REDUCE, MEET, GATHER };
 enum { STEP_BYTES = 4 << 20 };
@@ -18,7 +19,7 @@ static fsdp_status reduce(fsdp_request *request)
 
     FSDP_TRY(fsdpi_reduce_own_part(request, &done));
     if (done) {
-        fsdpi_milestone_set(request->ctx, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY));
+        fsdpi_milestone_set(&request->ctx->box, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY));
         request->stage = MEET;
     }
     return FSDP_OK;
@@ -26,7 +27,7 @@ static fsdp_status reduce(fsdp_request *request)
 
 static void meet(fsdp_request *request, fsdpi_progress *progress)
 {
-    if (fsdpi_milestone_reached(request->ctx, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY))) {
+    if (fsdpi_milestone_reached(&request->ctx->box, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY))) {
         request->stage = GATHER;
         request->step  = 1;
         request->at    = 0;

@@ -4,10 +4,11 @@
  * Cost on L ranks for S bytes: 2 (L-1)/L S over the links of each GPU.
  */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
-#include "lib/device/gpu_request.h"
+#include "collectives/arguments/slices.h"
+#include "collectives/reach/peer_gpus.h"
+#include "collectives/reach/reach.h"
+#include "lib/context/context.h"
+#include "lib/progress/gpu_request.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {

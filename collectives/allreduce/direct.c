@@ -6,9 +6,9 @@
  * Cost on L ranks for S bytes: two synchronisations and 2 S of memory traffic per rank; short ones (L + 1) S.
  */
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
+#include "collectives/reach/pieces.h"
+#include "collectives/reach/reach.h"
+#include "lib/context/context.h"
 
 enum { PIECES_PER_STEP = 8, SHORT_BYTES = 8 << 10 };
 

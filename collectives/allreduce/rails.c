@@ -1,5 +1,5 @@
-/* Allreduce across nodes: see collectives/rails.h. Each node sends and receives 2 (M-1)/M S. */
-#include "collectives/rails.h"
+/* Allreduce across nodes: see collectives/rails/rails.h. Each node sends and receives 2 (M-1)/M S. */
+#include "collectives/rails/rails.h"
 #include "collectives/allreduce/allreduce.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)

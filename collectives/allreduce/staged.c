@@ -10,11 +10,12 @@
  * Cost on L ranks for S bytes: two synchronisations per block, 2 S of memory traffic per rank, and in the caches besides
  * (L-1)/L S published, S reduced and (L-1)/L S taken.
  */
+#include "collectives/blocks/staged.h"
 #include "collectives/allreduce/allreduce.h"
-#include "collectives/arguments.h"
-#include "collectives/blocks.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
+#include "collectives/arguments/slices.h"
+#include "collectives/blocks/windows.h"
+#include "collectives/reach/mover.h"
+#include "lib/context/context.h"
 
 enum { PUBLISH, MEET, REDUCED };
 
@@ -67,7 +68,7 @@ static void publish(fsdp_request *request)
             ctx->kernels->copy(in_slot(request, ctx->rank, r), in + w.begin * width, w.count * width);
         }
     }
-    fsdpi_mailbox_post(ctx, fsdpi_letter_of(&ctx->box, ctx->rank, ctx->box.number), ctx->box.number);
+    fsdpi_mailbox_post(&ctx->box, fsdpi_letter_of(&ctx->box, ctx->rank, ctx->box.number), ctx->box.number);
 }
 
 static void reduce(fsdp_request *request)
@@ -95,7 +96,7 @@ static void gather(fsdp_request *request)
     for (int r = 0; r < ctx->size; r++) {
         const fsdpi_slice w = window_of(request, r);
         if (r != ctx->rank) {
-            fsdpi_copy(request, out + w.begin * width, result_of(request, r), w.count * width);
+            fsdpi_mover_of(request)->copy(request, out + w.begin * width, result_of(request, r), w.count * width);
         }
     }
 }
@@ -108,12 +109,12 @@ static fsdpi_progress advance_block(fsdp_request *request)
     if (request->step == PUBLISH) {
         publish(request);
         request->step = MEET;
-    } else if (request->step == MEET && fsdpi_mailbox_arrived(ctx, ctx->box.number)) {
+    } else if (request->step == MEET && fsdpi_mailbox_arrived(&ctx->box, ctx->box.number)) {
         reduce(request);
-        fsdpi_milestone_set(ctx, FSDPI_MILESTONE(ctx->box.number, FSDPI_HALFWAY));
+        fsdpi_milestone_set(&ctx->box, FSDPI_MILESTONE(ctx->box.number, FSDPI_HALFWAY));
         request->step = REDUCED;
     } else if (request->step == REDUCED &&
-               fsdpi_milestone_reached(ctx, FSDPI_MILESTONE(ctx->box.number, FSDPI_HALFWAY))) {
+               fsdpi_milestone_reached(&ctx->box, FSDPI_MILESTONE(ctx->box.number, FSDPI_HALFWAY))) {
         gather(request);
         request->at++;
         request->step = PUBLISH;
@@ -128,7 +129,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     const size_t window = window_count(request);
 
     if (request->ctx->nodes.count > 1 || window == 0) {
-        return fsdpi_staged.advance(request, progress);
+        return fsdpi_staged_advance(request, progress);
     }
     *progress = request->at * window < fsdpi_largest_slice(request) ? advance_block(request) : FSDPI_FINISHED;
     return FSDP_OK;

@@ -1,8 +1,9 @@
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/arguments.h"
+#include "collectives/arguments/arguments.h"
+#include "collectives/blocks/staged.h"
 #include "collectives/collectives.h"
-#include "collectives/select.h"
-#include "lib/context.h"
+#include "collectives/select/select_algorithm.h"
+#include "lib/context/context.h"
 
 static const fsdpi_algorithm *choose(fsdp_request *request)
 {
@@ -13,22 +14,22 @@ static const fsdpi_algorithm *choose(fsdp_request *request)
 }
 
 static const fsdpi_selection ALLTOALL = {
-    .collective  = {.name    = "alltoall",
-                    .id      = FSDPI_ALLTOALL,
-                    .prepare = fsdpi_alltoall_prepare,
-                    .offer   = fsdpi_select_offer,
-                    .choose  = choose},
-    .pattern     = FSDPI_TRANSPOSE,
+    .base        = {.collective = {.name    = "alltoall",
+                                   .id      = FSDPI_ALLTOALL,
+                                   .prepare = fsdpi_alltoall_prepare,
+                                   .offer   = fsdpi_select_offer,
+                                   .choose  = choose},
+                    .pattern    = FSDPI_TRANSPOSE},
     .menu        = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
                     [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_direct,
                     [FSDP_ALGO_CMA]    = &fsdpi_alltoall_cma},
-    .on_device   = {[FSDP_ALGO_DIRECT] = &fsdpi_alltoall_device},
+    .on_device   = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device, [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_device},
     .is_separate = true,
 };
 
 static fsdpi_call call_of(const char *name, const void *in, void *out, size_t count, fsdp_dtype dtype)
 {
-    return (fsdpi_call){.collective = &ALLTOALL.collective,
+    return (fsdpi_call){.collective = &ALLTOALL.base.collective,
                         .name       = name,
                         .in         = in,
                         .out        = out,

@@ -3,8 +3,8 @@
  * Cost for S bytes: two synchronisations and 2 S of memory traffic per rank.
  */
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
+#include "collectives/reach/reach.h"
+#include "lib/context/context.h"
 
 enum { STEP_BYTES = 4 << 20 };
 

@@ -1,15 +1,12 @@
 /*
- * Alltoall across nodes: every block goes from its rank to its rank in messages of its own; on GPUs in chunks, see
- * collectives/rails.h. In place the input is first copied to the host.
+ * Alltoall across nodes: every block goes from its rank to its rank in messages of its own. In place the input is first copied.
  * Cost for S bytes on N ranks: (N-1) alpha + (N-1)/N S beta.
  */
 #include <string.h>
 
 #include "collectives/alltoall/alltoall.h"
-#include "collectives/rails.h"
-#include "lib/context.h"
-#include "lib/device/gpu_request.h"
-#include "lib/memory.h"
+#include "lib/context/context.h"
+#include "lib/device/memory.h"
 
 static size_t block_bytes(const fsdpi_call *call)
 {
@@ -48,8 +45,8 @@ static fsdp_status post(fsdp_request *request, const unsigned char *in, unsigned
     for (int k = 1; k < ctx->size && bytes > 0; k++) {
         const int from = (ctx->rank - k + ctx->size) % ctx->size, to = (ctx->rank + k) % ctx->size;
 
-        FSDP_TRY(fsdpi_post_receive(ctx, out + (size_t)from * bytes, bytes, from, FSDPI_TAG_BLOCKS));
-        FSDP_TRY(fsdpi_post_send(ctx, in + (size_t)to * bytes, bytes, to, FSDPI_TAG_BLOCKS));
+        FSDP_TRY(fsdpi_post_receive(&ctx->messages, out + (size_t)from * bytes, bytes, from, FSDPI_TAG_BLOCKS));
+        FSDP_TRY(fsdpi_post_send(&ctx->messages, in + (size_t)to * bytes, bytes, to, FSDPI_TAG_BLOCKS));
     }
     if (bytes > 0) {
         ctx->device->copy(out + (size_t)ctx->rank * bytes, in + (size_t)ctx->rank * bytes, bytes);
@@ -66,22 +63,9 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
         request->stage = 1;
         FSDP_TRY(post(request, request->scratch != NULL ? request->scratch : call->in, call->out));
     }
-    FSDP_TRY(fsdpi_messages_complete(request->ctx, &complete));
+    FSDP_TRY(fsdpi_messages_complete(&request->ctx->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : FSDPI_WAITING;
     return FSDP_OK;
 }
 
 const fsdpi_algorithm fsdpi_alltoall_pairwise = {.name = "pairwise", .advance = advance};
-
-/* ---- on GPUs ------------------------------------------------------------------------------------------------------ */
-
-static fsdp_status advance_on_device(fsdp_request *request, fsdpi_progress *progress)
-{
-    if (request->stage == 0 && request->scratch != NULL) {
-        fsdpi_gpu_move(request, request->scratch, request->call.in, whole_bytes(request));
-    }
-    return fsdpi_rails_advance(request, FSDPI_EXCHANGES, progress);
-}
-
-const fsdpi_algorithm fsdpi_alltoall_pairwise_device = {
-    .name = "pairwise", .advance = advance_on_device, .end = fsdpi_rails_end, .agrees_at_end = true};

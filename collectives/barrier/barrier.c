@@ -1,6 +1,6 @@
 /* A barrier is the agreement that every operation begins with, and nothing behind it. */
-#include "collectives/arguments.h"
-#include "lib/table.h"
+#include "collectives/arguments/arguments.h"
+#include "lib/context/table.h"
 
 static const fsdpi_collective BARRIER = {.name = "barrier", .id = FSDPI_BARRIER};
 

@@ -1,20 +1,22 @@
 #include "collectives/broadcast/broadcast.h"
-#include "collectives/arguments.h"
-#include "collectives/select.h"
+#include "collectives/arguments/arguments.h"
+#include "collectives/blocks/staged.h"
+#include "collectives/select/select_algorithm.h"
 
 static const fsdpi_selection BROADCAST = {
-    .collective = FSDPI_COLLECTIVE("broadcast", FSDPI_BROADCAST, NULL),
-    .pattern    = FSDPI_FROM_ROOT,
-    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
-                   [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_direct,
-                   [FSDP_ALGO_CMA]    = &fsdpi_broadcast_cma,
-                   [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_mpi},
-    .on_device  = {[FSDP_ALGO_DIRECT] = &fsdpi_broadcast_device, [FSDP_ALGO_RAILS] = &fsdpi_broadcast_ring_device},
+    .base      = FSDPI_COLLECTIVE("broadcast", FSDPI_BROADCAST, FSDPI_FROM_ROOT),
+    .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_direct,
+                  [FSDP_ALGO_CMA]    = &fsdpi_broadcast_cma,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_mpi},
+    .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_device,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_ring_device},
 };
 
 static fsdpi_call call_of(void *buffer, size_t count, fsdp_dtype dtype, int root)
 {
-    return (fsdpi_call){.collective = &BROADCAST.collective,
+    return (fsdpi_call){.collective = &BROADCAST.base.collective,
                         .name       = "fsdp_broadcast",
                         .in         = FSDP_IN_PLACE,
                         .out        = buffer,

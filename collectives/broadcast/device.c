@@ -3,9 +3,9 @@
  * Cost for S bytes: S over the links into each GPU but the root's, (L-1) S out of that one.
  */
 #include "collectives/broadcast/broadcast.h"
-#include "collectives/reach.h"
-#include "lib/context.h"
-#include "lib/device/gpu_request.h"
+#include "collectives/reach/peer_gpus.h"
+#include "lib/context/context.h"
+#include "lib/progress/gpu_request.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {

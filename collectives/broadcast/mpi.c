@@ -1,6 +1,6 @@
 /* Broadcast across nodes: MPI's own, cut into messages of FSDP_MESSAGE_BYTES. */
 #include "collectives/broadcast/broadcast.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
@@ -10,9 +10,9 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 
     if (request->stage == 0) {
         request->stage = 1;
-        FSDP_TRY(fsdpi_post_broadcast(ctx, call->out, call->count * call->width, call->root));
+        FSDP_TRY(fsdpi_post_broadcast(&ctx->messages, call->out, call->count * call->width, call->root));
     }
-    FSDP_TRY(fsdpi_messages_complete(ctx, &complete));
+    FSDP_TRY(fsdpi_messages_complete(&ctx->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : FSDPI_WAITING;
     return FSDP_OK;
 }

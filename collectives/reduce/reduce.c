@@ -1,23 +1,24 @@
 /* A reduce is a reduce-scatter in which the whole vector is the root's part: see collectives/reduce_scatter/. */
-#include "collectives/arguments.h"
+#include "collectives/arguments/arguments.h"
+#include "collectives/blocks/staged.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
-#include "collectives/select.h"
-#include "lib/context.h"
+#include "collectives/select/select_algorithm.h"
+#include "lib/context/context.h"
 
 static const fsdpi_selection REDUCE = {
-    .collective = FSDPI_COLLECTIVE("reduce", FSDPI_REDUCE, NULL),
-    .pattern    = FSDPI_TO_ROOT,
-    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
-                   [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
-                   [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
-                   [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
-    .on_device =
-        {[FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device, [FSDP_ALGO_RAILS] = &fsdpi_reduce_scatter_rails_device},
+    .base      = FSDPI_COLLECTIVE("reduce", FSDPI_REDUCE, FSDPI_TO_ROOT),
+    .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
+                  [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
+    .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails_device},
 };
 
 static fsdpi_call call_of(const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op, int root)
 {
-    return (fsdpi_call){.collective = &REDUCE.collective,
+    return (fsdpi_call){.collective = &REDUCE.base.collective,
                         .name       = "fsdp_reduce",
                         .in         = in,
                         .out        = out,

@@ -3,11 +3,13 @@
  * in rank order, with one kernel.
  * Cost on L ranks for S bytes: (L-1)/L S over the links into each GPU; a reduce takes (L-1) S into the root's.
  */
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
+#include "collectives/arguments/slices.h"
+#include "collectives/reach/peer_gpus.h"
+#include "collectives/reach/pieces.h"
+#include "collectives/reach/reach.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
-#include "lib/context.h"
-#include "lib/device/gpu_request.h"
+#include "lib/context/context.h"
+#include "lib/progress/gpu_request.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {

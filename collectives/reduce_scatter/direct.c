@@ -6,10 +6,9 @@
  * process_vm_readv the peers' parts come through a piece of staging memory that stays in the cache.
  * A reduce is the same with the whole vector as the root's part: (L + 1) S at the root.
  */
-#include "collectives/arguments.h"
-#include "collectives/reach.h"
+#include "collectives/reach/pieces.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {

@@ -1,6 +1,6 @@
-/* Reduce-scatter across nodes: see collectives/rails.h. Each node sends and receives (M-1)/M S. */
-#include "collectives/rails.h"
-#include "collectives/arguments.h"
+/* Reduce-scatter across nodes: see collectives/rails/rails.h. Each node sends and receives (M-1)/M S. */
+#include "collectives/rails/rails.h"
+#include "collectives/reach/pieces.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)

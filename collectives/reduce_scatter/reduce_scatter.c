@@ -1,17 +1,18 @@
 #include "collectives/reduce_scatter/reduce_scatter.h"
-#include "collectives/arguments.h"
+#include "collectives/arguments/arguments.h"
+#include "collectives/blocks/staged.h"
 #include "collectives/collectives.h"
-#include "collectives/select.h"
+#include "collectives/select/select_algorithm.h"
 
 static const fsdpi_selection REDUCE_SCATTER = {
-    .collective = FSDPI_COLLECTIVE("reduce_scatter", FSDPI_REDUCE_SCATTER, NULL),
-    .pattern    = FSDPI_SCATTER,
-    .menu       = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
-                   [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
-                   [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
-                   [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
-    .on_device =
-        {[FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device, [FSDP_ALGO_RAILS] = &fsdpi_reduce_scatter_rails_device},
+    .base      = FSDPI_COLLECTIVE("reduce_scatter", FSDPI_REDUCE_SCATTER, FSDPI_SCATTER),
+    .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
+                  [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
+    .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
+                  [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device,
+                  [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails_device},
 };
 
 /* In place, the output buffer holds the whole vector. */
@@ -23,7 +24,7 @@ static fsdpi_extent output_extent(const void *full)
 static fsdpi_call call_of(const char *name, const void *full, void *shard, size_t count, fsdp_dtype dtype,
                           fsdp_redop op)
 {
-    return (fsdpi_call){.collective = &REDUCE_SCATTER.collective,
+    return (fsdpi_call){.collective = &REDUCE_SCATTER.base.collective,
                         .name       = name,
                         .in         = full,
                         .out        = shard,

@@ -2,27 +2,27 @@
  * @file
  * How collectives are carried out, and how that is chosen: a table that can be printed, overridden and tuned.
  *
- * All algorithms give the same bits. Which ones serve a call depends on where its buffers are and on the nodes:
+ * All algorithms give the same bits. Which of them can serve a call depends on where its buffers are and on the nodes:
  * - inline: the data rides on the synchronisation, through a slot of shared memory; across nodes the leaders of the nodes
  *   exchange it in ceil(log2 M) messages (Bruck et al., 1997). Any memory, as long as it fits into a slot.
  * - staged: the same, block by block. Any memory and any size.
  * - direct: one node, symmetric buffers: each rank reads its peers' inputs where they lie.
  * - cma: one node, any memory: the same through process_vm_readv, where the system permits it.
  * - rails: several nodes: ranks with the same position on every node exchange pairwise, all at once, in chunks, with
- *   the reduction inside the node before it and the distribution inside the node behind it. On nodes of several ranks it
+ *   the reduction inside the node before it and the distribution inside the node after it. On nodes of several ranks it
  *   needs buffers that direct or cma could serve.
  * - ring: as rails, but each part travels around the nodes; for allgather.
  *
- * The table and a tuning file are the same text: one row a line, the first that matches counts, '#' begins a comment.
+ * The table and a tuning file have the same form: one row per line, the first match counts, '#' begins a comment.
  *
  *     # fsdp-tuning 1
  *     allgather symmetric one 512 inline
  *     allgather symmetric one any direct
  *
  * Columns: collective; memory, `symmetric` (all buffers on all ranks are), `user` or `any`; nodes, `one`, `many`, `any`
- * or, for one node of two ranks, `pair`; up to how many BYTES of the full vector, or `any`; algorithm. A row whose
- * algorithm cannot serve a call is passed over; behind the last row stands `staged`, which serves all. A setting
- * FSDP_ALGO_<COLLECTIVE> comes before the table, in the same way.
+ * or, for one node of two ranks, `pair`; the most BYTES of the full vector, or `any`; algorithm. A row whose algorithm
+ * cannot serve a call is passed over; after the last row comes `staged`, which serves everything. The setting
+ * FSDP_ALGO_<COLLECTIVE> is looked at before the table, and passed over in the same way.
  */
 #ifndef FSDP_ALGORITHMS_H
 #define FSDP_ALGORITHMS_H
@@ -33,7 +33,7 @@
 #include "fsdp/export.h"
 #include "fsdp/status.h"
 
-/** Values of fsdp_config::algo_allgather and its like. */
+/** Values of fsdp_config::algo_allgather and the other algo_ fields. */
 typedef enum fsdp_algorithm {
     FSDP_ALGO_AUTO   = 0, /**< as the table says */
     FSDP_ALGO_INLINE = 1,
@@ -51,20 +51,19 @@ FSDP_EXTERN_C_BEGIN
 FSDP_API const char *fsdp_algorithm_text(fsdp_algorithm algorithm);
 
 /**
- * Prints the table in force as a tuning file, with the cost of each row in terms that its first lines explain. Local.
+ * Prints the table in effect as a tuning file, with the cost of each row in terms that its first lines explain. Local.
  *
  * @param[in] ctx  an open context; or NULL for the built-in table
  * @return FSDP_OK; FSDP_ERR_ARG if `file` is NULL.
  */
 FSDP_API fsdp_status fsdp_algorithms_print(const fsdp_context *ctx, FILE *file);
 
-/** The name of the algorithm of the operation that this rank completed last; "none" before the first. Local. */
+/** The algorithm of the operation that this rank completed last; "none" before the first. Local. */
 FSDP_API const char *fsdp_last_algorithm(const fsdp_context *ctx);
 
 /**
- * BYTES of last-level cache that the ranks of this node have between them: the sum over the caches above the cores that
- * they may use. An operation whose inputs and outputs
- * on all of them are larger than that writes its results past the caches. Local.
+ * BYTES of last-level cache that the ranks of this node share: the sum over the caches of the cores that they may use. An
+ * operation whose inputs and outputs, over all of them, are larger than that writes its results past the caches. Local.
  *
  * @return 0 if `ctx` is NULL.
  */

@@ -1,6 +1,6 @@
 /**
  * @file
- * Batch normalization over the samples of all ranks, as PyTorch's SyncBatchNorm: every rank normalizes with the mean and
+ * Batch normalization over the samples of all ranks, like PyTorch's SyncBatchNorm: every rank normalizes with the mean and
  * the variance of the whole batch, however it is divided.
  *
  * The method is Ioffe and Szegedy, "Batch normalization: accelerating deep network training by reducing internal covariate
@@ -14,12 +14,12 @@
  *     fsdp_batch_norm_backward(ctx, &shape, x, weight, &saved, dy, dx, d_weight, d_bias);
  *     fsdp_batch_norm_evaluate(ctx, &shape, &bn, x, weight, bias, &running, y);       (local)
  *
- * Weight and bias are usually tensors of a unit, d_weight and d_bias its gradient views: they are gradients over this
- * rank's samples, which fsdp_unit_end_backward() reduces like all others.
+ * Weight and bias are usually tensors of a unit, d_weight and d_bias their gradient views: gradients over this rank's
+ * samples, which fsdp_unit_end_backward() reduces like all others.
  *
- * Errors, of the collective ones the same on every rank: FSDP_ERR_ARG: a NULL pointer, no channels, a size in bytes that
+ * Errors, the same on every rank for the collective functions: FSDP_ERR_ARG: a NULL pointer, no channels, a size in bytes that
  * overflows, an eps or momentum out of range; FSDP_ERR_MISMATCH: ranks differ in channels, eps, momentum or what was saved;
- * FSDP_ERR_MEMORY. Nothing has been written then, and the context is still good. FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: the context
+ * FSDP_ERR_MEMORY. In these cases nothing has been written, and the context is still good. FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: the context
  * can only be finalized.
  */
 #ifndef FSDP_BATCH_NORM_H
@@ -30,7 +30,7 @@
 #include "fsdp/export.h"
 #include "fsdp/status.h"
 
-/** What a rank has of a batch: f32, samples x channels x pixels, row-major (PyTorch's N x C x H x W, N x C x L or N x C). */
+/** A rank's part of a batch: f32, samples x channels x pixels, row-major (PyTorch's N x C x H x W, N x C x L or N x C). */
 typedef struct fsdp_batch_norm_shape {
     size_t samples;  /**< of this rank; may differ between ranks and be 0, where tensors may be NULL */
     size_t channels; /**< at least 1, the same on all ranks */
@@ -40,7 +40,7 @@ typedef struct fsdp_batch_norm_shape {
 /** The same on all ranks. */
 typedef struct fsdp_batch_norm_options {
     double eps;      /**< added to the variance; above 0 */
-    double momentum; /**< 0 to 1: how far running statistics move towards those of a batch */
+    double momentum; /**< 0 to 1: how far running statistics move towards those of each batch */
 } fsdp_batch_norm_options;
 
 /** PyTorch's. */
@@ -49,13 +49,13 @@ typedef struct fsdp_batch_norm_options {
         1e-5, 0.1                                                                                                      \
     }
 
-/** What is normalized with after training: `channels` elements each, the caller's; set to 0 and 1 before the first step. */
+/** Statistics for use after training: `channels` elements each, the caller's; set to 0 and 1 before the first step. */
 typedef struct fsdp_batch_norm_running {
     float *mean;
     float *variance; /**< the unbiased estimate: sums divided by count - 1 */
 } fsdp_batch_norm_running;
 
-/** What a forward pass leaves for its backward pass. The two arrays are the caller's, `channels` elements each. */
+/** What a forward pass saves for its backward pass. The two arrays are the caller's, `channels` elements each. */
 typedef struct fsdp_batch_norm_saved {
     double *mean;  /**< over all ranks */
     double *scale; /**< 1 / sqrt(variance + eps), with the variance of the batch: sums divided by count */
@@ -66,7 +66,7 @@ FSDP_EXTERN_C_BEGIN
 
 /**
  * y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the samples and pixels of all ranks.
- * Collective over the context. Blocking. Holds size x (2 channels + 1) f64 of bookkeeping meanwhile.
+ * Collective over the context. Blocking. Meanwhile holds size x (2 channels + 1) f64 of bookkeeping.
  *
  * @param[in]     x        as `shape` says
  * @param[in]     weight   `channels` elements, as `bias`
@@ -81,13 +81,13 @@ FSDP_API fsdp_status fsdp_batch_norm_forward(fsdp_context *ctx, const fsdp_batch
                                              float *y, fsdp_batch_norm_saved *saved);
 
 /**
- * The gradients of a forward pass. Collective over the context. Blocking. Holds 4 x channels f64 of bookkeeping meanwhile.
+ * The gradients of a forward pass. Collective over the context. Blocking. Meanwhile holds 4 x channels f64 of bookkeeping.
  *
- * @param[in]     x         as in the forward pass, as `shape` and `weight`
+ * @param[in]     x         as in the forward pass; likewise `shape` and `weight`
  * @param[in]     saved     from the forward pass
- * @param[in]     dy        the gradient by y
- * @param[out]    dx        the gradient by x, in which the samples of all ranks take part; may be `dy`
- * @param[in,out] d_weight  the gradient over the samples of this rank is added; so with `d_bias`
+ * @param[in]     dy        the gradient with respect to y
+ * @param[out]    dx        the gradient with respect to x, which depends on the samples of all ranks; may be `dy`
+ * @param[in,out] d_weight  the gradient over this rank's samples is added to it; likewise `d_bias`
  * @return as listed on top.
  */
 FSDP_API fsdp_status fsdp_batch_norm_backward(fsdp_context *ctx, const fsdp_batch_norm_shape *shape, const float *x,
@@ -97,7 +97,7 @@ FSDP_API fsdp_status fsdp_batch_norm_backward(fsdp_context *ctx, const fsdp_batc
 /**
  * Normalizes with running statistics: y = (x - mean) / sqrt(variance + eps) * weight + bias. Local.
  *
- * @param[in]  options  of which only eps counts
+ * @param[in]  options  only eps is used
  * @param[out] y        as `x`; may be `x`
  * @return FSDP_OK; FSDP_ERR_ARG.
  */

@@ -8,8 +8,8 @@
  * Symmetric host memory is shared memory: it lies in the file system at FSDP_SHM_DIR, in files without a name. Space is
  * reserved when it is allocated, so that a full file system is an error here and never a signal later. It is aligned to
  * 256 bytes, and each rank's part is first touched by that rank, so that it lies on its NUMA node. On GPUs each rank
- * allocates its own, and peers open it once, where the system lets processes share device memory; where it does not, as in
- * containers without a common namespace, which fsdp_init() says, collectives take it all the same, through host memory.
+ * allocates its own, and peers open it once if the system lets processes share device memory. If it does not, as in
+ * containers without a common namespace, fsdp_init() says so, and collectives still accept it, through host memory.
  */
 #ifndef FSDP_BUFFER_H
 #define FSDP_BUFFER_H
@@ -20,10 +20,10 @@
 #include "fsdp/export.h"
 #include "fsdp/status.h"
 
-/** Whose a symmetric buffer is. */
+/** Who has a symmetric buffer of its own. */
 typedef enum fsdp_buffer_kind {
     FSDP_BUFFER_PER_RANK = 0, /**< every rank has one of its own, which its peers can reach */
-    FSDP_BUFFER_PER_NODE = 1, /**< the ranks of a node have one between them: a result that is gathered once per node */
+    FSDP_BUFFER_PER_NODE = 1, /**< the ranks of a node share one: a result that is gathered once per node */
     FSDP_BUFFER_DEVICE =
         2 /**< every rank has one of its own in the memory of its GPU, which its peers' GPUs can reach */
 } fsdp_buffer_kind;
@@ -35,28 +35,28 @@ FSDP_EXTERN_C_BEGIN
  *
  * @param[in]  kind    the same on all ranks
  * @param[in]  bytes   BYTES; per rank they may differ between ranks, per node they are the same on all. 0 gives NULL.
- * @param[out] memory  zeroed; where this rank sees its buffer, or that of its node. Released by fsdp_buffer_free(), or,
- *                     with a warning, by fsdp_finalize().
- * @return FSDP_OK; the same on every rank: FSDP_ERR_ARG for a kind that is none or no place for the result,
- *         FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY where the file system or the GPU has no room, naming the need, what is free and what to do;
+ * @param[out] memory  the address at which this rank sees its buffer, or its node's; zeroed. Released by
+ *                     fsdp_buffer_free(), or, with a warning, by fsdp_finalize().
+ * @return FSDP_OK; the same on every rank: FSDP_ERR_ARG for an unknown kind or a NULL `memory`; FSDP_ERR_MISMATCH;
+ *         FSDP_ERR_MEMORY if the file system or the GPU has no room, naming what is needed, what is free and what to do;
  *         FSDP_ERR_UNSUPPORTED for FSDP_BUFFER_DEVICE where the context uses no GPU; FSDP_ERR_DEVICE;
  *         FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
  */
 FSDP_API fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, void **memory);
 
 /**
- * Releases a symmetric buffer on all ranks. Collective over the context. Blocking. What was issued before it is completed
- * first. Addresses of it that are passed to a collective afterwards are an error that says so.
+ * Releases a symmetric buffer on all ranks. Collective over the context. Blocking. Operations issued before are completed
+ * first. Passing an address in it to a collective afterwards is an error that says so.
  *
  * @param[in] memory  from fsdp_buffer_alloc(), the same buffer on all ranks; NULL for one of 0 bytes here. NULL on all ranks
  *                    does nothing, or frees one that has 0 bytes on all.
  * @return FSDP_OK; FSDP_ERR_ARG: no symmetric buffer begins there, or it has been freed before; FSDP_ERR_MISMATCH: ranks
- *         free different buffers. Nothing has been freed then. FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
+ *         free different buffers. Nothing has been freed in these cases. FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
  */
 FSDP_API fsdp_status fsdp_buffer_free(fsdp_context *ctx, void *memory);
 
 /**
- * Where this rank sees the buffer of a peer. Local.
+ * The address at which this rank sees a peer's buffer. Local.
  *
  * @param[in]  memory  an address inside a symmetric buffer of this rank
  * @param[in]  rank    a rank on the same node

@@ -1,6 +1,6 @@
 /**
  * @file
- * Between element types: what a program does with views in bf16 or f16 that it computes on in f32.
+ * Conversion between element types: for programs that compute in f32 on views in bf16 or f16.
  */
 #ifndef FSDP_CAST_H
 #define FSDP_CAST_H
@@ -15,14 +15,14 @@
 FSDP_EXTERN_C_BEGIN
 
 /**
- * Copies elements as another type: rounded once, to nearest even, overflow to infinity; to a wider type exactly. NaN stays NaN,
- * with its sign. Local: also while a pass is open. The result is the same with every instruction set.
+ * Copies elements to another type: rounded once, to nearest even, with overflow to infinity; exact to a wider type. NaN
+ * stays NaN, with its sign. Local; allowed while a pass is open. The result is the same with every instruction set.
  *
- * @param[in]  ctx   an open context, whose `isa` says which kernels do it
+ * @param[in]  ctx   an open context; its `isa` chooses the kernels
  * @param[out] out   `count` elements of `out_dtype`; does not overlap `in`
  * @param[in]  in    `count` elements of `in_dtype`; both aligned to their element, host memory
  * @param[in]  count ELEMENTS; 0 does nothing
- * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, or a type that is none of f64, f32, bf16 and f16. `out` is untouched then.
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, or a type other than f64, f32, bf16 and f16; `out` is untouched.
  */
 FSDP_API fsdp_status fsdp_cast(fsdp_context *ctx, void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype,
                                size_t count);

@@ -1,7 +1,7 @@
 /**
  * @file
  * Checkpoints: the state of a model in files that any number of ranks can load under any strategy, that other programs
- * can open, and that no crash can spoil.
+ * can open, and that no crash can damage.
  *
  *     fsdp_checkpoint_options options = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
  *     fsdp_checkpoint_open(model, optimizer, "run1", &options, &checkpoint);
@@ -24,22 +24,23 @@
  * under its owner's name; the header's metadata notes "tied.NAME": "OWNER" for each other name. Of ignored tensors, which may
  * differ between ranks, rank 0's are saved, in the type in which they are held, and every rank loads them.
  *
- * Each rank writes the bytes it holds, where replicas hold the same each of them a part, with pwrite(2) into the files that
- * all share: the folder has to be the same for all ranks, on a file system they have in common. Nothing is gathered. A save
- * takes at most, and a load less than, FSDP_CHECKPOINT_SCRATCH_BYTES of staging on each rank, and the lists of what is where. An asynchronous save
- * takes a copy of what the rank writes besides, from fsdp_checkpoint_open() on: see fsdp_checkpoint_budget().
+ * Each rank writes the bytes it holds with pwrite(2) into files that all ranks share; replicas write a part each of what they
+ * hold alike. The folder must be the same for all ranks, on a file system they have in common. Nothing is gathered. A save
+ * takes at most FSDP_CHECKPOINT_SCRATCH_BYTES of staging on each rank, a load less, plus the lists of what is where. With
+ * asynchronous saves there is also room for a copy of what the rank writes, from fsdp_checkpoint_open() on: see
+ * fsdp_checkpoint_budget().
  *
  * A save writes into a folder whose name begins with a period; syncs files and folder; renames it; then replaces `latest`; and
  * only then deletes old checkpoints. Whenever it is interrupted, `latest` names a whole checkpoint, whose bytes are on the disk.
  * What an interrupted save has left is removed by the next one.
  *
- * What is restored to the last bit: parameters, moments, the optimizer's step count, the loss scaler, and what the program
- * keeps in fsdp_checkpoint_state. Learning-rate schedules and samplers are functions of the step, and random numbers of
+ * Restored to the last bit are parameters, moments, the optimizer's step count, the loss scaler, and what the program keeps
+ * in fsdp_checkpoint_state. Learning-rate schedules and samplers are functions of the step, and random numbers of
  * their counter, so that nothing else is needed. Not saved: gradients that no step has used (a save is refused then), the
  * options of optimizers and groups, which the program sets as before, and the error feedback of gradient hooks, which begins
- * with zero: with fsdp_hook_int8() and fsdp_hook_power_sgd() a run that is continued differs from one that was not interrupted.
+ * again at zero: with fsdp_hook_int8() and fsdp_hook_power_sgd(), a resumed run differs from one that was not interrupted.
  *
- * All functions but fsdp_checkpoint_budget() are collective as those of fsdp/model.h. Besides their errors: FSDP_ERR_IO: a file
+ * All functions but fsdp_checkpoint_budget() are collective, like those of fsdp/model.h. Further errors: FSDP_ERR_IO: a file
  * could not be read or written, as on a full disk; FSDP_ERR_FORMAT: a file is damaged or not what it should be. Both name the
  * file and are the same on all ranks.
  */
@@ -56,7 +57,7 @@
 #include "fsdp/optimizer.h"
 #include "fsdp/status.h"
 
-/** BYTES of a path, with its NUL, that a checkpoint or its folder may have. */
+/** Most BYTES of the path of a checkpoint or its folder, with its NUL. */
 #define FSDP_CHECKPOINT_PATH_BYTES 1024
 
 /** BYTES of fsdp_checkpoint_state::text, with its NUL. */
@@ -67,27 +68,27 @@
 
 typedef struct fsdp_checkpoint fsdp_checkpoint;
 
-/** What the program wants to know when it goes on; the same on all ranks. The library only carries it, but for `step`. */
+/** What the program needs to resume; the same on all ranks. The library only carries it, and uses `step` alone. */
 typedef struct fsdp_checkpoint_state {
     uint64_t step;                             /**< steps taken; also gives the checkpoint its name */
     uint64_t epoch;                            /**< of the sampler */
     uint64_t sample;                           /**< position within that epoch */
     uint64_t seed;                             /**< of the random numbers */
     char     text[FSDP_CHECKPOINT_TEXT_BYTES]; /**< whatever else: UTF-8, "" for nothing */
-    uint64_t ranks; /**< set by fsdp_checkpoint_load(): how many have saved it. Not looked at by a save */
+    uint64_t ranks; /**< set by fsdp_checkpoint_load(): how many ranks saved it. Ignored by a save */
 } fsdp_checkpoint_state;
 
 typedef struct fsdp_checkpoint_options {
     /**
-     * Of the parameters in model.safetensors: FSDP_F32, or FSDP_BF16, rounded to nearest even, for half the bytes. Where there
-     * is an optimizer, optimizer.safetensors then has the f32 masters too, NAME.master, so that loading both is exact.
+     * Type of the parameters in model.safetensors: FSDP_F32, or FSDP_BF16, rounded to nearest even, for half the bytes. With
+     * an optimizer, optimizer.safetensors then has the f32 masters too, as NAME.master, so that loading both is exact.
      */
     fsdp_dtype dtype;
-    size_t     file_bytes;   /**< BYTES of a file above which the next tensor begins another one, bound together by
+    size_t     file_bytes; /**< BYTES of a file above which the next tensor begins another one, bound together by
                                 model.safetensors.index.json; 0: always one file */
-    size_t     keep_last;    /**< how many of the latest checkpoints stay; 0: all */
-    size_t     keep_every;   /**< and for ever those whose step is a multiple of this; 0: none. Needs `keep_last` */
-    int        asynchronous; /**< 1: room for fsdp_checkpoint_save_async() */
+    size_t     keep_last;  /**< how many of the latest checkpoints stay; 0: all */
+    size_t keep_every;   /**< checkpoints whose step is a multiple of this stay for ever; 0: none. Needs `keep_last` */
+    int    asynchronous; /**< 1: room for fsdp_checkpoint_save_async() */
 } fsdp_checkpoint_options;
 
 /** f32, one file, the last 3 stay, saves block. */
@@ -96,22 +97,22 @@ typedef struct fsdp_checkpoint_options {
         FSDP_F32, 0, 3, 0, 0                                                                                           \
     }
 
-/** A tensor of a file whose name begins with `from` is taken for the one whose name begins with `to` in its place. */
+/** A tensor in a file whose name begins with `from` is loaded as the one whose name begins with `to` instead. */
 typedef struct fsdp_checkpoint_rename {
-    const char *from; /**< "" stands before every name */
+    const char *from; /**< "" matches every name */
     const char *to;   /**< NULL: such tensors are left out, and are not extra */
 } fsdp_checkpoint_rename;
 
 typedef struct fsdp_checkpoint_load_options {
-    int allow_missing;    /**< 1: tensors that the files do not have stay as they are */
-    int allow_extra;      /**< 1: tensors that the model does not have are left out */
+    int allow_missing;    /**< 1: tensors that are not in the files stay as they are */
+    int allow_extra;      /**< 1: tensors that are not in the model are left out */
     int allow_mis_shaped; /**< 1: tensors of another shape, or of integers, stay as they are */
 
     const fsdp_checkpoint_rename *renames; /**< for model.safetensors; the first that fits counts; or NULL */
     size_t                        n_renames;
 } fsdp_checkpoint_load_options;
 
-/** Everything has to fit. */
+/** Everything must fit. */
 #define FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT                                                                           \
     {                                                                                                                  \
         0, 0, 0, NULL, 0                                                                                               \
@@ -120,12 +121,12 @@ typedef struct fsdp_checkpoint_load_options {
 FSDP_EXTERN_C_BEGIN
 
 /**
- * Opens a folder to save checkpoints of a model in; makes it if its parent is there. Locks it until fsdp_checkpoint_close(), or
- * until the program ends in whatever way.
+ * Opens a folder to save checkpoints of a model in; makes it if its parent exists. Locks it until fsdp_checkpoint_close(), or
+ * until the program ends in any way.
  *
  * @param[in]  model       committed; outlives the checkpoint, as does `optimizer`
  * @param[in]  optimizer   of the model, whose state is saved too; or NULL
- * @param[in]  folder      copied, as all else
+ * @param[in]  folder      copied, like everything else
  * @param[in]  options     or NULL for FSDP_CHECKPOINT_OPTIONS_DEFAULT; the same on all ranks
  * @param[out] checkpoint  the caller closes it, before fsdp_model_destroy()
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, an option out of range, a path that is too
@@ -136,31 +137,31 @@ FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *opt
                                           const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
 
 /**
- * Saves, and returns when the checkpoint is on the disk and `latest` names it. Completes an asynchronous save before. Where a
- * checkpoint of that step is there already, the new one's name ends in "-2" and so on.
+ * Saves, and returns when the checkpoint is on the disk and `latest` names it. Completes an asynchronous save first. If there
+ * already is a checkpoint of that step, the new one's name ends in "-2" and so on.
  *
  * @param[in] state  the same on all ranks; copied
  * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, or there are gradients that no step has used;
  *         FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest` and the checkpoint it names are as
  *         before, and the next save may succeed; FSDP_ERR_MISMATCH: states differ; or the error of an asynchronous save that was
- *         under way: nothing has been begun then.
+ *         under way, in which case nothing new has been begun.
  */
 FSDP_API fsdp_status fsdp_checkpoint_save(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
 
 /**
  * Copies what this rank writes and returns; a thread writes it while training goes on. It is complete, and its errors are
  * known, only after fsdp_checkpoint_progress() or fsdp_checkpoint_wait(), which the next save and fsdp_checkpoint_close() call.
- * The thread only writes files and calls no MPI, so that any thread level will do, and its nice value is 10: steps come first.
+ * The thread only writes files and calls no MPI, so any thread level will do; its nice value is 10, so that steps come first.
  *
  * @return as fsdp_checkpoint_save(); FSDP_ERR_STATE also where `asynchronous` was not set at open.
  */
 FSDP_API fsdp_status fsdp_checkpoint_save_async(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
 
 /**
- * Carries an asynchronous save on as far as it goes without waiting for files. To be called once per step; costs one small
- * allreduce while a save is under way, and nothing else.
+ * Advances an asynchronous save as far as it goes without waiting for files. Call it once per step; it costs one small
+ * allreduce while a save is under way, and nothing otherwise.
  *
- * @param[out] done  1 where none is under way any more, the same on all ranks; or NULL
+ * @param[out] done  1 if none is under way any more, the same on all ranks; or NULL
  * @return FSDP_OK; the error of the save, once, with `done` 1: as for fsdp_checkpoint_save().
  */
 FSDP_API fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *done);
@@ -168,20 +169,20 @@ FSDP_API fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *
 /** Completes an asynchronous save. @return FSDP_OK, also where none is under way; else the error of the save, once. */
 FSDP_API fsdp_status fsdp_checkpoint_wait(fsdp_checkpoint *checkpoint);
 
-/** Completes an asynchronous save, gives the lock back and releases all. NULL does nothing. @return as fsdp_checkpoint_wait(). */
+/** Completes an asynchronous save, releases the lock and everything else. NULL does nothing. @return as fsdp_checkpoint_wait(). */
 FSDP_API fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint);
 
 /**
- * Adds to a budget what an open checkpoint holds on this rank, and what a save takes: staging, and bookkeeping. Local. The
- * text of the files' headers, about 150 bytes a tensor, is not in it.
+ * Adds to a budget what an open checkpoint holds on this rank, and what a save takes: staging and bookkeeping. Local. The
+ * text of the files' headers, about 150 bytes per tensor, is not included.
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer.
  */
 FSDP_API fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budget *budget);
 
 /**
- * The path of the checkpoint that `latest` names in a folder: rank 0 looks, and tells all.
+ * The path of the checkpoint that `latest` names in a folder; rank 0 looks, and tells all ranks.
  *
- * @param[out] path  "" where there is no such folder, or no `latest` in it
+ * @param[out] path  "" if there is no such folder, or no `latest` in it
  * @param[in]  size  BYTES of `path`: FSDP_CHECKPOINT_PATH_BYTES or more
  * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_FORMAT: `latest` names no plain name; FSDP_ERR_IO: it cannot be read, or names a
  *         checkpoint that is not there.
@@ -190,22 +191,22 @@ FSDP_API fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folde
 
 /**
  * Sets a model, and the state of an optimizer, from files; each rank reads the bytes it holds. Checks everything before anything
- * changes on any rank: names, shapes, lengths, and for a checkpoint of this library the checksums of all chunks that are needed:
- * the ranks of a node divide among them what the node needs. What is then read is read a second time, usually from the page cache.
+ * changes on any rank: names, shapes, lengths, and for a checkpoint of this library the checksums of all chunks that are needed,
+ * which the ranks of a node divide among them. The data is then read a second time, usually from the page cache.
  *
- * Names that the files have and the model does not, the reverse, and tensors of another shape are printed, each, at log level
- * `error`, and counted in the error; `options` allow them. A tensor that is tied is found under any of its names. Any floating
- * type is converted. With an optimizer, the loss scaler goes on from what was saved where both have one.
+ * Names that only the files have, names that only the model has, and tensors of another shape are each printed at log level
+ * `error` and counted in the error; `options` can allow them. A tied tensor is found under any of its names. Any floating
+ * type is converted. With an optimizer, the loss scaler resumes from what was saved if both have one.
  *
  * @param[in]  optimizer  NULL: the model alone, as for fine-tuning; else of the same kind as was saved
  * @param[in]  path       a checkpoint; or a folder with `latest`; or, without an optimizer, a safetensors file from anywhere, or
  *                        an index of several, which ends in ".index.json"
  * @param[in]  options    or NULL for FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT; the same on all ranks
- * @param[out] state      as it was saved, zeros where the files have none; or NULL
+ * @param[out] state      as it was saved, zeros if the files have none; or NULL
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model or kind, tensors that do not fit;
  *         FSDP_ERR_STATE: not committed, a pass is open, there are gradients; FSDP_ERR_FORMAT: a file is damaged, or was written
- *         by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks see different files; FSDP_ERR_MEMORY. Model and optimizer
- *         are as before then, unless the error says "the state is undefined, load again": a file that could be read at first
+ *         by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks see different files; FSDP_ERR_MEMORY. After an error, model
+ *         and optimizer are as before, unless it says "the state is undefined, load again": a file that could be read at first
  *         could not be read again.
  */
 FSDP_API fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path,

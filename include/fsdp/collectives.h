@@ -5,35 +5,33 @@
  * Common to all of them:
  * - Collective over the context: every rank calls the same functions in the same order with matching arguments.
  * - Counts are ELEMENTS of size_t; nothing is limited to 2^31. A count of 0 is allowed and moves nothing.
- * - Reductions are carried out in rank order within each node, and then over the nodes in the order of their lowest
- *   ranks, whatever the algorithm, count, offset or kind of memory: the same inputs on the same ranks and nodes give
- *   bitwise the same result in every run. bf16 and f16 are accumulated in f32 and rounded once on the node, and once
- *   across nodes.
+ * - Reductions go in rank order within each node, and then over the nodes in the order of their lowest ranks, whatever the
+ *   algorithm, count, offset or kind of memory: the same inputs on the same ranks and nodes give bitwise the same result in
+ *   every run. bf16 and f16 are accumulated in f32 and rounded once on the node, and once across nodes.
  * - Input and output may not overlap, except where FSDP_IN_PLACE or the text below says so.
- * - The form that begins with `i` returns at once. Its buffers, and arrays of counts too, belong to the library until
- *   fsdp_wait(), or fsdp_test() saying so, has ended the request. Operations are carried out in the order of issue; they
- *   advance on a thread of the context where there is one (fsdp_has_progress_thread()), else inside calls on that context.
- * - Messages of the program's own that are under way, as after MPI_Isend(), move on while a rank waits here, as they do in
- *   MPI's collectives.
- * - Any host memory will do, and, where the context uses GPUs, any memory of this rank's GPU: all buffers of a call are of
- *   one kind, on all ranks. With symmetric buffers (fsdp/buffer.h) nothing is copied in or out. fsdp/device.h says how
+ * - The form that begins with `i` returns at once. Its buffers, and its arrays of counts, belong to the library until
+ *   fsdp_wait(), or an fsdp_test() that says so, has completed the request. Operations are carried out in the order of issue;
+ *   they advance on a thread of the context if it has one (fsdp_has_progress_thread()), otherwise inside calls on that context.
+ * - Messages of the program's own that are under way, such as after MPI_Isend(), keep moving while a rank waits here, as they
+ *   do in MPI's collectives.
+ * - Any host memory will do, and, if the context uses GPUs, any memory of this rank's GPU. All buffers of a call are of one
+ *   kind, on all ranks. With symmetric buffers (fsdp/buffer.h) nothing is copied in or out. fsdp/device.h says how
  *   operations on device memory are ordered.
  *
  * Errors, the same code on every rank, each naming what was wrong on which rank:
- * - FSDP_ERR_ARG: a NULL pointer, an element type, reduction or root that is none, a count whose size in bytes
- *   overflows, overlapping buffers, memory that is not there, a symmetric buffer of this context that has been freed.
- *   FSDP_ERR_MISMATCH:
- *   ranks called different functions or passed different arguments. Nothing has been moved and the context is still good.
- * - FSDP_ERR_UNSUPPORTED: a buffer is GPU memory, and the context uses no GPU; likewise.
+ * - FSDP_ERR_ARG: a NULL pointer, an unknown element type or reduction, a root that is no rank, a count whose size in bytes
+ *   overflows, overlapping buffers, memory that does not exist, a symmetric buffer of this context that has been freed.
+ *   FSDP_ERR_MISMATCH: ranks called different functions or passed different arguments. FSDP_ERR_UNSUPPORTED: a buffer is GPU
+ *   memory, and the context uses no GPU. Nothing has been moved and the context is still good.
  * - FSDP_ERR_DEVICE: a call of the GPU runtime failed on some rank; outputs are undefined and the context is still good.
- * - FSDP_ERR_MEMORY: staging memory could not be had; outputs are untouched and the context is still good.
+ * - FSDP_ERR_MEMORY: staging memory could not be allocated; outputs are untouched and the context is still good.
  * - FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: outputs are undefined, and the context can only be finalized.
- * A nonblocking form itself fails only where there is no request that could: FSDP_ERR_ARG without a context or a place for
- * the request, FSDP_ERR_MEMORY where not even a request can be had (the other ranks then time out), and the status that
- * has made the context fit for fsdp_finalize() only. Every other error is what fsdp_wait() returns, so that a rank with a
- * wrong argument still takes part and no other rank hangs.
+ * A nonblocking form itself fails only if there is no request that could carry the error: FSDP_ERR_ARG if the context or the
+ * place for the request is NULL, FSDP_ERR_MEMORY if not even a request can be allocated (the other ranks then time out), and
+ * the status after which the context can only be finalized. Every other error is returned by fsdp_wait(), so that a rank with
+ * a wrong argument still takes part and no other rank hangs.
  *
- * Semantics follow the MPI 3.1 standard, chapter 5, where nothing else is said.
+ * Otherwise semantics follow the MPI 3.1 standard, chapter 5.
  */
 #ifndef FSDP_COLLECTIVES_H
 #define FSDP_COLLECTIVES_H
@@ -45,20 +43,20 @@
 #include "fsdp/export.h"
 #include "fsdp/status.h"
 
-/** One nonblocking operation, from its issue to its fsdp_wait(). Belongs to its context. */
+/** One nonblocking operation, from its issue to its fsdp_wait(). Owned by its context. */
 typedef struct fsdp_request fsdp_request;
 
-/** In place of an input: the output buffer holds it. Each function says where. */
+/** Passed as the input: the output buffer holds it. Each function says where. */
 #define FSDP_IN_PLACE ((void *)-1)
 
 FSDP_EXTERN_C_BEGIN
 
 /**
- * Ends a nonblocking operation: blocks until it is complete, then releases the request.
+ * Completes a nonblocking operation: blocks until it is done, then releases the request.
  *
  * @param[in] request  from a nonblocking function, not waited for before. Invalid afterwards, whatever is returned.
  *                     NULL does nothing.
- * @return the status of the operation, as listed on top; FSDP_ERR_STATE if the request was ended before.
+ * @return the status of the operation, as listed above; FSDP_ERR_STATE if the request was completed before.
  */
 FSDP_API fsdp_status fsdp_wait(fsdp_request *request);
 
@@ -72,7 +70,7 @@ FSDP_API fsdp_status fsdp_wait(fsdp_request *request);
 FSDP_API fsdp_status fsdp_test(fsdp_request *request, int *done);
 
 /**
- * Waits for several operations, in order. Each is ended, also after one has failed.
+ * Waits for several operations, in order. All of them are completed, even if one fails.
  *
  * @param[in] count     how many; 0 is allowed
  * @param[in] requests  `count` requests as for fsdp_wait()
@@ -93,7 +91,7 @@ FSDP_API fsdp_status fsdp_iallgather(fsdp_context *ctx, const void *shard, void 
                                      fsdp_request **request);
 
 /**
- * As fsdp_allgather(), with a count of its own for each rank; slots follow each other without gaps.
+ * Like fsdp_allgather(), with a separate count for each rank; slots follow each other without gaps.
  *
  * @param[in]  shard   counts[rank] elements; or in place as for fsdp_allgather()
  * @param[out] full    the sum of all counts, in elements
@@ -108,7 +106,7 @@ FSDP_API fsdp_status fsdp_iallgatherv(fsdp_context *ctx, const void *shard, void
  * Reduces `full` over all ranks; rank r receives slice r.
  *
  * @param[in]  full   size x `count` elements; or FSDP_IN_PLACE: they are in `shard`, and the result goes to its beginning
- *                    (the rest of it is then undefined)
+ *                    (the rest of it becomes undefined)
  * @param[out] shard  `count` elements (in place: size x `count`). May be the address of this rank's slice of `full`.
  * @param[in]  count  ELEMENTS per rank, equal on all ranks
  */
@@ -118,7 +116,7 @@ FSDP_API fsdp_status fsdp_ireduce_scatter(fsdp_context *ctx, const void *full, v
                                           fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
 
 /**
- * As fsdp_reduce_scatter(), with a count of its own for each rank; slices follow each other without gaps.
+ * Like fsdp_reduce_scatter(), with a separate count for each rank; slices follow each other without gaps.
  *
  * @param[in]  full    the sum of all counts, in elements; or in place as for fsdp_reduce_scatter()
  * @param[out] shard   counts[rank] elements
@@ -165,7 +163,7 @@ FSDP_API fsdp_status fsdp_ireduce(fsdp_context *ctx, const void *in, void *out, 
 /**
  * Sends block j of `in` to rank j; block i of `out` comes from rank i.
  *
- * @param[in]  in     size x `count` elements; or FSDP_IN_PLACE: they are in `out` (needs as much memory again meanwhile)
+ * @param[in]  in     size x `count` elements; or FSDP_IN_PLACE: they are in `out` (needs as much memory again for the time)
  * @param[out] out    size x `count` elements
  * @param[in]  count  ELEMENTS per block, equal on all ranks
  */
@@ -173,7 +171,7 @@ FSDP_API fsdp_status fsdp_alltoall(fsdp_context *ctx, const void *in, void *out,
 FSDP_API fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
                                     fsdp_request **request);
 
-/** Ends on no rank before it has begun on every rank. */
+/** Completes on no rank before every rank has called it. */
 FSDP_API fsdp_status fsdp_barrier(fsdp_context *ctx);
 FSDP_API fsdp_status fsdp_ibarrier(fsdp_context *ctx, fsdp_request **request);
 

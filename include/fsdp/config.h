@@ -2,7 +2,7 @@
  * @file
  * Settings: each row of one table is a field of fsdp_config and an FSDP_* environment variable.
  *
- * The struct wins over the environment, the environment over the default. A variable that begins with FSDP_ and is none
+ * The struct overrides the environment, the environment overrides the default. A variable that begins with FSDP_ and is none
  * of these is warned about, with the nearest known name.
  */
 #ifndef FSDP_CONFIG_H
@@ -29,9 +29,9 @@ typedef enum fsdp_log_level {
 
 /** Values of fsdp_config::verify. */
 typedef enum fsdp_verify {
-    FSDP_VERIFY_OFF = 0, /**< collectives agree on what they are, since that rides on their first synchronisation; steps
-                               that move no data between ranks are not compared */
-    FSDP_VERIFY_ARGS = 1, /**< these are compared too */
+    FSDP_VERIFY_OFF  = 0, /**< collectives are compared between ranks, since that rides on their first synchronisation;
+                               steps that move no data between ranks are not */
+    FSDP_VERIFY_ARGS = 1, /**< such steps are compared too */
     FSDP_VERIFY_FULL = 2  /**< and gathered views are checked: equal on all ranks, and not written to by the caller */
 } fsdp_verify;
 
@@ -40,9 +40,9 @@ typedef enum fsdp_isa { FSDP_ISA_AUTO = 0, FSDP_ISA_SCALAR = 1, FSDP_ISA_AVX2 = 
 
 /** Values of fsdp_config::progress. */
 typedef enum fsdp_progress {
-    FSDP_PROGRESS_AUTO   = 0, /**< a thread where MPI was started with MPI_THREAD_MULTIPLE, else inline */
+    FSDP_PROGRESS_AUTO   = 0, /**< a thread if MPI was started with MPI_THREAD_MULTIPLE, else inline */
     FSDP_PROGRESS_INLINE = 1, /**< operations advance only inside calls of the library */
-    FSDP_PROGRESS_THREAD = 2  /**< a thread; an error where MPI does not allow it */
+    FSDP_PROGRESS_THREAD = 2  /**< a thread; an error if MPI does not allow it */
 } fsdp_progress;
 
 /** Values of fsdp_config::cma. */
@@ -50,22 +50,21 @@ typedef enum fsdp_cma { FSDP_CMA_AUTO = 0, FSDP_CMA_OFF = 1 } fsdp_cma;
 
 /** Values of fsdp_config::bind; fsdp/topology.h says what is bound. */
 typedef enum fsdp_bind {
-    FSDP_BIND_AUTO =
-        0, /**< where it can gain something; else things are left as they are, and fsdp_binding() says why */
+    FSDP_BIND_AUTO   = 0, /**< if something can be gained; otherwise nothing is bound, and fsdp_binding() says why */
     FSDP_BIND_NONE   = 1, /**< the launcher's and the caller's choices stand */
-    FSDP_BIND_STRICT = 2 /**< every rank on cores of its own, next to a GPU of its own; an error where that cannot be */
+    FSDP_BIND_STRICT = 2  /**< every rank on its own cores, next to its own GPU; an error if that is impossible */
 } fsdp_bind;
 
 /** Values of fsdp_config::device. */
 typedef enum fsdp_device_use {
-    FSDP_DEVICE_AUTO = 0, /**< each rank uses its GPU where all ranks have one (fsdp/device.h says which) */
+    FSDP_DEVICE_AUTO = 0, /**< each rank uses its GPU if all ranks have one (fsdp/device.h says which) */
     FSDP_DEVICE_HOST = 1, /**< none is opened, and GPU memory is refused */
-    FSDP_DEVICE_GPU  = 2  /**< an error where a rank has none */
+    FSDP_DEVICE_GPU  = 2  /**< an error if a rank has none */
 } fsdp_device_use;
 
 /** Values of fsdp_config::gpu_aware_mpi; see fsdp_has_gpu_aware_mpi(). */
 typedef enum fsdp_gpu_aware {
-    FSDP_GPU_AWARE_AUTO = 0, /**< as MPI says of itself */
+    FSDP_GPU_AWARE_AUTO = 0, /**< as MPI itself says */
     FSDP_GPU_AWARE_OFF  = 1,
     FSDP_GPU_AWARE_ON   = 2
 } fsdp_gpu_aware;
@@ -75,8 +74,7 @@ typedef enum fsdp_gpu_aware {
 /**
  * The one table of settings. Columns: field; kind (CHOICE: an int, one of `values` in the order of its enum; SECONDS: an
  * int; BYTES: 64 bits, written with an optional K, M or G; COUNT: an int; PATH: a string, which the caller keeps until
- * fsdp_finalize(), NULL where unset); variable; default; whether all ranks must
- * hold the same value; what it accepts; help.
+ * fsdp_finalize(), NULL if unset); variable; default; whether all ranks must hold the same value; accepted values; help.
  */
 #define FSDP_SETTINGS(X)                                                                                               \
     X(log_level, CHOICE, "FSDP_LOG", "warn", 0, "off|error|warn|info|debug", "what is printed to stderr")              \
@@ -122,7 +120,7 @@ typedef enum fsdp_gpu_aware {
 #define FSDP_CONFIG_TYPE_PATH    const char *
 
 #define FSDP_CONFIG_FIELD(field, kind, variable, fallback, agree, values, help) FSDP_CONFIG_TYPE_##kind field;
-/** One field per row of FSDP_SETTINGS. Start from fsdp_config_init(), then set what you want to decide yourself. */
+/** One field per row of FSDP_SETTINGS. Call fsdp_config_init(), then set what you want to decide yourself. */
 typedef struct fsdp_config {
     FSDP_SETTINGS(FSDP_CONFIG_FIELD)
 } fsdp_config;
@@ -136,7 +134,7 @@ FSDP_API void fsdp_config_init(fsdp_config *config);
 /**
  * Prints the table of settings: variable, value, accepted values, help. Local.
  *
- * @param[in] ctx   the context whose settings in force are printed; or NULL for the defaults
+ * @param[in] ctx   the context whose settings are printed; or NULL for the defaults
  * @param[in] file  an open stream
  * @return FSDP_OK; FSDP_ERR_ARG if `file` is NULL.
  */

@@ -5,8 +5,8 @@
  * There are no globals and several contexts may live at once, on the same or on different communicators. The library
  * never exits, aborts, starts or ends MPI, and never touches MPI_COMM_WORLD.
  *
- * Threads: several threads may call one context where MPI was started with MPI_THREAD_SERIALIZED or more; operations are
- * carried out in the order in which they arrive, which the caller keeps the same on all ranks.
+ * Threads: several threads may call one context if MPI was started with MPI_THREAD_SERIALIZED or more. Operations are
+ * carried out in the order in which they arrive, which the caller must keep the same on all ranks.
  */
 #ifndef FSDP_CONTEXT_H
 #define FSDP_CONTEXT_H
@@ -18,7 +18,7 @@
 #include "fsdp/export.h"
 #include "fsdp/status.h"
 
-/** What memory is held for: the lines of a budget. Name, value, text. */
+/** What memory is used for: the lines of a budget. Name, value, text. */
 #define FSDP_MEMORY_LIST(X)                                                                                            \
     X(FSDP_MEMORY_PARAMETERS, 0, "master parameters")                                                                  \
     X(FSDP_MEMORY_GRADIENTS, 1, "gradients")                                                                           \
@@ -46,8 +46,8 @@ FSDP_EXTERN_C_BEGIN
 
 /**
  * Opens a context on a duplicate of `comm`. Collective over `comm`. Blocking.
- * The duplicate returns errors (MPI_ERRORS_RETURN); error handlers of `comm` are left alone. The calling thread may be bound
- * to fewer cores, to memory and to a GPU, as fsdp_config::bind says; see fsdp_binding().
+ * The duplicate returns errors (MPI_ERRORS_RETURN); the error handler of `comm` is left alone. The calling thread may be
+ * bound to fewer cores, to memory and to a GPU, as fsdp_config::bind says; see fsdp_binding().
  *
  * @param[in]  comm    an intra-communicator; it may be freed once this has returned
  * @param[in]  config  settings; or NULL for environment and defaults. Copied.
@@ -55,17 +55,17 @@ FSDP_EXTERN_C_BEGIN
  * @return FSDP_OK;
  *         FSDP_ERR_ARG: a null or inter-communicator, or a setting that is out of range or unreadable: same on all ranks;
  *         FSDP_ERR_STATE: MPI is not running;
- *         FSDP_ERR_MISMATCH: a setting differs between ranks that must not: same on all ranks;
- *         FSDP_ERR_UNSUPPORTED: an instruction set was asked for that this processor lacks, or FSDP_BIND_STRICT cannot be
- *         honoured: the detail names a rank and the reason, and nothing is bound;
+ *         FSDP_ERR_MISMATCH: a setting that must agree differs between ranks: same on all ranks;
+ *         FSDP_ERR_UNSUPPORTED: this processor lacks the instruction set asked for, or FSDP_BIND_STRICT is impossible: the
+ *         detail names a rank and the reason, and nothing is bound;
  *         FSDP_ERR_MEMORY, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT. The detail is in fsdp_last_error(NULL).
  */
 FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx);
 
 /**
  * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.
- * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is left. Then
- * MPI_Finalize() may wait for ever for a rank that is gone: end the program with MPI_Abort().
+ * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is not freed.
+ * MPI_Finalize() may then wait for ever for a rank that is gone: end the program with MPI_Abort().
  *
  * @param[in] ctx  an open context, invalid afterwards whatever is returned; or NULL, which does nothing
  * @return FSDP_OK; FSDP_ERR_LEAK: models or requests were still open; they have been released, and a warning names them;
@@ -79,33 +79,33 @@ FSDP_API int fsdp_rank(const fsdp_context *ctx);
 /** The number of ranks in the context's communicator; -1 if `ctx` is NULL. Local. */
 FSDP_API int fsdp_size(const fsdp_context *ctx);
 
-/** How many nodes the context's ranks are on: groups that share memory, or as FSDP_NODE_SIZE divides them. Local. */
+/** The number of nodes of the context: groups of ranks that share memory, or as FSDP_NODE_SIZE divides them. Local. */
 FSDP_API int fsdp_node_count(const fsdp_context *ctx);
 
 /** The node of this rank: nodes are numbered in the order of their lowest ranks. Local; -1 if `ctx` is NULL. */
 FSDP_API int fsdp_node_index(const fsdp_context *ctx);
 
-/** How many ranks are on this rank's node. Local; -1 if `ctx` is NULL. */
+/** The number of ranks on this rank's node. Local; -1 if `ctx` is NULL. */
 FSDP_API int fsdp_node_size(const fsdp_context *ctx);
 
-/** The position of this rank among them, in rank order. Local; -1 if `ctx` is NULL. */
+/** This rank's position among them, in rank order. Local; -1 if `ctx` is NULL. */
 FSDP_API int fsdp_node_rank(const fsdp_context *ctx);
 
-/** 1 where a thread of the context's own carries out nonblocking operations; see fsdp_config::progress. Local. */
+/** 1 if the context has a thread that carries out nonblocking operations; see fsdp_config::progress. Local. */
 FSDP_API int fsdp_has_progress_thread(const fsdp_context *ctx);
 
-/** Seconds of a core that this thread has used so far. Local; 0 without one. */
+/** Seconds of CPU time that this thread has used so far. Local; 0 without one. */
 FSDP_API double fsdp_progress_cpu_seconds(const fsdp_context *ctx);
 
 /**
  * Seconds this rank has spent, since fsdp_init(), in fsdp_wait() and in the blocking calls that wait for one: the part of
- * the communication that no compute hides. Blocking calls that end at the first look, within about a microsecond per peer,
- * do not ask for the time and are not counted. Local; 0 if NULL.
+ * the communication that no compute hides. Blocking calls that are done at the first look, within about a microsecond per
+ * peer, do not read the clock and are not counted. Local; 0 if NULL.
  */
 FSDP_API double fsdp_wait_seconds(const fsdp_context *ctx);
 
 /**
- * What the context holds on this rank now, and held at most. Local.
+ * What the context holds on this rank now, and the most it has held. Local.
  * Counts every allocation of the library; what MPI allocates for itself is not known and not counted.
  *
  * @return FSDP_OK; FSDP_ERR_ARG if an argument is NULL.
@@ -116,7 +116,7 @@ FSDP_API fsdp_status fsdp_memory_usage(const fsdp_context *ctx, fsdp_memory *mem
 FSDP_API const char *fsdp_memory_name(fsdp_memory_kind kind);
 
 /**
- * Makes a verdict of each rank the verdict of all: the way to end together when one rank fails. Collective. Blocking.
+ * Turns each rank's verdict into one verdict for all: the way to stop together when one rank fails. Collective. Blocking.
  *
  * @param[in] ctx     an open context
  * @param[in] status  what this rank has to say; FSDP_OK if nothing is wrong here

@@ -17,7 +17,7 @@
 #include "fsdp/export.h"
 #include "fsdp/status.h"
 
-/** Every shard is a multiple of this many elements, and so aligned to 256 bytes in every precision. */
+/** Every shard is a multiple of this many elements, and therefore aligned to 256 bytes in every precision. */
 #define FSDP_SHARD_MULTIPLE 256
 
 /** The division of one unit. */
@@ -30,7 +30,7 @@ typedef struct fsdp_layout {
 
 /** A run of elements of one tensor that one rank holds. All in ELEMENTS. */
 typedef struct fsdp_interval {
-    size_t tensor;       /**< its number in the unit */
+    size_t tensor;       /**< its index in the unit */
     size_t tensor_begin; /**< where the run begins in that tensor */
     size_t shard_begin;  /**< where it begins in the rank's shard */
     size_t count;        /**< never 0 */

@@ -24,7 +24,7 @@ typedef struct fsdp_lr_schedule {
     fsdp_lr_kind kind;
     double       peak;   /**< 0 or more */
     double       final;  /**< 0 to peak */
-    size_t       warmup; /**< steps over which the rate rises in a line: peak x (step + 1) / warmup; 0: none */
+    size_t       warmup; /**< steps over which the rate rises linearly: peak x (step + 1) / warmup; 0: none */
     size_t total; /**< LINEAR, COSINE, WSD: steps in all, at least warmup; the rate stays at `final` from there on */
     size_t decay; /**< WSD: steps of decay at the end, at most total - warmup */
     size_t every; /**< STEP: at least 1 */

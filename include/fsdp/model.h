@@ -3,9 +3,8 @@
  * Fully sharded training state: a model is a list of units, a unit a list of tensors that are gathered and reduced
  * together, usually one layer.
  *
- * Each rank holds its shard of parameters, gradients and optimizer state. A unit's parameters are gathered for the time
- * between begin and end of its forward and of its backward pass; its gradients are reduced over the ranks at the end of
- * its backward pass. The scheme is ZeRO-3 (Rajbhandari et al., 2020) and PyTorch FSDP (Zhao et al., 2023).
+ * Each rank holds its shard of parameters, gradients and optimizer state. A unit's parameters are gathered between begin and
+ * end of its forward pass and of its backward pass; its gradients are reduced over the ranks at the end of its backward pass. The scheme is ZeRO-3 (Rajbhandari et al., 2020) and PyTorch FSDP (Zhao et al., 2023).
  *
  *     fsdp_model_create(ctx, &options, &model);
  *     fsdp_unit_add(model, "h.0", tensors, n_tensors, &unit);    (once per layer)
@@ -18,28 +17,27 @@
  *         fsdp_optimizer_step(optimizer);
  *
  * Common to all functions that are collective: every rank calls them in the same order with the same arguments; a wrong
- * argument or state on one rank, or ranks that disagree, is the same error on every rank with fsdp_last_error() naming
- * the value; nothing has changed then and the model is still usable. FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from
+ * argument or state on one rank, or ranks that disagree, is the same error on every rank, with fsdp_last_error() naming
+ * the value; nothing has changed and the model is still usable. FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from
  * each of them; after these the context can only be finalized.
  *
- * Passes are the exception: ranks that do different things may each be further than the others when they notice. A pass
- * that fails, or whose reduction does, ends the step: passes and all that comes behind them then return FSDP_ERR_STATE at
- * once, with the first error in the text, until fsdp_model_zero_grad(). Each rank is told, but not all by the same call:
- * some by a later one, in the end by fsdp_model_zero_grad() itself. So whatever has gone wrong in a step, on every rank: call
- * fsdp_model_zero_grad() once, use no collective on the context before that, and do the step again from its first pass.
+ * Passes are the exception: ranks that do different things may be at different points when they notice. A pass that fails,
+ * or whose reduction fails, ends the step: passes and everything after them then return FSDP_ERR_STATE at once, with the
+ * first error in the text, until fsdp_model_zero_grad(). Each rank is told, but not all by the same call: some by a later
+ * one, at the latest by fsdp_model_zero_grad() itself. So whatever has gone wrong in a step, do this on every rank: call
+ * fsdp_model_zero_grad() once, use no other collective on the context before that, and repeat the step from its first pass.
  * Parameters, moments and step count are those from before it.
  *
- * On a GPU (fsdp_placement) all calls are the same, and views are device memory. What the model computes itself is put into the
- * stream that fsdp_stream_set() has named for its context, where the program puts its kernels too: views are ready for what
- * comes into this stream behind the begin of a pass, and have to be read and written by what is in it at the end of the pass.
- * Gathers and reductions have streams of their own beside it, ordered by events. The host waits for the GPU only where it has
- * to know something: in clipping by a norm, the loss scaler, hashes, import and export, checkpoints, commit and destroy. A
- * program that names another stream makes that wait for the one before. FSDP_ERR_DEVICE can come from each call then: a call of
- * the GPU's runtime has failed on this rank. In a pass the step has failed with it; in fsdp_optimizer_step(),
- * fsdp_tensor_import() and fsdp_checkpoint_load() the parameters are undefined too, and have to be loaded. With the same
- * kernels in the same order results have the bits of a model on the host; only norms of more than 4096 elements per slice are
- * added up in another order, and so rounded otherwise. Gradient hooks compute on
- * the host (fsdp/hook.h).
+ * On a GPU (fsdp_placement) all calls are the same, and views are device memory. What the model itself computes is put into
+ * the stream that fsdp_stream_set() named for its context, where the program puts its kernels too: views are ready for what is
+ * put into this stream after the begin of a pass, and must be read and written by what is in it at the end of the pass. Gathers
+ * and reductions have streams of their own, ordered by events. The host waits for the GPU only to learn something: in clipping
+ * by a norm, the loss scaler, hashes, import and export, checkpoints, commit and destroy. A program that names another stream
+ * must make it wait for the previous one. Each call can then return FSDP_ERR_DEVICE: a call of the GPU's runtime has failed on
+ * this rank. In a pass the step has failed with it; in fsdp_optimizer_step(), fsdp_tensor_import() and fsdp_checkpoint_load()
+ * the parameters are undefined as well, and must be loaded. With the same kernels in the same order, results have the bits of a
+ * model on the host; only norms of more than 4096 elements per slice are added up in another order, and so are rounded
+ * differently. Gradient hooks compute on the host (fsdp/hook.h).
  */
 #ifndef FSDP_MODEL_H
 #define FSDP_MODEL_H
@@ -62,7 +60,7 @@ typedef struct fsdp_unit  fsdp_unit;
 #define FSDP_STRATEGY_LIST(X)                                                                                          \
     X(FSDP_FULL_SHARD, 0, "FULL_SHARD")       /* parameters, gradients and optimizer state (ZeRO-3) */                 \
     X(FSDP_NO_SHARD, 1, "NO_SHARD")           /* nothing: every rank holds all, gradients are all-reduced (DDP) */     \
-    X(FSDP_SHARD_GRAD_OP, 2, "SHARD_GRAD_OP") /* as FULL_SHARD, but gathered once per step (ZeRO-2) */                 \
+    X(FSDP_SHARD_GRAD_OP, 2, "SHARD_GRAD_OP") /* like FULL_SHARD, gathered once per step (ZeRO-2) */                   \
     X(FSDP_SHARD_OPTIM, 3, "SHARD_OPTIM")     /* the same, gathered at once behind each step (ZeRO-1) */               \
     X(FSDP_HYBRID_SHARD, 4, "HYBRID_SHARD")   /* FULL_SHARD within groups, which are replicas of each other */         \
     X(FSDP_HYBRID_SHARD_ZERO2, 5, "HYBRID_SHARD_ZERO2") /* SHARD_GRAD_OP within groups */
@@ -72,7 +70,7 @@ typedef enum fsdp_strategy { FSDP_STRATEGY_LIST(FSDP_STRATEGY_ENUMERATOR) } fsdp
 #undef FSDP_STRATEGY_ENUMERATOR
 #define FSDP_N_STRATEGIES 6
 
-/** The optimizers of fsdp/optimizer.h, with the state that counts in a budget: see fsdp_model_budget(). */
+/** The optimizers of fsdp/optimizer.h, with the state that a budget counts: see fsdp_model_budget(). */
 typedef enum fsdp_optimizer_kind {
     FSDP_SGD          = 0, /**< no state */
     FSDP_SGD_MOMENTUM = 1, /**< one moment per parameter */
@@ -89,7 +87,7 @@ typedef enum fsdp_fill {
     FSDP_FILL_UNIFORM  = 2  /**< from `a` up to `b` */
 } fsdp_fill;
 
-/** Where a model's memory is and who computes on it: this rank's processor, or the GPU of its context (fsdp/device.h). */
+/** Where a model's memory is and what computes on it: this rank's processor, or the GPU of its context (fsdp/device.h). */
 typedef enum fsdp_placement {
     FSDP_ON_HOST = 0, /**< all on the host */
 
@@ -97,19 +95,19 @@ typedef enum fsdp_placement {
     FSDP_ON_DEVICE = 1,
 
     /**
-     * As FSDP_ON_DEVICE, but masters and optimizer state in pinned memory of the host. A step brings them to the GPU and
-     * back piece by piece (a quarter of FSDP_STAGING_BYTES of each array, two at a time), copies and compute at the same
-     * time. This rank's part of the parameters stays on the GPU in the type in which it is gathered.
+     * Like FSDP_ON_DEVICE, but with masters and optimizer state in pinned host memory. A step copies them to the GPU and back
+     * piece by piece (a quarter of FSDP_STAGING_BYTES of each array, two at a time), and computes at the same time. This
+     * rank's part of the parameters stays on the GPU in the type in which it is gathered.
      */
     FSDP_ON_DEVICE_OFFLOADED = 2
 } fsdp_placement;
 #define FSDP_N_PLACEMENTS 3
 
 /** Flags of a tensor. */
-#define FSDP_TENSOR_NO_WEIGHT_DECAY 1u /**< the optimizer's weight decay leaves it out (biases, norms) */
-#define FSDP_TENSOR_FROZEN          2u /**< divided and gathered as others, but without gradient and optimizer state */
+#define FSDP_TENSOR_NO_WEIGHT_DECAY 1u /**< exempt from weight decay (biases, norms) */
+#define FSDP_TENSOR_FROZEN          2u /**< divided and gathered like others, but without gradient and optimizer state */
 /** Held whole by every rank, neither gathered nor reduced nor changed by an optimizer: see fsdp_unit_buffer(). For running
- * statistics, tables and what the program looks after itself. */
+ * statistics, tables and whatever else the program maintains itself. */
 #define FSDP_TENSOR_IGNORED 4u
 #define FSDP_TENSOR_KEEP_DTYPE                                                                                         \
     8u /**< gathered in its `dtype` even if that is FSDP_F32 and the model's is not (norms) */
@@ -118,8 +116,8 @@ typedef enum fsdp_placement {
  * One tensor of a unit. Initial values are a pure function of (model seed, name, element index): the same for every
  * number of ranks and every strategy.
  *
- * Tensors of a unit that are gathered in different types, and frozen ones beside others, are divided over the ranks apart
- * from each other: one collective for each kind in each pass.
+ * Tensors of a unit that are gathered in different types, and frozen and other ones, are divided over the ranks separately:
+ * one collective for each kind in each pass.
  */
 typedef struct fsdp_tensor {
     const char *name;                 /**< unique in the model, at most 255 bytes; copied */
@@ -127,8 +125,8 @@ typedef struct fsdp_tensor {
     size_t      shape[FSDP_MAX_DIMS]; /**< row-major, every extent at least 1 */
 
     /**
-     * In what it is gathered: FSDP_BF16 and FSDP_F16 always, FSDP_F32 stands for the model's `param_dtype` (of an ignored
-     * tensor `buffer_dtype`) unless FSDP_TENSOR_KEEP_DTYPE is set. Masters are f32 in any case.
+     * The type in which it is gathered: FSDP_BF16 and FSDP_F16 stand for themselves; FSDP_F32 stands for the model's
+     * `param_dtype` (for an ignored tensor, `buffer_dtype`) unless FSDP_TENSOR_KEEP_DTYPE is set. Masters are always f32.
      */
     fsdp_dtype dtype;
     fsdp_fill  fill;
@@ -136,8 +134,8 @@ typedef struct fsdp_tensor {
     unsigned   flags; /**< FSDP_TENSOR_* or 0 */
 
     /**
-     * NULL; or the name of a tensor of the same shape, added before or further up in this unit, whose elements these are:
-     * one owner with several names. The gradient is the sum of what passes of all units with a name of it add to their
+     * NULL; or the name of a tensor of the same shape, in a unit added before or further up in this one, whose elements these
+     * are: one owner with several names. Its gradient is the sum of what the passes of all units that name it add to their
      * views: add there, do not overwrite. `dtype`, `fill`, `a`, `b` and `flags` are the owner's.
      */
     const char *tied_to;
@@ -147,35 +145,35 @@ typedef struct fsdp_model_options {
     fsdp_strategy       strategy;
     uint64_t            seed;         /**< of the initial values */
     size_t              memory_limit; /**< BYTES per rank that the budget may not exceed; 0: no limit */
-    fsdp_optimizer_kind optimizer;    /**< the optimizer that the budget at commit counts with */
-    int group_size; /**< HYBRID_SHARD: ranks that share one copy, a divisor of all; 0: those of a node, in budgets
-                                   for other numbers of ranks too. Other strategies use it in budgets only. */
+    fsdp_optimizer_kind optimizer;    /**< the optimizer that the budget at commit assumes */
+    int group_size; /**< HYBRID_SHARD: number of ranks that share one copy, a divisor of all; 0: those of a node, also in
+                                   budgets for other numbers of ranks. Other strategies use it in budgets only. */
     fsdp_dtype param_dtype;     /**< of gathered parameters: FSDP_F32, FSDP_BF16 or FSDP_F16; masters are f32 */
     fsdp_dtype reduce_dtype;    /**< of gradient views and of their reduction: one of the same three */
     int        local_gradients; /**< 1: room to accumulate without communication: see fsdp_model_set_sync() */
-    fsdp_dtype moment_dtype;    /**< that budgets count with: as in fsdp_optimizer_options */
+    fsdp_dtype moment_dtype;    /**< the type that budgets assume: see fsdp_optimizer_options */
     fsdp_dtype buffer_dtype;    /**< of ignored tensors: one of the same three */
 
     /**
-     * 1: FULL_SHARD gathers parameters as 8 bit integers with one f32 scale for each 256 of them, about a quarter of the bytes
-     * of f32, and rounds them to `param_dtype` where they arrive (Wang et al., "ZeRO++", 2023). Masters stay exact; tensors with
+     * 1: FULL_SHARD gathers parameters as 8-bit integers with one f32 scale for each 256 of them, about a quarter of the bytes
+     * of f32, and rounds them to `param_dtype` on arrival (Wang et al., "ZeRO++", 2023). Masters stay exact; tensors with
      * FSDP_TENSOR_KEEP_DTYPE or of a type other than FSDP_F32 are gathered as they are.
      */
     int quantized_params;
 
     /**
-     * What the sum of all ranks' gradients is divided by; 0: the number of ranks, for the mean. Another number, such as the
-     * samples or tokens of a step over all ranks, where ranks have unequal shares of a batch and sum their losses. The mean is
-     * taken first, in `reduce_dtype`, and multiplied in f32 by ranks over divisor.
+     * What the sum of all ranks' gradients is divided by; 0: the number of ranks, for the mean. Use another number, such as the
+     * samples or tokens of a step over all ranks, if ranks have unequal shares of a batch and sum their losses. The mean is
+     * taken first, in `reduce_dtype`, and multiplied in f32 by ranks / divisor.
      */
     double gradient_divisor;
 
-    /** Where the model's memory is. On a GPU its context must have one: see fsdp/device.h, also for the order of work. */
+    /** Where the model's memory is. For a GPU, the context must use one: see fsdp/device.h, also for the order of work. */
     fsdp_placement placement;
 } fsdp_model_options;
 
-/** FULL_SHARD, seed 0, no limit, AdamW, groups as the nodes, f32 throughout, on the host. Start from this: zeros are not
- * the defaults. */
+/** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
+ * not all zero. */
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0, FSDP_ON_HOST          \
@@ -183,11 +181,11 @@ typedef struct fsdp_model_options {
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */
 typedef struct fsdp_budget {
-    size_t parameters;                 /**< number of parameters of the whole model, padding left out (not bytes) */
+    size_t parameters;                 /**< number of parameters of the whole model, without padding (not bytes) */
     size_t bytes[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
     size_t total;                      /**< the sum of `bytes` */
     size_t device;                     /**< of `total`, what is on the rank's GPU */
-    size_t shared;    /**< of `total`, what the ranks of a node have once between them: gathered views on the host */
+    size_t shared;                     /**< of `total`, what the ranks of a node share: gathered views on the host */
     size_t unsharded; /**< the same state held whole: 4 bytes each for master and gradient, moments, ignored tensors */
 } fsdp_budget;
 
@@ -229,31 +227,30 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
 
 /**
  * Fixes the layout, checks that all ranks added the same units, checks the budget against the limit and against the memory
- * of each node, allocates, and draws the initial values. Collective. Units can be used from here on, and no unit can be added
- * any more.
+ * of each node, allocates, and draws the initial values. Collective. From here on units can be used, and none can be added.
  *
- * What the ranks of a node will take between them is the sum of their budgets, `shared` once and the staging buffers, which
- * are there already, left out. It must not exceed what the system calls available (MemAvailable), what is left of a control
- * group's limit, or FSDP_NODE_MEMORY in place of these two; nor, for the part of it that lies in shared memory, what is free
- * at FSDP_SHM_DIR. On GPUs the same holds of what is left on the host; and what the ranks that share a GPU will take of it
- * must not exceed what the runtime calls free there.
+ * The ranks of a node together will take the sum of their budgets, counting `shared` once and leaving out the staging buffers,
+ * which exist already. That must not exceed what the system calls available (MemAvailable), what is left of a control group's
+ * limit, or FSDP_NODE_MEMORY instead of these two; nor may the part of it in shared memory exceed what is free at FSDP_SHM_DIR.
+ * With GPUs the same applies to what remains on the host, and what the ranks that share a GPU will take of it must not exceed
+ * what the runtime calls free there.
  *
  * @return FSDP_OK; FSDP_ERR_ARG: no units, a budget above the limit (names both), or a failed fsdp_unit_add();
  *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units; FSDP_ERR_MEMORY: a node or a
- *         GPU has less than its ranks need (names both), or an allocation failed. Nothing has been allocated then.
+ *         GPU has less than its ranks need (names both), or an allocation failed. After an error nothing is allocated.
  */
 FSDP_API fsdp_status fsdp_model_commit(fsdp_model *model);
 
 /**
- * Releases a model with its units, optimizers and loss scaler; gradients that no step has used are lost. Collective where the
- * strategy has groups, whose contexts are finalized, where the model is on a GPU, of which all ranks close each other's memory,
- * and where a step has failed since fsdp_model_zero_grad(). Else local. NULL does nothing.
+ * Releases a model with its units, optimizers and loss scaler; gradients that no step has used are lost. Collective if the
+ * strategy has groups (their contexts are finalized), if the model is on a GPU (all ranks close each other's memory), or if a
+ * step has failed since fsdp_model_zero_grad(); otherwise local. NULL does nothing.
  */
 FSDP_API void fsdp_model_destroy(fsdp_model *model);
 
 /**
  * What a model would hold on one rank under any strategy, for any number of ranks, with one optimizer and a loss scaler.
- * fsdp_hook_budget() adds what a gradient hook would. Local; before or after commit.
+ * fsdp_hook_budget() adds what a gradient hook would hold. Local; before or after commit.
  *
  * @param[in] size       ranks, running or not; 0 stands for the size of the context
  * @param[in] optimizer  which optimizer's state to count, in the `moment_dtype` of the model's options
@@ -264,19 +261,19 @@ FSDP_API fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy st
 
 /**
  * Gathers the unit's parameters: views are readable from here to fsdp_unit_end_forward(). Collective.
- * Views must not be written to (FSDP_VERIFY=full finds it at the end of the pass). With FSDP_PREFETCH above 0 what is
+ * Views must not be written to (FSDP_VERIFY=full finds this at the end of the pass). With FSDP_PREFETCH above 0, what is
  * expected next is gathered as well, and a rank's wrong call may reach the others only in their next call that communicates.
  *
  * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: the model is not committed, the unit is open already, more
  *         units are open than `views_in_flight` allows, or the step has failed before; FSDP_ERR_MISMATCH: ranks begin
- *         different units. But for the first and where the model is not committed, the step has failed.
+ *         different units. Except for NULL and an uncommitted model, the step has failed.
  */
 FSDP_API fsdp_status fsdp_unit_begin_forward(fsdp_unit *unit);
 
 /**
- * Gives the parameters back: views are invalid from here on. Local.
- * @return FSDP_OK; FSDP_ERR_STATE: no forward pass of this unit is open; or, under FSDP_VERIFY=full where it is collective
- *         and the step fails with it, the view was written to.
+ * Releases the parameters: views are invalid from here on. Local; collective under FSDP_VERIFY=full.
+ * @return FSDP_OK; FSDP_ERR_STATE: no forward pass of this unit is open; or, under FSDP_VERIFY=full, the view was written to,
+ *         and the step has failed.
  */
 FSDP_API fsdp_status fsdp_unit_end_forward(fsdp_unit *unit);
 
@@ -289,19 +286,19 @@ FSDP_API fsdp_status fsdp_unit_begin_backward(fsdp_unit *unit);
 /**
  * Averages the gradient views over all ranks, adds the result to this rank's gradient shard and closes the views.
  * Collective. Gradients of several passes add up until fsdp_optimizer_step() or fsdp_model_zero_grad().
- * With FSDP_PREFETCH above 0 it returns while the reduction is under way; clipping, a step, or a later pass completes it and
- * returns its error.
+ * With FSDP_PREFETCH above 0 it returns while the reduction is under way; clipping, the step, or a later pass completes it
+ * and returns its error.
  *
  * @return FSDP_OK; FSDP_ERR_STATE: no backward pass of this unit is open, a view was written to (FSDP_VERIFY=full), or the
- *         step has failed before; FSDP_ERR_MISMATCH: ranks end different units. The step has failed then.
+ *         step has failed before; FSDP_ERR_MISMATCH: ranks end different units. After an error the step has failed.
  */
 FSDP_API fsdp_status fsdp_unit_end_backward(fsdp_unit *unit);
 
 /**
  * The gathered values of tensor `i`, in the order given to fsdp_unit_add(). Local.
- * @return the view, of the tensor's shape, row-major, in the type that fsdp_tensor.dtype tells of, valid until the pass ends;
- *         NULL with fsdp_last_error() where no pass of this unit is open or `i` is none of its tensors. Aligned to an element
- *         only: tensors follow without gaps. The memory may be the node's: nobody writes to it.
+ * @return the view, of the tensor's shape, row-major, in the type described at fsdp_tensor.dtype, valid until the pass ends;
+ *         NULL with fsdp_last_error() if no pass of this unit is open or `i` is none of its tensors. Aligned to an element
+ *         only: tensors follow each other without gaps. The node's ranks may share this memory: nobody may write to it.
  */
 FSDP_API const void *fsdp_unit_param(fsdp_unit *unit, size_t i);
 
@@ -313,8 +310,8 @@ FSDP_API const void *fsdp_unit_param(fsdp_unit *unit, size_t i);
 FSDP_API void *fsdp_unit_grad(fsdp_unit *unit, size_t i);
 
 /**
- * This rank's own memory of tensor `i`, which is ignored: to be read and written at any time. Local.
- * @return of the tensor's shape, row-major, in the type that fsdp_tensor.dtype tells of, valid until the model is destroyed;
+ * This rank's own memory of the ignored tensor `i`, which may be read and written at any time. Local.
+ * @return memory of the tensor's shape, row-major, in the type described at fsdp_tensor.dtype, valid until the model is destroyed;
  *         NULL with fsdp_last_error() for a tensor without FSDP_TENSOR_IGNORED, before fsdp_model_commit(), or if `i` is none.
  */
 FSDP_API void *fsdp_unit_buffer(fsdp_unit *unit, size_t i);
@@ -324,30 +321,30 @@ FSDP_API const char *fsdp_unit_name(const fsdp_unit *unit);
 
 /**
  * Switches the reduction of gradients off, for all micro-batches of a step but the last, and on again: PyTorch's no_sync.
- * What passes produce meanwhile adds up on each rank, unsharded, and goes with the next pass that reduces. Local, but to be
- * called alike on all ranks.
+ * Meanwhile gradients add up on each rank, unsharded, and are reduced by the next pass that reduces. Local, but must be called
+ * alike on all ranks.
  *
  * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: a pass is open, or the model was made without `local_gradients`.
  */
 FSDP_API fsdp_status fsdp_model_set_sync(fsdp_model *model, int on);
 
 /**
- * Forgets the gradients that have been accumulated, and ends passes that are open. Collective: it returns when every rank has
- * called it, and until then answers whatever the others call on this model with FSDP_ERR_MISMATCH there. So after a step that
- * has failed one call on each rank is enough, wherever each one was: all begin anew with the next pass, whatever it returns.
- * A step forgets its gradients itself: without errors nobody needs this.
+ * Clears the accumulated gradients, and ends open passes. Collective: it returns when every rank has called it, and until then
+ * whatever other ranks call on this model returns FSDP_ERR_MISMATCH there. So after a failed step one call on each rank is
+ * enough, wherever each one was: whatever it returns, all begin anew with the next pass. A step clears its gradients itself:
+ * without errors this call is never needed.
  *
- * A gradient hook keeps what it remembers of steps, also of one that has failed half way.
+ * A gradient hook keeps its state, including that of a step that failed half way.
  *
- * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: not committed; FSDP_ERR_MISMATCH, or what else another rank was told:
- *         the step had failed and no call has told this rank before. The gradients are forgotten all the same.
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: not committed; FSDP_ERR_MISMATCH, or whatever other error
+ *         another rank was told: the step had failed and no call has told this rank before. The gradients are cleared anyway.
  */
 FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
 
 /**
  * Scales all gradients so that their 2-norm is at most `max_norm`: by max_norm / (norm + 1e-6) where that is below 1, as
  * PyTorch does. Collective.
- * The norm is a sum over the slices that FULL_SHARD has, in rank order, under every strategy: bitwise the same for all.
+ * Under every strategy the norm is summed over the slices that FULL_SHARD has, in rank order: bitwise the same for all.
  *
  * @param[in]  max_norm  above 0; INFINITY only computes the norm
  * @param[out] norm      the norm before scaling; or NULL. If it is not finite, gradients are left as they are.
@@ -358,13 +355,13 @@ FSDP_API fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, dou
 
 /**
  * The same for the infinity norm, the largest magnitude of all gradients; PyTorch's norm_type=inf. Collective. The norm is
- * exact. It is NaN where a gradient is NaN, else infinite where one is; gradients are left as they are then.
+ * exact. It is NaN if a gradient is NaN, otherwise infinite if one is; gradients are then left as they are.
  * Parameters and errors as for fsdp_clip_grad_norm().
  */
 FSDP_API fsdp_status fsdp_clip_grad_norm_inf(fsdp_model *model, double max_norm, double *norm);
 
 /**
- * Limits each element of all gradients to -limit .. limit, as PyTorch's clip_grad_value_. Collective. Infinite elements
+ * Limits each element of all gradients to -limit .. limit, like PyTorch's clip_grad_value_. Collective. Infinite elements
  * become the limit; NaN stays NaN.
  *
  * @param[in] limit  0 or more, not NaN; rounded to f32
@@ -373,9 +370,9 @@ FSDP_API fsdp_status fsdp_clip_grad_norm_inf(fsdp_model *model, double max_norm,
 FSDP_API fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit);
 
 /**
- * A hash of all parameters, independent of the number of ranks and of the strategy: the same if and only if (but for
- * chance, 2^-64) every element of every tensor has the same bits. Ignored tensors, which may differ between ranks, are left
- * out. Collective.
+ * A hash of all parameters, independent of the number of ranks and of the strategy: the same if and only if every element of
+ * every tensor has the same bits (except by chance, 2^-64). Ignored tensors, which may differ between ranks, are left out.
+ * Collective.
  *
  * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: not committed, or the step has failed.
  */

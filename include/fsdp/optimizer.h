@@ -1,6 +1,6 @@
 /**
  * @file
- * Optimizers over master shards: each rank updates what it holds, nothing is communicated but an agreement.
+ * Optimizers over master shards: each rank updates what it holds; only an agreement is communicated.
  *
  * FSDP_SGD, FSDP_SGD_MOMENTUM  PyTorch's SGD, momentum and Nesterov's form, dampening 0; weight decay is added to the
  *                              gradient.
@@ -11,7 +11,7 @@
  * FSDP_LION                    Chen et al., "Symbolic discovery of optimization algorithms" (2023): one moment, of which
  *                              only the sign moves the weights; decay as in AdamW.
  *
- * Tensors can be given a rate and a weight decay of their own by the pattern of their names:
+ * Tensors can be given a rate and a weight decay of their own, chosen by a pattern of their names:
  *
  *     fsdp_optimizer_group slow = FSDP_OPTIMIZER_GROUP_DEFAULT;
  *     slow.lr_scale = 0.1;
@@ -40,18 +40,18 @@ typedef struct fsdp_optimizer_options {
     int                 nesterov;     /**< FSDP_SGD_MOMENTUM: 1 for Nesterov's form */
 
     /**
-     * In what moments are held between steps: FSDP_F32; or FSDP_BF16, for half the memory. They are
-     * computed and used in f32 and then rounded to nearest even. What would change a moment in bf16 by less than 1/512 of
-     * it, and up to 1/256, is lost: with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, of which
-     * fsdp_optimizer_create() warns. Choose 0.99 or less.
+     * The type of moments between steps: FSDP_F32; or FSDP_BF16, for half the memory. They are computed and used in f32 and
+     * then rounded to nearest even. A change of a bf16 moment by less than 1/512 of it, and at times up to 1/256, is lost:
+     * with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, and fsdp_optimizer_create() warns.
+     * Choose 0.99 or less.
      */
     fsdp_dtype moment_dtype;
 } fsdp_optimizer_options;
 
-/** In place of a rate or a weight decay of a group: the optimizer's. */
+/** For the rate or the weight decay of a group: use the optimizer's. */
 #define FSDP_INHERIT (-1.0)
 
-/** What the tensors of a group have of their own. Begin with FSDP_OPTIMIZER_GROUP_DEFAULT, which inherits everything. */
+/** The settings of a group of tensors. Begin with FSDP_OPTIMIZER_GROUP_DEFAULT, which inherits everything. */
 typedef struct fsdp_optimizer_group {
     double lr;       /**< 0 or more; FSDP_INHERIT: what fsdp_optimizer_set_lr() has set last */
     double lr_scale; /**< 0 or more: factor of this rate, whether inherited or not */
@@ -70,7 +70,7 @@ FSDP_EXTERN_C_BEGIN
  * The defaults of a kind: Adam and AdamW lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01 for AdamW and none for Adam;
  * Lion a tenth of AdamW's rate and ten times its decay, betas 0.9 and 0.99; SGD lr 1e-2, momentum 0.9 where it has one, no
  * decay. Moments in f32. Local.
- * @return FSDP_OK; FSDP_ERR_ARG: a kind that is none, a NULL pointer.
+ * @return FSDP_OK; FSDP_ERR_ARG: an unknown kind, a NULL pointer.
  */
 FSDP_API fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options);
 
@@ -98,18 +98,18 @@ FSDP_API void fsdp_optimizer_destroy(fsdp_optimizer *optimizer);
  * @param[in] group    copied
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a value out of range, or a pattern that matches no tensor, or only
  *         tensors of groups added before (names it); FSDP_ERR_STATE: a step has been taken; FSDP_ERR_MISMATCH: ranks add
- *         different groups, or the pattern matches other tensors there, as it may in another locale. No tensor has joined a
- *         group then.
+ *         different groups, or the pattern matches other tensors there, as it may in another locale. After an error no tensor has
+ *         joined a group.
  */
 FSDP_API fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const char *pattern,
                                               const fsdp_optimizer_group *group);
 
 /**
- * Updates the parameters from the accumulated gradients, then forgets the gradients. Collective.
+ * Updates the parameters from the accumulated gradients, then clears the gradients. Collective.
  *
  * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, the step has failed, or a unit has no gradient since the
  *         last step (names it); FSDP_ERR_MISMATCH: rates differ between ranks, or the order in which they began passes.
- *         Parameters are unchanged then.
+ *         After an error parameters are unchanged.
  */
 FSDP_API fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer);
 

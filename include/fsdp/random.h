@@ -1,7 +1,7 @@
 /**
  * @file
  * Counter-based random numbers: a pure function of (seed, stream, index), so that any rank can compute any element of any
- * tensor on its own and no state has to be carried, saved or agreed on.
+ * tensor on its own, and no state has to be carried, saved or agreed on.
  *
  * The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
  */

@@ -3,7 +3,7 @@
  * Which samples each rank sees: the semantics of PyTorch's DistributedSampler.
  *
  * Each epoch has one permutation of 0 .. dataset - 1, from seed + epoch, the same on every rank; rank r takes its entries r,
- * r + size, r + 2 size and so on. So that every rank gets as many, the permutation is either continued from its own
+ * r + size, r + 2 size and so on. So that every rank gets the same number, the permutation is either repeated from its
  * beginning, as often as needed, or cut (drop_last).
  *
  * The permutation is computed entry by entry (a Feistel network over the Philox generator, walked until it stays inside the
@@ -36,11 +36,11 @@ FSDP_EXTERN_C_BEGIN
  */
 FSDP_API fsdp_status fsdp_sampler_check(const fsdp_sampler *sampler);
 
-/** How many samples each rank gets per epoch. Local. `sampler` has passed fsdp_sampler_check(). */
+/** The number of samples that each rank gets per epoch. Local. `sampler` has passed fsdp_sampler_check(). */
 FSDP_API size_t fsdp_sampler_length(const fsdp_sampler *sampler);
 
 /**
- * The sample that this rank takes as its number `i` of `epoch`. Local. `sampler` has passed fsdp_sampler_check().
+ * Sample number `i` of this rank in `epoch`. Local. `sampler` has passed fsdp_sampler_check().
  * @param[in] i  0 to fsdp_sampler_length() - 1
  */
 FSDP_API size_t fsdp_sampler_index(const fsdp_sampler *sampler, uint64_t epoch, size_t i);

@@ -1,6 +1,6 @@
 /**
  * @file
- * What every function returns, and where the detail of a failure is found.
+ * What every function returns, and where to find the detail of a failure.
  */
 #ifndef FSDP_STATUS_H
 #define FSDP_STATUS_H
@@ -30,7 +30,7 @@ typedef struct fsdp_context fsdp_context;
 
 FSDP_EXTERN_C_BEGIN
 
-/** The name of a code, as "FSDP_ERR_ARG"; "FSDP_UNKNOWN" for a value that is none. Local; the text is static. */
+/** The name of a code, as "FSDP_ERR_ARG"; "FSDP_UNKNOWN" for a value that is no code. Local; the text is static. */
 FSDP_API const char *fsdp_status_name(fsdp_status status);
 
 /** One line that says what a code means in general. Local; the text is static. */

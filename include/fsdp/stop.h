@@ -1,7 +1,7 @@
 /**
  * @file
- * Leaving in good order on a signal: a scheduler's SIGTERM or SIGUSR1 may reach one rank or all, at any moment; the ranks agree
- * on the step after which they save and end.
+ * Stopping cleanly on a signal: a scheduler's SIGTERM or SIGUSR1 may reach one rank or all, at any moment; the ranks agree on
+ * the step after which they save and end.
  *
  *     fsdp_stop_watch(NULL, 0);
  *     for each step:
@@ -9,7 +9,7 @@
  *         fsdp_stop_agree(ctx, &signal);
  *         if (signal) { fsdp_checkpoint_save(checkpoint, &state); exit status FSDP_STOP_EXIT_STATUS; }
  *
- * The one thing in the library that is the process's and not a context's, as signals are.
+ * This is the one thing in the library that belongs to the process and not to a context, as signals do.
  */
 #ifndef FSDP_STOP_H
 #define FSDP_STOP_H
@@ -26,26 +26,26 @@
 FSDP_EXTERN_C_BEGIN
 
 /**
- * From now on these signals are noted instead of ending the process. Local. Their former handlers come back with
- * fsdp_stop_unwatch().
+ * From now on these signals are noted instead of ending the process. Local. fsdp_stop_unwatch() restores their former
+ * handlers.
  *
  * @param[in] signals  or NULL for SIGUSR1 and SIGTERM
  * @param[in] n        how many, at most 8
  * @return FSDP_OK; FSDP_ERR_ARG: too many, or a number that is no signal that can be handled; FSDP_ERR_STATE: signals are
- *         watched already. None is watched then that was not. The detail is in fsdp_last_error(NULL).
+ *         watched already. After an error nothing has changed. The detail is in fsdp_last_error(NULL).
  */
 FSDP_API fsdp_status fsdp_stop_watch(const int *signals, size_t n);
 
-/** Gives the signals back, and forgets what was noted. Local. */
+/** Restores the former handlers, and forgets what was noted. Local. */
 FSDP_API void fsdp_stop_unwatch(void);
 
-/** The number of the signal that has come to this process first, or 0. Local. */
+/** The number of the first signal that reached this process, or 0. Local. */
 FSDP_API int fsdp_stop_signal(void);
 
 /**
- * Whether any rank has got a signal. Collective; one small allreduce.
+ * Whether any rank has received a signal. Collective; one small allreduce.
  *
- * @param[out] signal  the largest number of a signal that a rank has got, the same on all ranks; 0 for none
+ * @param[out] signal  the largest number of a signal that a rank has received, the same on all ranks; 0 for none
  * @return FSDP_OK; FSDP_ERR_ARG, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
  */
 FSDP_API fsdp_status fsdp_stop_agree(fsdp_context *ctx, int *signal);

@@ -2,12 +2,13 @@
  * @file
  * One whole tensor of a model to or from one rank, without a checkpoint: to look at, to compare, to set by hand.
  *
- * What moves are the ranks' parts of that tensor, in pieces of FSDP_STAGING_BYTES at most; the unit is not gathered, and
- * ranks other than `root` hold one piece meanwhile. Each piece is broadcast: over S bytes of a tensor, every rank reads S.
+ * The ranks' parts of that tensor are moved in pieces of at most FSDP_STAGING_BYTES. The unit is not gathered; ranks other
+ * than `root` hold one piece at a time. Each piece is broadcast: for S bytes of a tensor, every rank reads S.
  *
- * Of a tied tensor the owner's elements move. An ignored tensor is exported from `root`'s own memory, and set on every rank.
+ * For a tied tensor, the owner's elements are moved. An ignored tensor is exported from `root`'s own memory, and imported on
+ * every rank.
  *
- * Both functions are collective as those of fsdp/model.h: errors are the same on all ranks, the model is still usable, and
+ * Both functions are collective, like those of fsdp/model.h: errors are the same on all ranks, the model is still usable, and
  * FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from both.
  */
 #ifndef FSDP_TENSOR_IO_H
@@ -29,8 +30,8 @@ FSDP_EXTERN_C_BEGIN
  * @param[out] values  on `root` all elements of the tensor, row-major, f32; not used elsewhere, where NULL is allowed
  * @param[in]  bytes   on `root` the BYTES of `values`, exactly those of the tensor; not used elsewhere
  * @return FSDP_OK; FSDP_ERR_ARG: no such tensor, no such rank, wrong bytes, a NULL pointer; FSDP_ERR_STATE: not committed,
- *         a pass is open; FSDP_ERR_MISMATCH: ranks name different tensors or roots; FSDP_ERR_MEMORY. `values` are untouched
- *         then; where a collective on the way has failed, they are undefined.
+ *         a pass is open; FSDP_ERR_MISMATCH: ranks name different tensors or roots; FSDP_ERR_MEMORY. `values` are
+ *         untouched; if a collective on the way has failed, they are undefined.
  */
 FSDP_API fsdp_status fsdp_tensor_export(fsdp_model *model, const char *name, int root, void *values, size_t bytes);
 
@@ -38,8 +39,8 @@ FSDP_API fsdp_status fsdp_tensor_export(fsdp_model *model, const char *name, int
  * Sets the master values of one tensor on all ranks from rank `root`. Collective. Blocking. Gradients and the state of
  * optimizers stay as they are.
  *
- * @param[in] values  on `root` as for fsdp_tensor_export(), which tells of the other parameters too
- * @return as for fsdp_tensor_export(). The tensor is unchanged then; where a collective on the way has failed, it is
+ * @param[in] values  on `root` as for fsdp_tensor_export(), which describes the other parameters too
+ * @return as for fsdp_tensor_export(). After an error the tensor is unchanged; if a collective on the way has failed, it is
  *         undefined.
  */
 FSDP_API fsdp_status fsdp_tensor_import(fsdp_model *model, const char *name, int root, const void *values,

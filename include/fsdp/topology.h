@@ -1,11 +1,11 @@
 /**
  * @file
- * The node that ranks run on, a plan of who runs where on it, and what is carried out of that plan.
+ * The node that ranks run on, a plan of who runs where on it, and how that plan is carried out.
  *
- * A topology is read from this machine or from a recorded one (hwloc's XML), so that a job can be planned for a machine
- * that cannot be logged in to. The plan is a pure function of the node and of what each rank may use: every rank computes
- * the same, and says why. GPUs are told apart by PCI address, and by ordinal where one address holds several; never by
- * index, which HIP, rocm-smi and PCI each count their own way.
+ * A topology is read from this machine or from a recorded one (hwloc's XML), so that a job can be planned for a machine that
+ * one cannot log in to. The plan is a pure function of the node and of what each rank may use: every rank computes the same
+ * plan, with its reasons. GPUs are told apart by PCI address, and by ordinal if one address holds several; never by index,
+ * which HIP, rocm-smi and PCI each count in their own way.
  *
  *     fsdp_topology_open(NULL, &topology);
  *     node = fsdp_topology_node(topology);
@@ -23,12 +23,12 @@
 #include "fsdp/status.h"
 
 #define FSDP_MASK_WORDS      64  /**< a mask holds the numbers 0 to 4095 */
-#define FSDP_MOST_GPUS       64  /**< GPUs of a node that are told apart */
+#define FSDP_MOST_GPUS       64  /**< the most GPUs of a node */
 #define FSDP_ADDRESS_BYTES   16  /**< of a PCI address as text, "0000:c1:00.0" */
 #define FSDP_REASON_BYTES    128 /**< of a reason in a place */
 #define FSDP_MASK_TEXT_BYTES 256
 
-/** A set of hardware threads, or of NUMA nodes, by the numbers that the operating system gives them. */
+/** A set of hardware threads, or of NUMA nodes, by the operating system's numbers. */
 typedef struct fsdp_mask {
     uint64_t word[FSDP_MASK_WORDS];
 } fsdp_mask;
@@ -36,22 +36,22 @@ typedef struct fsdp_mask {
 /** A package, NUMA node, last-level cache or core. */
 typedef struct fsdp_domain {
     fsdp_mask threads; /**< those that may be used at all: control groups are respected */
-    uint64_t  bytes;   /**< of memory or cache; 0 where that is not known or there is none */
-    int       number;  /**< that the operating system gives it; -1: none */
+    uint64_t  bytes;   /**< of memory or cache; 0 if that is unknown or there is none */
+    int       number;  /**< the operating system's; -1: none */
     int       package; /**< index of the one that it is in; -1: unknown, or several */
     int       numa;    /**< likewise */
     int       cache;   /**< likewise */
     int       level;   /**< of a cache: 3; 0 of anything else */
 } fsdp_domain;
 
-/** A compute GPU: of AMD or NVIDIA, and no mere console. */
+/** A compute GPU of AMD or NVIDIA; a mere console is none. */
 typedef struct fsdp_gpu {
     char      address[FSDP_ADDRESS_BYTES];
     int       ordinal; /**< among those with this address: 0, unless a GPU is partitioned */
     int       vendor;  /**< 0x1002 or 0x10de */
     int       device;
-    char      name[64]; /**< "" where nobody says */
-    fsdp_mask threads;  /**< the nearest; empty where the locality is not known */
+    char      name[64]; /**< "" if unknown */
+    fsdp_mask threads;  /**< the nearest; empty if the locality is unknown */
     int       package;  /**< index; -1: unknown */
     int       numa;     /**< index; -1: unknown */
     int       smi;      /**< rocm-smi's index; -1: unknown */
@@ -63,7 +63,7 @@ typedef struct fsdp_gpu {
 typedef struct fsdp_nic {
     char      address[FSDP_ADDRESS_BYTES];
     char      name[32];
-    int       fabric; /**< 1: made for the traffic of jobs, as InfiniBand and Slingshot */
+    int       fabric; /**< 1: made for the traffic of jobs, such as InfiniBand and Slingshot */
     fsdp_mask threads;
     int       package; /**< index; -1: unknown */
     int       numa;    /**< index; -1: unknown */
@@ -77,7 +77,7 @@ typedef enum fsdp_link_type {
     FSDP_LINK_NVLINK  = 3
 } fsdp_link_type;
 
-/** From one GPU to another. Whatever is 0 is not known. */
+/** From one GPU to another. 0 stands for unknown. */
 typedef struct fsdp_link {
     fsdp_link_type type;
     uint64_t       hops;
@@ -86,7 +86,7 @@ typedef struct fsdp_link {
     uint64_t       max_bandwidth;
 } fsdp_link;
 
-/** Where knowledge of a node comes from. Name, value, text. */
+/** Sources of knowledge about a node. Name, value, text. */
 #define FSDP_SOURCE_LIST(X)                                                                                            \
     X(FSDP_SOURCE_HWLOC, 0, "hwloc")                                                                                   \
     X(FSDP_SOURCE_SMI, 1, "rocm-smi")                                                                                  \
@@ -106,8 +106,8 @@ typedef struct fsdp_source {
 
 /** A node. Arrays belong to the topology. Indices into them are what `package`, `numa` and `cache` hold. */
 typedef struct fsdp_node {
-    char               name[64]; /**< of the host; "" where a record does not say */
-    int                is_here;  /**< 1: this machine, or a record of it: what is planned can be bound */
+    char               name[64]; /**< of the host; "" if a record does not say */
+    int                is_here;  /**< 1: this machine, or a record of it: the plan can be bound */
     fsdp_mask          threads;  /**< all that may be used */
     size_t             n_packages;
     const fsdp_domain *packages;
@@ -116,7 +116,7 @@ typedef struct fsdp_node {
     size_t             n_caches; /**< of the last level */
     const fsdp_domain *caches;
     size_t             n_cores;
-    const fsdp_domain *cores; /**< neighbours stand side by side */
+    const fsdp_domain *cores; /**< neighbours side by side */
     size_t             n_gpus;
     const fsdp_gpu    *gpus;  /**< by PCI address */
     const fsdp_link   *links; /**< n_gpus x n_gpus, from row to column */
@@ -132,18 +132,18 @@ typedef struct fsdp_visible_gpu {
     int  ordinal;
 } fsdp_visible_gpu;
 
-/** What one rank on a node may use, before anything is bound. */
+/** What one rank of a node may use, before anything is bound. */
 typedef struct fsdp_local_rank {
     int              rank;
-    int              n_visible; /**< of `visible`; -1: not known, any GPU is assumed */
-    int              device;    /**< of `visible`: the one it uses, 0 where nobody has chosen; -1: not known, or none */
+    int              n_visible; /**< of `visible`; -1: unknown, any GPU is assumed */
+    int              device;    /**< of `visible`: the one it uses, 0 if none has been chosen; -1: unknown, or none */
     int              at_odds;   /**< 1: HIP_VISIBLE_DEVICES names devices that ROCR_VISIBLE_DEVICES leaves out */
     fsdp_mask        threads;   /**< the launcher's mask */
     fsdp_mask        memory;    /**< NUMA nodes, by the system's number, that it may allocate from; empty: any */
     fsdp_visible_gpu visible[FSDP_MOST_GPUS]; /**< in the order in which HIP counts them */
 } fsdp_local_rank;
 
-/** In what a place falls short of the ideal: a bit each. Name, value, short name, text. */
+/** How a place falls short of the ideal: one bit each. Name, value, short name, text. */
 #define FSDP_DEVIATION_LIST(X)                                                                                         \
     X(FSDP_SHARED_GPU, 1, "shared-gpu", "its GPU serves another rank too")                                             \
     X(FSDP_REMOTE_GPU, 2, "remote-gpu", "its GPU is next to another NUMA node than its cores")                         \
@@ -164,19 +164,19 @@ typedef enum fsdp_deviation { FSDP_DEVIATION_LIST(FSDP_DEVIATION_ENUMERATOR) } f
 /** Where a rank is to run. */
 typedef struct fsdp_place {
     int       gpu;        /**< index into the node's; -1: none */
-    int       device;     /**< the same as HIP counts in that process; -1: unknown or none */
-    fsdp_mask threads;    /**< within its mask; its mask where it is to be left alone */
+    int       device;     /**< the same, as HIP numbers it in that process; -1: unknown or none */
+    fsdp_mask threads;    /**< within its mask; its mask if it is to be left alone */
     int       numa;       /**< index of the NUMA node for its memory; -1: several or unknown */
     int       nic;        /**< index of the nearest network card; -1: none or unknown */
     int       spare;      /**< hardware thread of a core that no rank has, in its mask and NUMA node; -1: none */
-    unsigned  deviations; /**< of fsdp_deviation */
+    unsigned  deviations; /**< bits of fsdp_deviation */
     char      gpu_reason[FSDP_REASON_BYTES];
     char      cores_reason[FSDP_REASON_BYTES];
     char      memory_reason[FSDP_REASON_BYTES];
     char      nic_reason[FSDP_REASON_BYTES];
 } fsdp_place;
 
-/** How a GPU is doing. A field that nobody can tell is negative. */
+/** The state of a GPU. Unknown fields are negative. */
 typedef struct fsdp_gpu_health {
     double used_bytes;
     double total_bytes;
@@ -191,9 +191,9 @@ typedef struct fsdp_topology fsdp_topology;
 FSDP_EXTERN_C_BEGIN
 
 /**
- * Reads a node. Local. Nothing is printed but an error; a source that is not there is told in fsdp_node::sources.
+ * Reads a node. Local. Only errors are printed; fsdp_node::sources says which sources are missing.
  *
- * @param[in]  file      hwloc's XML, version 2; or NULL for what FSDP_TOPOLOGY names, else this machine
+ * @param[in]  file      hwloc's XML, version 2; or NULL for the file that FSDP_TOPOLOGY names, else this machine
  * @param[out] topology  released with fsdp_topology_close(); NULL on failure
  * @return FSDP_OK; FSDP_ERR_ARG: no such file, or none that hwloc 2 reads; FSDP_ERR_UNSUPPORTED: a machine with hardware
  *         threads above 4095; FSDP_ERR_MEMORY. The detail is in fsdp_last_error(NULL).
@@ -207,13 +207,13 @@ FSDP_API void fsdp_topology_close(fsdp_topology *topology);
 FSDP_API const fsdp_node *fsdp_topology_node(const fsdp_topology *topology);
 
 /**
- * Asks rocm-smi how a GPU is doing now. Local.
- * @return FSDP_OK, also where nothing is known; FSDP_ERR_ARG if an argument is NULL or there is no such GPU
+ * Asks rocm-smi for the present state of a GPU. Local.
+ * @return FSDP_OK, even if nothing is known; FSDP_ERR_ARG if an argument is NULL or there is no such GPU
  */
 FSDP_API fsdp_status fsdp_gpu_health_read(const fsdp_topology *topology, size_t gpu, fsdp_gpu_health *health);
 
 /**
- * What the calling process may use now: its thread's mask, its memory, the GPUs that HIP gives it. Local.
+ * What the calling process may use now: its thread's mask, its memory, the GPUs that HIP shows it. Local.
  * @param[out] mine  its `rank` is 0
  * @return FSDP_OK; FSDP_ERR_ARG if `mine` is NULL
  */
@@ -222,33 +222,32 @@ FSDP_API fsdp_status fsdp_local_rank_look(fsdp_local_rank *mine);
 /**
  * Plans the ranks of one node. Pure and local: the same arguments give the same places, on any machine.
  *
- * GPUs: none is shared while another that could be used is idle; then as many as can be are local; then ranks are spread
- * over packages and NUMA nodes; then consecutive ranks are neighbours on XGMI or NVLink. Cores: ranks with the same mask
- * divide it, what is next to their GPUs first, in one piece each and along the boundaries of caches where these are near;
- * a rank with a mask of its own keeps what of it is next to its GPU. Where that would be nothing, its mask stays.
+ * GPUs, in this order of importance: none is shared while another that could be used is idle; as many as possible are local;
+ * ranks are spread over packages and NUMA nodes; consecutive ranks are neighbours on XGMI or NVLink. Cores: ranks with the same
+ * mask divide it, beginning with what is next to their GPUs, in one piece each and along the boundaries of caches if these are
+ * near; a rank with a mask of its own keeps the part that is next to its GPU. If that is empty, its mask stays.
  *
  * @param[in]  ranks   `n` of them, in rank order, 1 to 4096
  * @param[out] places  `n` of them
  * @return FSDP_OK; FSDP_ERR_ARG: NULL, no ranks, too many, or a rank with no hardware thread on this machine (the detail
- *         names it); FSDP_ERR_MEMORY. `places` is undefined then.
+ *         names it); FSDP_ERR_MEMORY. After an error `places` is undefined.
  */
 FSDP_API fsdp_status fsdp_plan(const fsdp_node *node, const fsdp_local_rank *ranks, size_t n, fsdp_place *places);
 
 /**
- * Describes what is: each rank on its whole mask and on the GPU that it uses (none where that is not known), with what is
- * wrong with that. Pure and local; arguments and errors as fsdp_plan(). Reasons are empty.
+ * Describes the present state: each rank on its whole mask and on the GPU that it uses (none if that is unknown), with what is
+ * wrong with that. Pure and local; arguments and errors as for fsdp_plan(). Reasons are empty.
  */
 FSDP_API fsdp_status fsdp_plan_none(const fsdp_node *node, const fsdp_local_rank *ranks, size_t n, fsdp_place *places);
 
 /**
- * One line of what fsdp_init() has bound the calling thread to, and why; or why it has left things alone. Local; "" for
+ * One line that says what fsdp_init() has bound the calling thread to, and why; or why it has bound nothing. Local; "" for
  * NULL; valid as long as the context.
  *
- * Under FSDP_BIND_AUTO nothing is bound where nothing can be gained (one NUMA node, one last-level cache, no GPU), where the
- * context has only some of the processes that the launcher started on the node, and where FSDP_TOPOLOGY is a record of
- * another machine. Cores are left alone where ranks outnumber them or a control group allows less time than theirs, GPUs where
- * the caller has selected another than HIP's first, memory where a policy is set. Masks only ever become narrower. What
- * is bound stays so after fsdp_finalize().
+ * Under FSDP_BIND_AUTO nothing is bound if nothing can be gained (one NUMA node, one last-level cache, no GPU), if the context
+ * has only some of the processes that the launcher started on the node, or if FSDP_TOPOLOGY is a record of another machine.
+ * Cores are left alone if ranks outnumber them or a control group allows less time than theirs, GPUs if the caller has selected
+ * another than HIP's first, memory if a policy is set. Masks are only ever narrowed. Bindings stay after fsdp_finalize().
  */
 FSDP_API const char *fsdp_binding(const fsdp_context *ctx);
 
@@ -264,10 +263,10 @@ FSDP_API fsdp_status fsdp_comm_order_by_node(MPI_Comm comm, MPI_Comm *ordered);
 /** Writes a mask as "0-7,64-71"; "none" if it is empty; cut after `size` BYTES, ending in "...". Local. */
 FSDP_API void fsdp_mask_text(const fsdp_mask *mask, char *text, size_t size);
 
-/** Reads such a list. Local. @return FSDP_OK; FSDP_ERR_ARG: NULL, not a list, a number above 4095 */
+/** Reads a list of that form. Local. @return FSDP_OK; FSDP_ERR_ARG: NULL, not a list, a number above 4095 */
 FSDP_API fsdp_status fsdp_mask_read(const char *text, fsdp_mask *mask);
 
-/** How many numbers a mask holds. Local. */
+/** The number of numbers in a mask. Local. */
 FSDP_API int fsdp_mask_count(const fsdp_mask *mask);
 
 /** Whether a mask holds a number; 0 if it is out of range. Local. */

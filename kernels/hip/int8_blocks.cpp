@@ -1,5 +1,5 @@
 /*
- * f32 as blocks of 8 bit integers with a scale each, and back, in the format of shard/int8_blocks.h. A team works on a
+ * f32 as blocks of 8 bit integers with a scale each, and back, in the format of shard/state/int8_blocks.h. A team works on a
  * block: it finds the largest magnitude, and then encodes what lies in the cache by then.
  */
 #include "kernels/hip/element.h"

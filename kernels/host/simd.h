@@ -22,6 +22,9 @@
 #define SIMD_WALK_PAGES ((size_t)4)
 #define SIMD_PAGE_BYTES ((size_t)4096)
 
+/** A large function that is not to be inlined: the registers and the stack that it needs would burden its caller. */
+#define SIMD_APART static __attribute__((noinline))
+
 /* Unsigned lanes, in which sums and products wrap. */
 typedef uint64_t simd_u64 __attribute__((vector_size(SIMD_BYTES)));
 typedef uint32_t simd_u32 __attribute__((vector_size(SIMD_BYTES)));

@@ -105,12 +105,6 @@ SIMD_INLINE void store_block(char *out, simd_block sum, fsdp_dtype dtype)
     simd_store_pair(out + 3 * step, sum.d, dtype);
 }
 
-SIMD_INLINE void reduce_block(char *out, const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype, fsdp_redop op,
-                              size_t divisor)
-{
-    store_block(out + at, reduced_block(in, n_in, at, dtype, op, divisor), dtype);
-}
-
 SIMD_INLINE void reduce_vector(char *out, const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype,
                                fsdp_redop op, size_t divisor)
 {
@@ -134,59 +128,43 @@ SIMD_INLINE void reduce_tail(char *out, const char *const *in, size_t n_in, size
     simd_store_tail(out + at, finish(sum, divisor, dtype, op), count, dtype);
 }
 
-/** Elements `first` to `end`, without. */
-SIMD_INLINE void reduce_range(char *out, const char *const *in, size_t n_in, size_t first, size_t end, fsdp_dtype dtype,
-                              fsdp_redop op, size_t divisor)
+/** Copies elements `first` to `end` of the first output to the others. */
+SIMD_APART void spread(char *const *out, size_t n_out, size_t first, size_t end, size_t bytes)
+{
+    for (size_t o = 1; o < n_out && end > first; o++) {
+        memcpy(out[o] + first * bytes, out[0] + first * bytes, (end - first) * bytes);
+    }
+}
+
+/** Elements `first` to `end`, without. Each block is stored into all outputs from the registers. */
+SIMD_INLINE void reduce_range(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t first,
+                              size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     size_t lanes = simd_lanes(dtype);
     size_t bytes = fsdpi_element_bytes(dtype);
-    size_t i     = first;
+    size_t i     = first, rest;
 
     for (; end - i >= 8 * lanes; i += 8 * lanes) {
-        reduce_block(out, in, n_in, i * bytes, dtype, op, divisor);
+        simd_block sum = reduced_block(in, n_in, i * bytes, dtype, op, divisor);
+
+        for (size_t o = 0; o < n_out; o++) {
+            store_block(out[o] + i * bytes, sum, dtype);
+        }
     }
+    rest = i;
     for (; end - i >= lanes; i += lanes) {
-        reduce_vector(out, in, n_in, i * bytes, dtype, op, divisor);
+        reduce_vector(out[0], in, n_in, i * bytes, dtype, op, divisor);
     }
     if (i < end) {
-        reduce_tail(out, in, n_in, i * bytes, end - i, dtype, op, divisor);
+        reduce_tail(out[0], in, n_in, i * bytes, end - i, dtype, op, divisor);
     }
-}
-
-static void divide_integers(char *x, size_t divisor, size_t count, fsdp_dtype dtype)
-{
-    if (dtype == FSDP_I64) {
-        for (size_t i = 0; i < count; i++) {
-            ((int64_t *)(void *)x)[i] /= (int64_t)divisor;
-        }
-    } else if (dtype == FSDP_I32) {
-        for (size_t i = 0; i < count; i++) {
-            ((int32_t *)(void *)x)[i] = (int32_t)(((int32_t *)(void *)x)[i] / (int64_t)divisor);
-        }
-    } else {
-        for (size_t i = 0; i < count; i++) {
-            ((uint8_t *)x)[i] = (uint8_t)((uint8_t)x[i] / divisor);
-        }
-    }
-}
-
-/** Sums and then divides piece by piece, small enough that a piece is still in the first cache when it is divided. */
-SIMD_INLINE void average_integers(char *out, const char *const *in, size_t n_in, size_t count, fsdp_dtype dtype,
-                                  size_t divisor)
-{
-    enum { PIECE = 1024 };
-    size_t bytes = fsdpi_element_bytes(dtype);
-
-    for (size_t i = 0; i < count; i += PIECE) {
-        size_t end = count - i < PIECE ? count : i + PIECE;
-
-        reduce_range(out, in, n_in, i, end, dtype, FSDP_SUM, divisor);
-        divide_integers(out + i * bytes, divisor, end - i, dtype);
+    if (n_out > 1) {
+        spread(out, n_out, rest, end, bytes);
     }
 }
 
 /** Whether all are as far from a vector's alignment as the first, so that all of them reach it together. */
-static bool aligned_alike(char *const *out, size_t n_out)
+SIMD_APART bool aligned_alike(char *const *out, size_t n_out)
 {
     for (size_t o = 1; o < n_out; o++) {
         if (((uintptr_t)out[o] - (uintptr_t)out[0]) % SIMD_BYTES != 0) {
@@ -194,14 +172,6 @@ static bool aligned_alike(char *const *out, size_t n_out)
         }
     }
     return true;
-}
-
-/** Copies elements `first` to `end` of the first output to the others. */
-static void spread(char *const *out, size_t n_out, size_t first, size_t end, size_t bytes)
-{
-    for (size_t o = 1; o < n_out && end > first; o++) {
-        memcpy(out[o] + first * bytes, out[0] + first * bytes, (end - first) * bytes);
-    }
 }
 
 /** A pair of vectors at a time: reading and writing past the caches mix best in small portions. */
@@ -225,10 +195,9 @@ SIMD_INLINE void reduce_past_caches(char *const *out, size_t n_out, size_t n_pas
     }
 }
 
-/** Elements `first` to at most `end`; how far it got. */
-SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, size_t n_past, const char *const *in,
-                                            size_t n_in, size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op,
-                                            size_t divisor)
+/** The whole stretches of pages from element `first` to at most `end`; how far it got. */
+SIMD_INLINE size_t reduce_pages(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                                size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t pair  = 2 * simd_lanes(dtype);
@@ -242,158 +211,196 @@ SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, size
             }
         }
     }
+    return i;
+}
+
+/** Elements `first` to at most `end`, where the first `n_past` outputs are aligned; how far it got. */
+SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, size_t n_past, const char *const *in,
+                                            size_t n_in, size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op,
+                                            size_t divisor)
+{
+    size_t bytes = fsdpi_element_bytes(dtype);
+    size_t pair  = 2 * simd_lanes(dtype);
+    size_t i     = first;
+
+    /* With constants where two ranks meet: the fewer instructions, the more reads are under way. */
+    if (n_past == 1 && n_in == 2 && n_out == 1) {
+        i = reduce_pages(out, 1, 1, in, 2, i, end, dtype, op, divisor);
+    } else if (n_past == 2 && n_in == 2 && n_out == 2) {
+        i = reduce_pages(out, 2, 2, in, 2, i, end, dtype, op, divisor);
+    } else if (n_past == 1 && n_in == 2 && n_out == 2) {
+        i = reduce_pages(out, 2, 1, in, 2, i, end, dtype, op, divisor);
+    } else {
+        i = reduce_pages(out, n_out, n_past, in, n_in, i, end, dtype, op, divisor);
+    }
     for (; end - i >= pair; i += pair) {
         reduce_past_caches(out, n_out, n_past, in, n_in, i * bytes, dtype, op, divisor);
     }
     return i;
 }
 
-/** Each block is stored into all outputs from the registers. */
-SIMD_INLINE void reduce_range_into(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
-                                   size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+/**
+ * Each type and operation has one copy of this, and with it one of reduce_range(), which serves both ends around what
+ * goes past the caches: the loops here are most of what there is to compile.
+ */
+SIMD_INLINE void reduce_op(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     size_t bytes = fsdpi_element_bytes(dtype);
-    size_t block = 8 * simd_lanes(dtype);
-    size_t skew  = (SIMD_BYTES - (uintptr_t)out[0] % SIMD_BYTES) % SIMD_BYTES / bytes;
-    size_t i     = n_past == 0 ? 0 : skew < count ? skew : count;
+    size_t stop  = end; /* of what reduce_range() takes next */
 
-    reduce_range(out[0], in, n_in, 0, i, dtype, op, divisor);
-    spread(out, n_out, 0, i, bytes);
-    /* With constants where two ranks meet: the fewer instructions, the more reads are under way. */
-    if (n_past == 1 && n_in == 2 && n_out == 1) {
-        i = reduce_range_past_caches(out, 1, 1, in, 2, i, count, dtype, op, divisor);
-    } else if (n_past == 2 && n_in == 2 && n_out == 2) {
-        i = reduce_range_past_caches(out, 2, 2, in, 2, i, count, dtype, op, divisor);
-    } else if (n_past == 1 && n_in == 2 && n_out == 2) {
-        i = reduce_range_past_caches(out, 2, 1, in, 2, i, count, dtype, op, divisor);
-    } else if (n_past > 0) {
-        i = reduce_range_past_caches(out, n_out, n_past, in, n_in, i, count, dtype, op, divisor);
+    if (n_past > 0 && aligned_alike(out, n_past)) {
+        size_t skew = (SIMD_BYTES - (uintptr_t)(out[0] + first * bytes) % SIMD_BYTES) % SIMD_BYTES / bytes;
+
+        stop = skew < end - first ? first + skew : end;
     }
-    for (; count - i >= block; i += block) {
-        simd_block sum = reduced_block(in, n_in, i * bytes, dtype, op, divisor);
-
-        for (size_t o = 0; o < n_out; o++) {
-            store_block(out[o] + i * bytes, sum, dtype);
+    for (;;) {
+        reduce_range(out, n_out, in, n_in, first, stop, dtype, op, divisor);
+        if (stop == end) {
+            break;
         }
+        first = reduce_range_past_caches(out, n_out, n_past, in, n_in, stop, end, dtype, op, divisor);
+        stop  = end;
     }
-    reduce_range(out[0], in, n_in, i, count, dtype, op, divisor);
-    spread(out, n_out, i, count, bytes);
     if (n_past > 0) {
         _mm_sfence(); /* such stores are not ordered with the flag that says they are done */
     }
 }
 
-SIMD_INLINE void reduce_op(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
-                           size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
-{
-    if (n_past > 0 && aligned_alike(out, n_past)) {
-        reduce_range_into(out, n_out, n_past, in, n_in, count, dtype, op, divisor);
-    } else if (n_out > 1) {
-        reduce_range_into(out, n_out, 0, in, n_in, count, dtype, op, divisor);
-    } else {
-        reduce_range(out[0], in, n_in, 0, count, dtype, op, divisor);
-    }
-}
-
+/** The average of integers is a sum that average_integers() divides. */
 SIMD_INLINE void reduce_any(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
-                            size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+                            size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     bool integers = dtype == FSDP_I64 || dtype == FSDP_I32 || dtype == FSDP_U8;
 
-    switch (op) {
-    case FSDP_SUM:
-        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_SUM, divisor);
+    if (op == FSDP_AVG && !integers) {
+        reduce_op(out, n_out, n_past, in, n_in, first, end, dtype, FSDP_AVG, divisor);
+    } else if (op == FSDP_SUM || op == FSDP_AVG) {
+        reduce_op(out, n_out, n_past, in, n_in, first, end, dtype, FSDP_SUM, divisor);
+    } else if (op == FSDP_MIN) {
+        reduce_op(out, n_out, n_past, in, n_in, first, end, dtype, FSDP_MIN, divisor);
+    } else if (op == FSDP_MAX) {
+        reduce_op(out, n_out, n_past, in, n_in, first, end, dtype, FSDP_MAX, divisor);
+    } else {
+        reduce_op(out, n_out, n_past, in, n_in, first, end, dtype, FSDP_PROD, divisor);
+    }
+}
+
+SIMD_APART void reduce_f64(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_F64, op, divisor);
+}
+
+SIMD_APART void reduce_f32(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_F32, op, divisor);
+}
+
+SIMD_APART void reduce_bf16(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                            size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_BF16, op, divisor);
+}
+
+SIMD_APART void reduce_f16(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_F16, op, divisor);
+}
+
+SIMD_APART void reduce_i64(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_I64, op, divisor);
+}
+
+SIMD_APART void reduce_i32(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                           size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_I32, op, divisor);
+}
+
+SIMD_APART void reduce_u8(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                          size_t first, size_t end, fsdp_redop op, size_t divisor)
+{
+    reduce_any(out, n_out, n_past, in, n_in, first, end, FSDP_U8, op, divisor);
+}
+
+/** Elements `first` to `end`, without. */
+static void reduce_elements(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
+                            size_t first, size_t end, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+{
+    switch (dtype) {
+    case FSDP_F64:
+        reduce_f64(out, n_out, n_past, in, n_in, first, end, op, divisor);
         break;
-    case FSDP_AVG:
-        if (integers) {
-            average_integers(out[0], in, n_in, count, dtype, divisor);
-            spread(out, n_out, 0, count, fsdpi_element_bytes(dtype));
-        } else {
-            reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_AVG, divisor);
-        }
+    case FSDP_F32:
+        reduce_f32(out, n_out, n_past, in, n_in, first, end, op, divisor);
         break;
-    case FSDP_MIN:
-        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_MIN, divisor);
+    case FSDP_BF16:
+        reduce_bf16(out, n_out, n_past, in, n_in, first, end, op, divisor);
         break;
-    case FSDP_MAX:
-        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_MAX, divisor);
+    case FSDP_F16:
+        reduce_f16(out, n_out, n_past, in, n_in, first, end, op, divisor);
         break;
-    case FSDP_PROD:
-        reduce_op(out, n_out, n_past, in, n_in, count, dtype, FSDP_PROD, divisor);
+    case FSDP_I64:
+        reduce_i64(out, n_out, n_past, in, n_in, first, end, op, divisor);
+        break;
+    case FSDP_I32:
+        reduce_i32(out, n_out, n_past, in, n_in, first, end, op, divisor);
+        break;
+    case FSDP_U8:
+        reduce_u8(out, n_out, n_past, in, n_in, first, end, op, divisor);
         break;
     }
 }
 
-static void reduce_f64(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                       fsdp_redop op, size_t divisor)
+static void divide_integers(char *x, size_t divisor, size_t count, fsdp_dtype dtype)
 {
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_F64, op, divisor);
+    if (dtype == FSDP_I64) {
+        for (size_t i = 0; i < count; i++) {
+            ((int64_t *)(void *)x)[i] /= (int64_t)divisor;
+        }
+    } else if (dtype == FSDP_I32) {
+        for (size_t i = 0; i < count; i++) {
+            ((int32_t *)(void *)x)[i] = (int32_t)(((int32_t *)(void *)x)[i] / (int64_t)divisor);
+        }
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            ((uint8_t *)x)[i] = (uint8_t)((uint8_t)x[i] / divisor);
+        }
+    }
 }
 
-static void reduce_f32(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                       fsdp_redop op, size_t divisor)
+/** Sums and then divides piece by piece, small enough that a piece is still in the first cache when it is divided. */
+static void average_integers(char *const *out, size_t n_out, const char *const *in, size_t n_in, size_t count,
+                             fsdp_dtype dtype, size_t divisor)
 {
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_F32, op, divisor);
-}
+    enum { PIECE = 1024 };
+    size_t bytes = fsdpi_element_bytes(dtype);
 
-static void reduce_bf16(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                        fsdp_redop op, size_t divisor)
-{
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_BF16, op, divisor);
-}
+    for (size_t i = 0; i < count; i += PIECE) {
+        size_t n = count - i < PIECE ? count - i : PIECE;
 
-static void reduce_f16(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                       fsdp_redop op, size_t divisor)
-{
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_F16, op, divisor);
-}
-
-static void reduce_i64(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                       fsdp_redop op, size_t divisor)
-{
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_I64, op, divisor);
-}
-
-static void reduce_i32(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                       fsdp_redop op, size_t divisor)
-{
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_I32, op, divisor);
-}
-
-static void reduce_u8(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in, size_t count,
-                      fsdp_redop op, size_t divisor)
-{
-    reduce_any(out, n_out, n_past, in, n_in, count, FSDP_U8, op, divisor);
+        reduce_elements(out, 1, 0, in, n_in, i, i + n, dtype, FSDP_SUM, divisor);
+        divide_integers(out[0] + i * bytes, divisor, n, dtype);
+        spread(out, n_out, i, i + n, bytes);
+    }
 }
 
 static void reduce_into(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
                         fsdp_dtype dtype, fsdp_redop op, size_t divisor, size_t n_past)
 {
-    char *const       *to   = (char *const *)out;
-    const char *const *from = (const char *const *)in;
+    bool               integers = dtype == FSDP_I64 || dtype == FSDP_I32 || dtype == FSDP_U8;
+    char *const       *to       = (char *const *)out;
+    const char *const *from     = (const char *const *)in;
 
-    switch (dtype) {
-    case FSDP_F64:
-        reduce_f64(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
-    case FSDP_F32:
-        reduce_f32(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
-    case FSDP_BF16:
-        reduce_bf16(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
-    case FSDP_F16:
-        reduce_f16(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
-    case FSDP_I64:
-        reduce_i64(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
-    case FSDP_I32:
-        reduce_i32(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
-    case FSDP_U8:
-        reduce_u8(to, n_out, n_past, from, n_in, count, op, divisor);
-        break;
+    if (op == FSDP_AVG && integers) {
+        average_integers(to, n_out, from, n_in, count, dtype, divisor);
+    } else {
+        reduce_elements(to, n_out, n_past, from, n_in, 0, count, dtype, op, divisor);
     }
 }
 

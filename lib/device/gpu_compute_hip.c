@@ -1,6 +1,6 @@
 #include "lib/device/gpu_runtime.h"
 
-#include "lib/error.h"
+#include "lib/base/error.h"
 
 /* Launches on the device of `gpu`, and returns from the calling function. */
 #define LAUNCH(gpu, what, call)                                                                                        \

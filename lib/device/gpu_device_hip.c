@@ -5,9 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/base/error.h"
 #include "lib/device/gpu.h"
 #include "lib/device/gpu_runtime.h"
-#include "lib/error.h"
 
 /* Streams, events and handles travel as what the library's own code knows them by. */
 _Static_assert(sizeof(hipIpcMemHandle_t) == sizeof(fsdpi_gpu_handle), "a handle of memory fits");

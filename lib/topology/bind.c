@@ -9,16 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/context.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/yielding.h"
 #include "lib/device/gpu.h"
-#include "lib/log.h"
+#include "lib/node/nodes.h"
 #include "lib/topology/mask.h"
-#include "lib/yielding.h"
-
-const char *fsdp_binding(const fsdp_context *ctx)
-{
-    return ctx != NULL ? ctx->binding.text : "";
-}
 
 /* What `strict` does not put up with. Caches are not among them: 3 ranks on 2 caches are as well placed as can be. */
 static const unsigned FAULTS = FSDP_SHARED_GPU | FSDP_REMOTE_GPU | FSDP_NO_GPU | FSDP_UNKNOWN_LOCALITY |
@@ -28,7 +24,7 @@ static const unsigned FAULTS = FSDP_SHARED_GPU | FSDP_REMOTE_GPU | FSDP_NO_GPU |
 /* ---- planning for a host ----------------------------------------------------------------------------------------- */
 
 typedef struct decision {
-    const fsdp_context    *ctx;
+    const fsdpi_core      *core;
     bool                   strict;
     const fsdp_local_rank *ranks;
     size_t                 n;
@@ -105,7 +101,7 @@ static bool is_settled(const decision *d)
                    d->n);
         return true;
     }
-    if (!d->strict && d->ctx->config.topology[0] == '\0' && !has_gpus(d) && fsdpi_is_flat("", &all)) {
+    if (!d->strict && d->core->config.topology[0] == '\0' && !has_gpus(d) && fsdpi_is_flat("", &all)) {
         settle_all(d, FSDP_OK,
                    "left alone: one NUMA node, one last-level cache and no GPU: no place is nearer than another");
         return true;
@@ -200,7 +196,7 @@ static void plan_on(const decision *d, const fsdp_node *node, fsdp_place *places
 
 static void decide(const decision *d)
 {
-    const char    *file = d->ctx->config.topology[0] != '\0' ? d->ctx->config.topology : NULL;
+    const char    *file = d->core->config.topology[0] != '\0' ? d->core->config.topology : NULL;
     fsdp_topology *topology;
 
     if (is_settled(d)) {
@@ -239,90 +235,90 @@ static bool keep_choice(fsdp_local_rank *mine)
 }
 
 /* Gathers what the ranks may use, decides on the first of them, and hands out the orders. */
-static fsdp_status exchange(fsdp_context *ctx, MPI_Comm host, const fsdp_local_rank *mine, fsdp_local_rank *ranks,
+static fsdp_status exchange(const fsdpi_core *core, MPI_Comm host, const fsdp_local_rank *mine, fsdp_local_rank *ranks,
                             fsdpi_bind_order *orders)
 {
-    const int timeout_s = ctx->config.timeout_s;
+    const int timeout_s = core->config.timeout_s;
     int       rank, n, all = ranks != NULL && orders != NULL;
 
     (void)MPI_Comm_rank(host, &rank);
     (void)MPI_Comm_size(host, &n);
-    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, host, timeout_s));
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, host, timeout_s));
     if (!all || ranks == NULL || orders == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to plan the %d ranks of a node", n);
+        return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to plan the %d ranks of a node", n);
     }
-    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(mine, ranks, (int)sizeof *mine, MPI_BYTE, host, timeout_s));
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allgather(mine, ranks, (int)sizeof *mine, MPI_BYTE, host, timeout_s));
     if (rank == 0) {
-        const decision d = {ctx, ctx->config.bind == FSDP_BIND_STRICT, ranks, (size_t)n, orders};
+        const decision d = {core, core->config.bind == FSDP_BIND_STRICT, ranks, (size_t)n, orders};
 
         decide(&d);
     }
-    FSDPI_TRY_MPI(ctx, fsdpi_mpi_broadcast(orders, n * (int)sizeof *orders, MPI_BYTE, 0, host, timeout_s));
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_broadcast(orders, n * (int)sizeof *orders, MPI_BYTE, 0, host, timeout_s));
     orders[0] = orders[rank];
     return FSDP_OK;
 }
 
-static fsdp_status carry_out(fsdp_context *ctx, const fsdpi_bind_order *order)
+static fsdp_status carry_out(const fsdpi_core *core, const fsdpi_bind_order *order, fsdpi_binding *binding)
 {
-    const bool strict = ctx->config.bind == FSDP_BIND_STRICT;
+    const bool strict = core->config.bind == FSDP_BIND_STRICT;
     char       failed[128];
 
     if (order->status != FSDP_OK) { /* the rank that planned has printed it, or nobody has */
-        return fsdpi_record(ctx, (fsdp_status)order->status, "%s", order->text);
+        return fsdpi_record(core->ctx, (fsdp_status)order->status, "%s", order->text);
     }
-    fsdpi_bind_apply(order, strict, &ctx->binding, failed, sizeof failed);
+    fsdpi_bind_apply(order, strict, binding, failed, sizeof failed);
     if (failed[0] != '\0' && strict) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "FSDP_BIND is 'strict', but the system refuses rank %d: %s; use 'auto'", ctx->rank, failed);
+        return fsdpi_fail(core->ctx, FSDP_ERR_UNSUPPORTED,
+                          "FSDP_BIND is 'strict', but the system refuses rank %d: %s; use 'auto'", core->rank, failed);
     }
-    (void)snprintf(ctx->binding.text, sizeof ctx->binding.text,
-                   failed[0] != '\0' ? "%.180s; the system refuses %s" : "%s", order->text, failed);
-    fsdpi_log(ctx, FSDP_LOG_INFO, "binding: %s", ctx->binding.text);
+    (void)snprintf(binding->text, sizeof binding->text, failed[0] != '\0' ? "%.180s; the system refuses %s" : "%s",
+                   order->text, failed);
+    fsdpi_log(core->ctx, FSDP_LOG_INFO, "binding: %s", binding->text);
     return FSDP_OK;
 }
 
-static fsdp_status bind_on(fsdp_context *ctx, MPI_Comm host)
+static fsdp_status bind_on(const fsdpi_core *core, MPI_Comm host, fsdpi_binding *binding)
 {
     fsdp_local_rank mine;
     int             n;
 
     (void)MPI_Comm_size(host, &n);
     (void)fsdp_local_rank_look(&mine);
-    mine.rank                = ctx->rank;
+    mine.rank                = core->rank;
     const bool        chosen = keep_choice(&mine);
     fsdp_local_rank  *ranks  = calloc((size_t)n, sizeof *ranks);
     fsdpi_bind_order *orders = calloc((size_t)n, sizeof *orders);
-    fsdp_status       status = exchange(ctx, host, &mine, ranks, orders);
+    fsdp_status       status = exchange(core, host, &mine, ranks, orders);
 
     if (status == FSDP_OK) {
         orders[0].device = chosen ? -1 : orders[0].device;
-        status           = carry_out(ctx, &orders[0]);
+        status           = carry_out(core, &orders[0], binding);
     }
     free(ranks);
     free(orders);
     return status;
 }
 
-fsdp_status fsdpi_bind(fsdp_context *ctx)
+fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding)
 {
     MPI_Comm host = MPI_COMM_NULL;
     int      node, number;
 
-    ctx->binding = (fsdpi_binding){.spare = -1, .device_before = -1};
-    if (ctx->config.bind == FSDP_BIND_NONE) {
-        (void)snprintf(ctx->binding.text, sizeof ctx->binding.text, "left alone: FSDP_BIND is 'none'");
+    *binding = (fsdpi_binding){.spare = -1, .device_before = -1};
+    if (core->config.bind == FSDP_BIND_NONE) {
+        (void)snprintf(binding->text, sizeof binding->text, "left alone: FSDP_BIND is 'none'");
         return FSDP_OK;
     }
-    if (ctx->config.node_size == 0) {
-        return bind_on(ctx, ctx->node_comm);
+    if (core->config.node_size == 0) {
+        return bind_on(core, core->node_comm, binding);
     }
     const fsdp_status located =
-        fsdpi_nodes_locate(ctx->comm, ctx->config.timeout_s, &node, &number); /* FSDP_NODE_SIZE divides machines */
+        fsdpi_nodes_locate(core->comm, core->config.timeout_s, &node, &number); /* FSDP_NODE_SIZE divides machines */
     if (located != FSDP_OK) {
-        return fsdpi_record(ctx, located, "fsdp_init: %s", fsdp_last_error(NULL));
+        return fsdpi_record(core->ctx, located, "fsdp_init: %s", fsdp_last_error(NULL));
     }
-    FSDPI_TRY_MPI(ctx, MPI_Comm_split(ctx->comm, node, ctx->rank, &host));
-    const fsdp_status status = bind_on(ctx, host);
+    FSDPI_TRY_MPI(core->ctx, MPI_Comm_split(core->comm, node, core->rank, &host));
+    const fsdp_status status = bind_on(core, host, binding);
     (void)MPI_Comm_free(&host);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "fsdp/topology.h"
+#include "lib/base/core.h"
 
 enum { FSDPI_BINDING_BYTES = 320 };
 
@@ -37,7 +38,7 @@ typedef struct fsdpi_binding {
 bool fsdpi_mask_now(fsdp_mask *mask);
 
 /** As FSDP_BIND says. Collective over the context, whose settings are agreed. The status is this rank's own. */
-fsdp_status fsdpi_bind(fsdp_context *ctx);
+fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding);
 
 /** Takes back what fsdpi_bind() has done, where the context does not come about after all. */
 void fsdpi_bind_undo(fsdpi_binding *binding);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/control_groups.h"
+#include "lib/base/control_groups.h"
 
 static bool read_line(const char *folder, const char *name, char *line, int bytes)
 {

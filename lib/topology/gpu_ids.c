@@ -1,8 +1,7 @@
-/* What GPUs are told by: PCI numbers, and a driver. */
+#include "lib/topology/gpu_ids.h"
+
 #include <stddef.h>
 #include <unistd.h>
-
-#include "lib/topology/node.h"
 
 enum { VENDOR_AMD = 0x1002, VENDOR_NVIDIA = 0x10de };
 enum { CLASS_VGA = 0x0300, CLASS_3D = 0x0302, CLASS_DISPLAY = 0x0380, CLASS_ACCELERATOR = 0x1200 };

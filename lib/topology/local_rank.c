@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/device/gpu.h"
-#include "lib/error.h"
 #include "lib/topology/bind.h"
+#include "lib/topology/gpu_ids.h"
 #include "lib/topology/mask.h"
 #include "lib/topology/node.h"
 

@@ -29,12 +29,6 @@ fsdp_status fsdpi_node_read(fsdp_topology *topology, const char *file);
 /** Fills in the links that hwloc knows, once all GPUs are there, and closes hwloc. */
 void fsdpi_node_read_links(fsdp_topology *topology);
 
-/** Whether a PCI device computes: class, vendor and device number as PCI has them. */
-bool fsdpi_is_compute_gpu(unsigned class_id, unsigned vendor, unsigned device);
-
-/** Whether a driver of AMD's GPUs is loaded. */
-bool fsdpi_has_gpu_driver(void);
-
 /** Index of a GPU; -1 if there is none such. */
 int fsdpi_node_gpu(const fsdp_node *node, const char *address, int ordinal);
 

@@ -1,9 +1,9 @@
 /* Ranks in the order of their nodes. */
 #include "fsdp/topology.h"
-#include "lib/error.h"
-#include "lib/nodes.h"
-#include "lib/settings.h"
-#include "lib/yielding.h"
+#include "lib/base/error.h"
+#include "lib/base/settings.h"
+#include "lib/base/yielding.h"
+#include "lib/node/nodes.h"
 
 fsdp_status fsdp_comm_order_by_node(MPI_Comm comm, MPI_Comm *ordered)
 {

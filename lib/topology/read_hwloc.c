@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/error.h"
+#include "lib/base/error.h"
+#include "lib/topology/gpu_ids.h"
 #include "lib/topology/mask.h"
 #include "lib/topology/node.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/topology/node.h"
+#include "lib/topology/gpu_ids.h"
 
 /* The names under which Debian (.1) and AMD (the others) install it. */
 static const char *const LIBRARIES[] = {"librocm_smi64.so.1", "librocm_smi64.so.7", "librocm_smi64.so.6",

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/device/gpu.h"
-#include "lib/error.h"
 #include "lib/topology/cpu_quota.h"
 #include "lib/topology/node.h"
 

@@ -77,15 +77,15 @@ static const example_option rows[] = {
 
 /* What mpi-examples/demo.sh trains. Values below the least of their row are replaced: see the help of each. */
 static const gpt_options defaults = {
-    .config       = {3, 3, 144, 128},
+    .config       = {8, 4, 96, 128},
     .batch        = 24,
     .accumulate   = 1,
-    .steps        = 1000,
+    .steps        = 900,
     .warmup       = 100,
     .interval     = 50,
     .sample       = 400,
     .seed         = 1,
-    .lr           = 6e-3,
+    .lr           = 8e-3,
     .min_lr       = -1,
     .weight_decay = 0.1,
     .beta2        = 0.99,

@@ -63,10 +63,12 @@ void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, con
     }
 }
 
-void gpt_report_budget(const gpt_report *report, const fsdp_budget *budget)
+void gpt_report_budget(const gpt_report *report, const gpt_trainer *trainer)
 {
+    const fsdp_budget *alone = trainer->budget_alone.total > 0 ? &trainer->budget_alone : NULL;
+
     if (report->speaks) {
-        example_print_budget(budget);
+        example_print_budget(&trainer->budget, fsdp_size(trainer->ctx), alone);
     }
 }
 

@@ -33,8 +33,8 @@ void gpt_report_open(gpt_report *report, const fsdp_context *ctx, const gpt_opti
 void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, const gpt_data *data,
                        const example_node *node, size_t blas_threads);
 
-/** The lines of the budget of one rank. */
-void gpt_report_budget(const gpt_report *report, const fsdp_budget *budget);
+/** The lines of the budget of each rank, beside those of one rank on its own. */
+void gpt_report_budget(const gpt_report *report, const gpt_trainer *trainer);
 
 /** Removes the bar and prints a line. */
 void gpt_report_interval(const gpt_report *report, const gpt_interval *interval);

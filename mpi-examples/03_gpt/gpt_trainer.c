@@ -70,6 +70,19 @@ static fsdp_model_options model_options(const gpt_options *options)
     return model;
 }
 
+/* Beside it that of one rank: what dividing saves. Hooks and groups have no meaning there. */
+static fsdp_status count_budget(gpt_trainer *trainer)
+{
+    const gpt_options *o = trainer->options;
+
+    EXAMPLE_TRY(fsdp_model_budget(trainer->model, o->strategy, 0, FSDP_ADAMW, &trainer->budget));
+    if (fsdp_size(trainer->ctx) == 1 || o->hook != GPT_HOOK_NONE || o->strategy == FSDP_HYBRID_SHARD ||
+        o->strategy == FSDP_HYBRID_SHARD_ZERO2) {
+        return FSDP_OK;
+    }
+    return fsdp_model_budget(trainer->model, o->strategy, 1, FSDP_ADAMW, &trainer->budget_alone);
+}
+
 fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_trainer *trainer)
 {
     const fsdp_model_options model = model_options(options);
@@ -84,7 +97,7 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     for (i = 0; i < options->config.layers; i++) {
         EXAMPLE_TRY(add_block(trainer, &model, i));
     }
-    return fsdp_model_budget(trainer->model, options->strategy, 0, FSDP_ADAMW, &trainer->budget);
+    return count_budget(trainer);
 }
 
 size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer)
@@ -253,9 +266,23 @@ static fsdp_status load_weights(const gpt_trainer *trainer)
     return status;
 }
 
+/* What a save stages is the same for any number of ranks, but for the copy that --async makes. */
+static void count_saves_alone(gpt_trainer *trainer, size_t staging_before)
+{
+    const size_t staging = trainer->budget.bytes[FSDP_MEMORY_STAGING] - staging_before;
+
+    if (trainer->options->checkpoint.asynchronous) {
+        trainer->budget_alone = (fsdp_budget){0};
+    } else if (trainer->budget_alone.total > 0) {
+        trainer->budget_alone.bytes[FSDP_MEMORY_STAGING] += staging;
+        trainer->budget_alone.total += staging;
+    }
+}
+
 fsdp_status gpt_trainer_resume(gpt_trainer *trainer, const gpt_data *data)
 {
-    fsdp_checkpoint_state state = state_at(trainer, 0);
+    fsdp_checkpoint_state state   = state_at(trainer, 0);
+    const size_t          staging = trainer->budget.bytes[FSDP_MEMORY_STAGING];
 
     if (trainer->options->weights) {
         EXAMPLE_TRY(load_weights(trainer));
@@ -264,6 +291,7 @@ fsdp_status gpt_trainer_resume(gpt_trainer *trainer, const gpt_data *data)
     memcpy(state.text, trainer->text, sizeof state.text);
     EXAMPLE_TRY(example_checkpoint_open(&trainer->checkpoint, &trainer->options->checkpoint, trainer->model,
                                         trainer->optimizer, trainer->ctx, &state, &trainer->budget));
+    count_saves_alone(trainer, staging);
     trainer->first_step = (size_t)state.step;
     return trainer->hook && trainer->first_step > trainer->options->hook_start
                ? fsdp_model_set_hook(trainer->model, trainer->hook)

@@ -27,6 +27,7 @@ typedef struct gpt_trainer {
     size_t             batch;   /* sequences of this rank per micro-batch */
     unsigned char     *windows; /* batch x (context + 1) bytes */
     fsdp_budget        budget;
+    fsdp_budget        budget_alone; /* of one rank on its own; all 0 where that says nothing */
 } gpt_trainer;
 
 /**

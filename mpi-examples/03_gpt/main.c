@@ -175,7 +175,7 @@ static fsdp_status run_trainer(gpt_trainer *trainer, const gpt_data *data)
     EXAMPLE_TRY(gpt_trainer_resume(trainer, data));
     gpt_report_open(&report, trainer->ctx, trainer->options);
     gpt_report_header(&report, trainer, data, &node, threads);
-    gpt_report_budget(&report, &trainer->budget);
+    gpt_report_budget(&report, trainer);
     EXAMPLE_TRY(train(trainer, data, &report));
     return trainer->checkpoint.stopped ? FSDP_OK : conclude(trainer, data, &report);
 }

@@ -35,7 +35,7 @@ void fashion_report_header(const fashion_report *report, const fsdp_context *ctx
 void fashion_report_budget(const fashion_report *report, const fsdp_budget *budget)
 {
     if (report->speaks) {
-        example_print_budget(budget);
+        example_print_budget(budget, 1, NULL);
     }
 }
 

@@ -76,7 +76,7 @@ static void print_header(const mlp_trainer *trainer, const char *source)
            trainer->data->test.count);
     printf("training    %zu epochs of %zu steps of %zu images; learning rate %g, seed %zu\n", o->epochs,
            mlp_steps_per_epoch(o, trainer->data), o->batch, o->lr, o->seed);
-    example_print_budget(&trainer->budget);
+    example_print_budget(&trainer->budget, 1, NULL);
 }
 
 static fsdp_status run_trainer(mlp_trainer *trainer, const char *source)

@@ -100,7 +100,7 @@ fsdp_status example_checkpoint_close(example_checkpoint *checkpoint)
     checkpoint->saver = NULL;
     fsdp_stop_unwatch();
     if (status == FSDP_OK && checkpoint->stopped && example_speaks()) {
-        printf("stopped by signal %d; saved in %s, where the same command goes on\n", checkpoint->stopped,
+        printf("stopped by signal %d; saved in %s; the same command resumes there\n", checkpoint->stopped,
                checkpoint->options->folder);
     }
     return status;

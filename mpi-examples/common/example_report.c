@@ -12,15 +12,28 @@ void example_print_node(const example_node *node, size_t blas_threads)
     putchar('\n');
 }
 
-void example_print_budget(const fsdp_budget *budget)
+static void print_row(const char *name, size_t bytes, const size_t *alone)
+{
+    printf("  %-26s %14zu", name, bytes);
+    if (alone) {
+        printf(" %14zu", *alone);
+    }
+    putchar('\n');
+}
+
+void example_print_budget(const fsdp_budget *budget, int ranks, const fsdp_budget *alone)
 {
     int kind;
 
-    printf("\nbudget per rank, in bytes\n");
-    for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
-        printf("  %-26s %14zu\n", fsdp_memory_name((fsdp_memory_kind)kind), budget->bytes[kind]);
+    printf("\nbudget per rank, in bytes    ");
+    if (alone) {
+        printf("%5d rank%c%15s", ranks, ranks > 1 ? 's' : ' ', "1 rank");
     }
-    printf("  %-26s %14zu\n", "total", budget->total);
+    putchar('\n');
+    for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
+        print_row(fsdp_memory_name((fsdp_memory_kind)kind), budget->bytes[kind], alone ? &alone->bytes[kind] : NULL);
+    }
+    print_row("total", budget->total, alone ? &alone->total : NULL);
     printf("  %-26s %14zu  %zu per parameter\n\n", "unsharded state", budget->unsharded,
            budget->unsharded / budget->parameters);
     (void)fflush(stdout);

@@ -12,8 +12,11 @@
 /** The end of the line of the ranks: who shares the cores of this node. */
 void example_print_node(const example_node *node, size_t blas_threads);
 
-/** The lines of the budget of one rank. */
-void example_print_budget(const fsdp_budget *budget);
+/**
+ * The lines of the budget of each of `ranks` ranks.
+ * @param[in] alone  beside them those of a rank on its own; NULL: none
+ */
+void example_print_budget(const fsdp_budget *budget, int ranks, const fsdp_budget *alone);
 
 /** What the library holds and held, beside what the budget said. */
 void example_print_memory(const fsdp_memory *memory, const fsdp_budget *budget);

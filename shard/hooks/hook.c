@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "lib/hash.h"
-#include "lib/memory.h"
+#include "lib/base/hash.h"
+#include "lib/device/memory.h"
 
 /* What is kept for one unit between reductions. */
 typedef struct fsdpi_hook_unit {

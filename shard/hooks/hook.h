@@ -10,7 +10,7 @@
 
 #include "collectives/collectives.h"
 #include "fsdp/hook.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
 
 /* ---- for the engine ---------------------------------------------------------------------------------------------- */
 

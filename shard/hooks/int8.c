@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "shard/hooks/hook.h"
-#include "shard/int8_blocks.h"
+#include "shard/state/int8_blocks.h"
 
 enum { MOST_BLOCK = 65536 };
 

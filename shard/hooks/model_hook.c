@@ -2,12 +2,14 @@
  * What a model and its hook have to do with each other: whether they fit, what the hook sees of a gradient, and what it will
  * hold. Hooks compute on the host: gradients of a model on a GPU pass through host memory, out before a hook and in behind it.
  */
+#include "shard/hooks/model_hook.h"
+
 #include <string.h>
 
-#include "lib/memory.h"
-#include "shard/compute.h"
-#include "shard/hooks/hook.h"
-#include "shard/model.h"
+#include "lib/device/memory.h"
+#include "shard/state/slices.h"
+#include "shard/state/strategy.h"
+#include "shard/storage/compute.h"
 
 /* ---- what a hook sees -------------------------------------------------------------------------------------------- */
 
@@ -84,7 +86,7 @@ static size_t room_bytes(const fsdp_model *model)
     return fsdpi_is_on_device(model) && called ? model->plan.longest * sizeof(float) : 0;
 }
 
-static fsdp_status open_room(fsdp_model *model)
+fsdp_status fsdpi_hook_room_open(fsdp_model *model)
 {
     const size_t bytes = room_bytes(model);
 
@@ -119,7 +121,7 @@ fsdp_status fsdpi_hook_average_part(fsdpi_flat *flat, fsdp_context *ctx, const c
     return FSDP_OK;
 }
 
-/* ---- setting ----------------------------------------------------------------------------------------------------- */
+/* ---- whether they fit -------------------------------------------------------------------------------------------- */
 
 fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, const char *function)
 {
@@ -136,37 +138,6 @@ fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, cons
             fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->reduce_dtype));
     }
     return FSDP_OK;
-}
-
-static fsdp_status check_hook(fsdp_model *model, const fsdp_hook *hook)
-{
-    FSDP_TRY(fsdpi_between_passes(model, "fsdp_model_set_hook"));
-    if (fsdpi_has_gradients(model)) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                          "fsdp_model_set_hook: there are gradients since the last step; set it before the first pass");
-    }
-    if (hook == NULL) {
-        return FSDP_OK;
-    }
-    FSDP_TRY(fsdpi_hook_fits(model, hook, "fsdp_model_set_hook"));
-    return open_room(model);
-}
-
-fsdp_status fsdp_model_set_hook(fsdp_model *model, fsdp_hook *hook)
-{
-    if (model == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG,
-                          "fsdp_model_set_hook: the model is NULL; pass one from fsdp_model_create");
-    }
-    const fsdp_status status = fsdpi_step_agree(model, "fsdp_model_set_hook", hook != NULL ? "a hook" : "none",
-                                                hook != NULL ? hook->fingerprint : 0, check_hook(model, hook), true);
-    if (status == FSDP_OK) {
-        model->hook = hook;
-    }
-    if (model->hook == NULL) {
-        fsdpi_hook_room_close(model);
-    }
-    return status;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */

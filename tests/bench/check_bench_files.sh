@@ -39,7 +39,7 @@ if ((${#plot[@]} > 0)); then
     grep -q 'reduce_scatter' "$folder/it's a plot.svg" || fail "the plot does not name what it shows"
 fi
 
-"$@" "$program" --step --units 2 --unit-params 100 --repeat 1 --iterations 1 --csv "$folder/step.csv" \
+"$@" "$program" --memory-rate 10G --step --units 2 --unit-params 100 --repeat 1 --iterations 1 --csv "$folder/step.csv" \
     --json "$folder/step.json"
 [[ $(head -1 "$folder/step.csv") == units,unit_parameters,strategy,type,ranks,compute,compute_us,comm_us,step_us,* ]] ||
     fail "the CSV file of --step has other columns"
@@ -48,11 +48,11 @@ fi
 [[ $(wc -l <"$folder/step.csv") -eq 2 ]] || fail "the CSV file of --step has not 2 lines"
 grep -q '"none_step_over_sum_best": [0-9.]*, "wrong": 0}' "$folder/step.json" || fail "the JSON file of --step lacks results"
 
-"$@" "$program" --checkpoint "$folder" --state-bytes 64K --units 2 --repeat 2 --json "$folder/saved.json"
+"$@" "$program" --memory-rate 10G --checkpoint "$folder" --state-bytes 64K --units 2 --repeat 2 --json "$folder/saved.json"
 grep -qE '"save_over_dd": [0-9.]+, .*"load_over_dd": [0-9.]+, .*"wrong": 0}' "$folder/saved.json" ||
     fail "the JSON file of --checkpoint lacks results"
 [[ -z $(find "$folder" -name 'fsdp-bench-*') ]] || fail "--checkpoint has left its folder"
-"$@" env PATH=/nowhere "$program" --checkpoint "$folder" --state-bytes 64K --units 2 --repeat 2 >"$folder/log"
+"$@" env PATH=/nowhere "$program" --memory-rate 10G --checkpoint "$folder" --state-bytes 64K --units 2 --repeat 2 >"$folder/log"
 grep -qE '^  load +[0-9.]+ +dd failed [|] +- ' "$folder/log" || fail "--checkpoint without dd does not say so"
 
 if "$@" env PATH=/nowhere "$program" --plot "$folder/b.svg" >"$folder/log" 2>&1; then

@@ -13,7 +13,7 @@ trap 'rm -f "$log"' EXIT
 wrong() {
     local pattern=$1 status=0
     shift
-    timeout 60 "${run[@]}" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
+    timeout $((120 * ${TEST_TIME_FACTOR:-1})) "${run[@]}" "$program" "$@" >"$log" 2>&1 </dev/null || status=$?
     if [[ $status -ne 2 || $(grep -c '^fsdp-bench: ' "$log") -ne 1 ]] || ! grep -qE "^fsdp-bench: $pattern" "$log"; then
         cat "$log"
         echo "check_bench_options.sh: '$*' ended with $status; wanted 2 and one line 'fsdp-bench: $pattern'"
@@ -49,6 +49,8 @@ for mode in overlap step "checkpoint x" tune=x algorithms; do
     wrong "--device is gpu, but --${mode%%[ =]*} works on host memory; leave out one of them" --device gpu --$mode
 done
 wrong "--device is 'hip'; use host" --device hip
+wrong "--memory-rate is '0'; give a whole number" --memory-rate 0
+wrong "--memory-rate is of the host's memory, and --device is gpu; leave out one of them" --device gpu --memory-rate 1G
 wrong "--result is shared, which memory of GPUs cannot be; use --result private" --device gpu --result shared
 wrong "--kernels times kernels of a GPU; use --device gpu with it" --kernels
 wrong "--overlap, --shards, .* are runs of their own; use one" --device gpu --kernels --shards

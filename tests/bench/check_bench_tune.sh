@@ -21,4 +21,4 @@ if grep -vE '^[a-z_]+ +(symmetric|user|any) +(one|pair|many|any) +([0-9]+[KMG]?|
     echo "check_bench_tune.sh: rows that are none"
     exit 1
 fi
-"$@" env "FSDP_TUNING_FILE=$folder/tuning" "$program" --no-twin --begin 64 --end 32K --repeat 1 --iterations 2
+"$@" env "FSDP_TUNING_FILE=$folder/tuning" "$program" --memory-rate 10G --no-twin --begin 64 --end 32K --repeat 1 --iterations 2

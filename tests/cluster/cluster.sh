@@ -257,6 +257,21 @@ parse_spec() {
     ((${#slots[@]} <= found)) || fail "'$1' names ${#slots[@]} hosts, but cluster '$cluster' has $found"
 }
 
+# list_hosts slot|node: the host of each rank
+list_hosts() {
+    local i left=("${slots[@]}") hosts=''
+    while ((${#left[@]} > 0)); do
+        for i in "${!left[@]}"; do
+            for ((; left[i] > 0; left[i]--)); do
+                hosts+=,$cluster-host$i
+                [[ $1 == slot ]] || { left[i]=$((left[i] - 1)) && break; }
+            done
+            ((left[i] > 0)) || unset "left[i]"
+        done
+    done
+    echo "${hosts#,}"
+}
+
 run() {
     (($# > 1)) || misuse "run needs a HOST_SPEC and a program"
     local slots map=slot ranks=0 list='' i mpirun=${FSDP_CLUSTER_MPIRUN:-mpirun}
@@ -271,7 +286,17 @@ run() {
         ranks=$((ranks + slots[i]))
     done
     # Under another name it calls itself OpenRTE.
-    [[ $("$mpirun" --version 2>&1) =~ Open\ MPI|OpenRTE ]] || fail "'$mpirun' is not Open MPI's mpirun"
+    local version launcher
+    version=$("$mpirun" --version 2>&1)
+    [[ $version =~ Open\ MPI|OpenRTE ]] || fail "'$mpirun' is not Open MPI's mpirun"
+    if [[ $version =~ OpenRTE|\)\ [1-4]\. ]]; then
+        launcher=(--host "${list#,}" --map-by "$map" --oversubscribe --mca oob_tcp_if_include "$subnet.0/24"
+            --mca plm rsh --mca plm_rsh_agent "$script agent" --mca plm_rsh_no_tree_spawn 1)
+    else
+        # Open MPI 5 by node: on full hosts too with --oversubscribe, and nowhere without it
+        launcher=(--host "$(list_hosts "$map")" --map-by seq --prtemca prte_if_include "$subnet.0/24"
+            --prtemca plm ssh --prtemca plm_ssh_agent "$script agent" --prtemca plm_ssh_no_tree_spawn 1)
+    fi
 
     # Attached daemons end with mpirun. Ranks wait for each other on shared cores.
     #
@@ -282,9 +307,8 @@ run() {
     # 0.020 s, 0.015 s with 128 KiB. btl_tcp_eager_limit (16 KiB, 256 KiB) made no difference beyond the scatter of the
     # runs; btl_tcp_links 2 and 4 and a progress thread were slower.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    inside "$cluster-host0" "$mpirun" --host "${list#,}" -n "$ranks" --map-by "$map" --oversubscribe --bind-to none \
-        --leave-session-attached --mca plm rsh --mca plm_rsh_agent "$script agent" --mca plm_rsh_no_tree_spawn 1 \
-        --mca oob_tcp_if_include "$subnet.0/24" --mca btl_tcp_if_include "$subnet.0/24" \
+    inside "$cluster-host0" "$mpirun" -n "$ranks" "${launcher[@]}" --bind-to none --leave-session-attached \
+        --mca btl_tcp_if_include "$subnet.0/24" \
         --mca btl_tcp_sndbuf 131072 --mca btl_tcp_rcvbuf 131072 \
         --mca pml ob1 --mca btl tcp,vader,self --mca mpi_yield_when_idle 1 "$@"
 }

@@ -5,7 +5,7 @@
 
 #include "fsdp/algorithms.h"
 #include "fsdp/buffer.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
 #include "tests/collectives/collective_test.h"
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5, GARBAGE = 0x5a };
@@ -230,12 +230,12 @@ static const char *name_on_one_node(const fsdp_context *ctx, const job *j, bool 
     if (asked == FSDP_ALGO_DIRECT && symmetric && apart) {
         return "direct";
     }
-    return asked == FSDP_ALGO_CMA && ctx->reads_peers && apart ? "cma" : NULL;
+    return asked == FSDP_ALGO_CMA && ctx->peers.readable && apart ? "cma" : NULL;
 }
 
 static const char *name_on_many_nodes(const fsdp_context *ctx, const job *j, bool symmetric, fsdp_algorithm asked)
 {
-    const bool reachable = symmetric || ctx->reads_peers || ctx->nodes.largest == 1;
+    const bool reachable = symmetric || ctx->peers.readable || ctx->nodes.largest == 1;
 
     if (j->collective == ALLTOALL) {
         return "pairwise";

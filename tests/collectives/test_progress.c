@@ -7,7 +7,7 @@
 
 #include "tests/collectives/collective_test.h"
 
-enum { PATIENCE_S = 20, N_THREADS = 4, ROUNDS = 50, COUNT = 3001 };
+enum { PATIENCE_S = 300, N_THREADS = 4, ROUNDS = 50, COUNT = 3001 };
 
 /* The context, if it has a thread of its own; else the test is skipped. */
 static fsdp_context *with_thread(void **state)

@@ -98,7 +98,7 @@ open(folder + "/loss", "w").write(repr(loss))
 PYTHON
 
 run() {
-    timeout 60 "${launch[@]}" "$program" --data "$folder/text" --layers 2 --heads 2 --width 8 --context 6 --batch 6 --steps 1 \
+    timeout "$((120 * ${TEST_TIME_FACTOR:-1}))" "${launch[@]}" "$program" --data "$folder/text" --layers 2 --heads 2 --width 8 --context 6 --batch 6 --steps 1 \
         --lr 0 --val-batches 1 --sample 0 --progress off --exact "$@" >"$folder/out" 2>&1 </dev/null
 }
 

@@ -2,12 +2,12 @@
 
 # The f64 form checks gradients against differences and leaves them in a file, for the f32 form to be held against: on
 # several ranks, each with its part of the batch, and with the library's batch normalization.
-fsdp_unit_test(NAME examples.fashion_gradients_f64 SOURCES test_fashion_gradients.c ARGS fashion_gradients.f64)
+fsdp_unit_test(NAME examples.fashion_gradients_f64 SOURCES test_fashion_gradients.c QUICK ARGS fashion_gradients.f64)
 target_link_libraries(test_examples_fashion_gradients_f64 PRIVATE fashion_model_f64)
 set_tests_properties(examples.fashion_gradients_f64 PROPERTIES FIXTURES_SETUP fashion_gradients)
 
 fsdp_mpi_test(NAME examples.fashion_gradients_f32 SOURCES test_fashion_gradients.c ARGS fashion_gradients.f64
-              RANKS 1 2 3 5 8)
+              RANKS 1 2 3 5 8 QUICK 3)
 target_link_libraries(test_examples_fashion_gradients_f32 PRIVATE fashion_model)
 fsdp_test_allowed_ranks(allowed "" "1;2;3;5;8")
 foreach(n IN LISTS allowed)
@@ -19,8 +19,7 @@ fsdp_mpi_program_test(NAME examples.fashion_help TARGET 04_fashion_mnist RANKS 2
 
 # fashion_check(NAME n SCRIPT [ARGUMENT...]): a script that starts the ranks itself
 function(fashion_check name n script)
-    add_test(NAME ${name} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
-    fsdp_test_properties(${name} ${n} ${FSDP_TEST_TIMEOUT} "slow")
+    fsdp_add_test(NAME ${name} RANKS ${n} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
 endfunction()
 
 fsdp_test_allowed_ranks(allowed "" "1;3;4")

@@ -13,7 +13,7 @@ set_tests_properties(examples.gpt_gradients_f32 PROPERTIES FIXTURES_REQUIRED gpt
 fsdp_mpi_test(NAME examples.gpt_memory SOURCES test_gpt_memory.c RANKS 1)
 target_link_libraries(test_examples_gpt_memory PRIVATE gpt_model)
 
-fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 CORE
+fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 CORE QUICK 3
                       ARGS ${gpt_small} --batch 120 --steps 40 --lr 1e-2 --interval 20 --sample 60 --progress on --profile
                       OUTPUT "^model +70848 parameters: 2 layers, 2 heads, width 48, context 40 bytes$"
                              "^ranks +[0-9]+, FULL_SHARD, f32" "step +40 . loss [0-3][.]"
@@ -23,15 +23,13 @@ fsdp_mpi_program_test(NAME examples.gpt_help TARGET 03_gpt RANKS 2 ARGS --help O
 
 # gpt_check(NAME n SCRIPT [ARGUMENT...]): a script that starts the ranks itself
 function(gpt_check name n script)
-    add_test(NAME ${name} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
-    fsdp_test_properties(${name} ${n} ${FSDP_TEST_TIMEOUT} "slow")
+    fsdp_add_test(NAME ${name} RANKS ${n} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN})
 endfunction()
 
 fsdp_test_allowed_ranks(allowed ON "1;2;3;4;8")
 list(JOIN allowed " " ranks)
 gpt_check(examples.gpt_exact 8 check_gpt_exact.sh "${ranks}" $<TARGET_FILE:03_gpt> "${gpt_text}" ${MPIEXEC_EXECUTABLE}
           ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
-set_tests_properties(examples.gpt_exact PROPERTIES TIMEOUT 400) # 40 runs
 
 fsdp_test_allowed_ranks(allowed ON "1;2;3;4;6")
 foreach(n IN LISTS allowed)

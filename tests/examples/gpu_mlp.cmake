@@ -1,7 +1,7 @@
 # 05_gpu_mlp, on images that it makes up: on the host, and on the double of the HIP runtime.
 set(small --data made-up --train-images 130 --test-images 40 --batch 40 --hidden 24 --layers 2 --epochs 2)
 
-fsdp_mpi_program_test(NAME examples.gpu_mlp.host TARGET 05_gpu_mlp RANKS 1 3 ARGS ${small} --exact
+fsdp_mpi_program_test(NAME examples.gpu_mlp.host TARGET 05_gpu_mlp RANKS 1 3 QUICK 3 ARGS ${small} --exact
                       OUTPUT "^ranks +[13], FULL_SHARD, on host$" "^exact step 8 loss " "^epoch 2 [|] loss [0-9.]+ [|] test loss"
                              "^exact parameters [0-9a-f]+$")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.learns TARGET 05_gpu_mlp RANKS 2
@@ -35,11 +35,9 @@ if(CMAKE_CXX_COMPILER)
     function(gpu_mlp_check name ranks)
         fsdp_test_allowed_ranks(allowed "" "${ranks}")
         foreach(n IN LISTS allowed)
-            add_test(NAME ${name}.n${n}
-                     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpu_mlp.sh" "${small};${ARGN}" $<TARGET_FILE:test_gpu_mlp>
-                             ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
-            fsdp_test_properties(${name}.n${n} ${n} ${FSDP_TEST_TIMEOUT} "gpu;device")
-            set_property(TEST ${name}.n${n} APPEND PROPERTY ENVIRONMENT FSDP_BIND=none HIP_DOUBLE_DELAY_US=20)
+            fsdp_add_test(NAME ${name}.n${n} RANKS ${n} LABELS gpu device ENVIRONMENT FSDP_BIND=none HIP_DOUBLE_DELAY_US=20
+                          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpu_mlp.sh" "${small};${ARGN}" $<TARGET_FILE:test_gpu_mlp>
+                                  ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
         endforeach()
     endfunction()
     gpu_mlp_check(examples.gpu_mlp "1;2;3")

@@ -1,5 +1,5 @@
 /* The index of several files. */
-#include "checkpoint/tensor_files.h"
+#include "shard/checkpoint/format/tensor_files.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

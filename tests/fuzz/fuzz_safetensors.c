@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "checkpoint/safetensors.h"
+#include "shard/checkpoint/format/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool same_tensor(const fsdpi_tensor_info *a, const fsdpi_tensor_info *b)

@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "checkpoint/checksums.h"
-#include "checkpoint/json.h"
-#include "checkpoint/state.h"
+#include "shard/checkpoint/format/checksums.h"
+#include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/state.h"
 #include "tests/fuzz/fuzz.h"
 
 static void put(fsdpi_json_writer *writer, const fsdpi_json_value *value);

@@ -28,8 +28,8 @@ fi
 header=$("$nvcc" -M "$objects/probe.cu" | grep -o '[^ ]*/cuda_runtime_api\.h' | head -n 1)
 
 includes=(-I"$root" -I"$root/include" -DFSDPI_GPU_CUDA)
-for source in $(grep -lE 'kernels/hip/runtime.h|device/gpu_runtime.h' "$root"/lib/device/*.c "$root"/bench/*.c \
-    "$root"/mpi-examples/*/*.c); do
+for source in $(grep -rlE --include='*.c' 'kernels/hip/runtime.h|device/gpu_runtime.h' \
+    "$root"/lib "$root"/bench "$root"/mpi-examples); do
     "$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror "${includes[@]}" "${mpi[@]}" \
         -isystem "$(dirname "$header")" -fsyntax-only "$source"
 done

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/gpu_context.h"
-#include "shard/model.h"
+#include "lib/context/context.h"
+#include "lib/context/gpu_context.h"
+#include "shard/state/tensor.h"
 #include "tests/doubles/hip/job.h"
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/device/gpu_device.h"
-#include "lib/error.h"
 #include "tests/doubles/hip/double.h"
 #include "tests/support/unit_test.h"
 

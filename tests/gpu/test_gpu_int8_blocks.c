@@ -7,7 +7,7 @@
 
 #include "fsdp/dtype.h"
 #include "kernels/gpu.h"
-#include "shard/int8_blocks.h"
+#include "shard/state/int8_blocks.h"
 #include "tests/support/unit_test.h"
 
 enum { MOST = 5000 };

@@ -15,9 +15,9 @@
 #include "fsdp/optimizer.h"
 #include "fsdp/tensor_io.h"
 #include "kernels/kernels.h"
-#include "tests/checkpoint/saved_model.h"
 #include "tests/doubles/hip/double.h"
 #include "tests/doubles/hip/job.h"
+#include "tests/shard/checkpoint/saved_model.h"
 #include "tests/shard/small_model.h"
 
 enum { MOST_STEPS = 3, N_PREFETCH = 2, MOST_LOSSES = 16 };

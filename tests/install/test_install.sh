@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the built library, moves the installed tree, and uses it from there as its users do.
 #
-#   test_install.sh SETTINGS tree | programs | cmake c|cxx | pkgconfig c|cxx | symbols
+#   test_install.sh SETTINGS tree | programs | pages | examples | listing | cmake c|cxx | pkgconfig c|cxx | symbols
 #
 # SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
 # shellcheck disable=SC2154 # the settings are assigned in SETTINGS
@@ -47,10 +47,59 @@ run_programs() {
     done
 }
 
+# All pages, and the license, are under share/doc.
+check_pages() {
+    local page
+    cd "$source"
+    for page in README.md LICENSE CONTRIBUTING.md CITATION.cff docs/*.md docs/listings/*; do
+        cmp -s "$page" "$prefix/$docdir/$page" || fail "$page is not installed as it is"
+    done
+}
+
+# with_library COMMAND...: starts it on 2 ranks
+with_library() {
+    LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "${launch[@]}" "$@"
+}
+
+# Sets flags to what pkg-config says of the installed library.
+pkgconfig_flags() {
+    export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
+    # pkg-config escapes the spaces of the prefix for the shell, which has to see them
+    eval "flags=($("$pkg_config" --cflags --libs fsdp))"
+}
+
+# The examples of one file compile from where they are installed.
+build_examples() {
+    local name flags
+    compiler_of c
+    pkgconfig_flags
+    mkdir -p "$work/examples"
+    for name in 01_hello_collectives 02_linear_regression; do
+        # shellcheck disable=SC2086 # several flags
+        "$compiler" $sanitize "$prefix/$docdir/examples/$name.c" "${flags[@]}" -o "$work/examples/$name"
+        with_library "$work/examples/$name"
+    done
+}
+
+# The CMakeLists.txt that the pages show builds the simulation that they show.
+build_listing() {
+    local folder="$work/listing" output
+    compiler_of c
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp "$prefix/$docdir/docs/listings/simulation.cmake" "$folder/CMakeLists.txt"
+    cp "$prefix/$docdir/docs/listings/in_simulation.c" "$folder/simulation.c"
+    "$cmake" -S "$folder" -B "$folder/build" -DCMAKE_PREFIX_PATH="$prefix" "-DCMAKE_C_COMPILER=$compiler" "-DCMAKE_C_FLAGS=$sanitize"
+    "$cmake" --build "$folder/build"
+    output=$(with_library "$folder/build/simulation")
+    echo "$output"
+    grep -qxF "learned 0.200 0.600 0.200" <<<"$output" || fail "the simulation has learned nothing"
+}
+
 # Runs the consumer on 2 ranks and looks at what it prints.
 run_consumer() {
     local output
-    output=$(LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "${launch[@]}" "$1")
+    output=$(with_library "$1")
     echo "$output"
     for rank in 0 1; do
         grep -qxF "libfsdp $version: rank $rank has the sum 2" <<<"$output" || fail "rank $rank did not print the sum"
@@ -74,10 +123,8 @@ consume_with_pkgconfig() {
     local folder="$work/pkgconfig_$1" flags
     compiler_of "$1"
     mkdir -p "$folder"
-    export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
+    pkgconfig_flags
     [[ $("$pkg_config" --modversion fsdp) == "$version" ]] || fail "fsdp.pc has another version than $version"
-    # pkg-config escapes the spaces of the prefix for the shell, which has to see them
-    eval "flags=($("$pkg_config" --cflags --libs fsdp))"
     echo "$compiler $source_file ${flags[*]}"
     # shellcheck disable=SC2086 # several flags
     "$compiler" $sanitize "$source/tests/install/$source_file" "${flags[@]}" -o "$folder/consumer"
@@ -100,6 +147,9 @@ check_symbols() {
 case $2 in
 tree) install_tree ;;
 programs) run_programs ;;
+pages) check_pages ;;
+examples) build_examples ;;
+listing) build_listing ;;
 cmake) consume_with_cmake "$3" ;;
 pkgconfig) consume_with_pkgconfig "$3" ;;
 symbols) check_symbols ;;

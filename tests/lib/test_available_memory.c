@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/available_memory.h"
+#include "lib/base/available_memory.h"
 #include "tests/support/made_up_root.h"
 
 enum { MEBIBYTE = 1 << 20 };

@@ -5,7 +5,7 @@
 
 #include "fsdp/buffer.h"
 #include "fsdp/collectives.h"
-#include "lib/memory.h"
+#include "lib/device/memory.h"
 #include "tests/support/mpi_test.h"
 
 enum { N_NODE_SIZES = 4, ALIGNMENT = 256 };

@@ -3,7 +3,8 @@
 
 #include "fsdp/collectives.h"
 #include "fsdp/context.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
+#include "lib/context/init.h"
 #include "tests/support/mpi_test.h"
 
 static void null_and_inter_communicators_are_refused(void **state)

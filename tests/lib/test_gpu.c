@@ -7,7 +7,7 @@
 
 #include "fsdp/collectives.h"
 #include "fsdp/device.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
 #include "lib/device/gpu.h"
 #include "tests/support/mpi_test.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/settings.h"
+#include "lib/base/settings.h"
 #include "tests/support/unit_test.h"
 
 static int clear_environment(void **state)

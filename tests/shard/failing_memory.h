@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "lib/context.h"
+#include "lib/context/context.h"
 
 enum { ENOUGH_ALLOCATIONS = INT_MAX };
 

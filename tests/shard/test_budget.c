@@ -8,8 +8,8 @@
 #include "fsdp/layout.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/optimizer.h"
-#include "lib/context.h"
-#include "shard/model.h"
+#include "lib/context/context.h"
+#include "shard/state/model.h"
 #include "tests/shard/failing_memory.h"
 #include "tests/shard/small_model.h"
 

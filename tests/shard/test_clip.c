@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "fsdp/optimizer.h"
-#include "shard/compute.h"
-#include "shard/model.h"
+#include "shard/schedule/reduction.h"
+#include "shard/state/slices.h"
+#include "shard/storage/compute.h"
 #include "tests/shard/small_model.h"
 
 /* A backward pass in which every rank has the same gradient: so short numbers that their mean over ranks is exact. */

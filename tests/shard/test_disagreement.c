@@ -7,7 +7,8 @@
 
 #include "fsdp/optimizer.h"
 #include "fsdp/tensor_io.h"
-#include "shard/model.h"
+#include "shard/state/model.h"
+#include "shard/state/strategy.h"
 #include "tests/shard/small_model.h"
 
 enum { MOST_PREFETCH = 2, BAD_PASS = 99 };
@@ -332,7 +333,6 @@ static int open_all(void **state)
         fsdp_config_init(&config);
         config.prefetch  = prefetch;
         config.log_level = FSDP_LOG_OFF;
-        config.timeout_s = 10;
         failed |= fsdp_init(MPI_COMM_WORLD, &config, &contexts[prefetch]) != FSDP_OK;
     }
     return failed;

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "fsdp/grouping.h"
-#include "shard/model.h"
+#include "shard/state/model.h"
 #include "tests/support/mpi_test.h"
 
 enum { MOST = 16 };

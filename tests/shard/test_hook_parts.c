@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "shard/hooks/hook.h"
-#include "shard/model.h"
+#include "shard/hooks/model_hook.h"
+#include "shard/state/slices.h"
+#include "shard/state/tensor.h"
 #include "tests/shard/small_model.h"
 
 static size_t elements_of(const fsdp_gradient_tensor *part)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fsdp/random.h"
-#include "lib/memory.h"
+#include "lib/device/memory.h"
 #include "shard/hooks/hook.h"
 #include "tests/shard/failing_memory.h"
 #include "tests/support/mpi_test.h"

@@ -1,5 +1,5 @@
 /** @file Packed int8 blocks: how far what is read back is off, and what becomes of extreme values. */
-#include "shard/int8_blocks.h"
+#include "shard/state/int8_blocks.h"
 
 #include <float.h>
 #include <math.h>

@@ -5,8 +5,9 @@
 #include <math.h>
 
 #include "fsdp/loss_scaler.h"
-#include "shard/compute.h"
-#include "shard/model.h"
+#include "shard/schedule/reduction.h"
+#include "shard/state/model.h"
+#include "shard/storage/compute.h"
 #include "tests/shard/small_model.h"
 
 /* As run_pass(), with the gradient times `scale`; on rank `bad_rank` one element of tensor `bad_tensor` is `bad`. */

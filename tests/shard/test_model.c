@@ -1,7 +1,8 @@
 
 #include "fsdp/collectives.h"
 #include "fsdp/optimizer.h"
-#include "shard/model.h"
+#include "shard/state/model.h"
+#include "shard/state/strategy.h"
 #include "tests/shard/small_model.h"
 
 /* A model without units, on a context of its own. */

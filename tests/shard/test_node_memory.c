@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/context.h"
+#include "lib/context/context.h"
 #include "tests/shard/small_model.h"
 
 static void build(small_model *m, fsdp_strategy strategy, int node_size, int group_size)

@@ -9,7 +9,8 @@
 #include "fsdp/optimizer.h"
 #include "fsdp/random.h"
 #include "kernels/kernels.h"
-#include "shard/model.h"
+#include "shard/model/hash.h"
+#include "shard/state/model.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 3 };

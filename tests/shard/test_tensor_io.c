@@ -6,7 +6,7 @@
 
 #include "fsdp/optimizer.h"
 #include "fsdp/tensor_io.h"
-#include "lib/context.h"
+#include "lib/context/context.h"
 #include "tests/shard/failing_memory.h"
 #include "tests/shard/small_model.h"
 

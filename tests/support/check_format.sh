@@ -3,7 +3,7 @@
 #
 #   check_format.sh [--fix]
 #
-# Exits with 77 if there is no clang-format.
+# Exits with 77 if there is no clang-format or no python3.
 set -euo pipefail
 
 CDPATH='' cd "$(dirname "$0")/../.."
@@ -11,20 +11,17 @@ if ! command -v clang-format >/dev/null; then
     echo "skipped: no clang-format"
     exit 77
 fi
+if ! command -v python3 >/dev/null; then
+    echo "skipped: no python3, which check_rooms.py needs to name the folders"
+    exit 77
+fi
 
-folders=()
-for folder in include kernels lib collectives shard checkpoint cli bench tools topo tests mpi-examples; do
-    [[ ! -d $folder ]] || folders+=("$folder")
-done
+mapfile -t folders < <(tests/support/check_rooms.py --folders)
+((${#folders[@]} > 0)) || { echo "check_rooms.py names no folders"; exit 1; }
 
-wrong=0
-while IFS= read -r -d '' file; do
-    if [[ ${1-} == --fix ]]; then
-        clang-format -i "$file"
-    elif ! clang-format "$file" | diff -U0 "$file" - >/dev/null; then
-        echo "$file is not formatted as .clang-format says"
-        wrong=1
-    fi
-done < <(find "${folders[@]}" \( -name '*.[ch]' -o -name '*.cpp' \) -print0)
-((wrong == 0)) || echo "to format all: tests/support/check_format.sh --fix"
-exit "$wrong"
+how=(--dry-run -Werror)
+[[ ${1-} != --fix ]] || how=(-i)
+find "${folders[@]}" \( -name '*.[ch]' -o -name '*.cpp' \) -print0 | xargs -0 clang-format "${how[@]}" || {
+    echo "to format all: tests/support/check_format.sh --fix"
+    exit 1
+}

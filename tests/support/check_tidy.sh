@@ -1,10 +1,89 @@
 #!/usr/bin/env bash
-# Runs clang-tidy, as .clang-tidy says, on all sources of a build.
+# Runs clang-tidy, as .clang-tidy says, on all sources of a build. A source that it found nothing in is not looked at again until
+# the source, a file that it includes, its flags, .clang-tidy or clang-tidy itself changes.
 #
 #   check_tidy.sh BUILD_FOLDER [SOURCE...]
 #
-# BUILD_FOLDER holds compile_commands.json. Exits with 77 if there is no clang-tidy.
+# BUILD_FOLDER holds compile_commands.json, and tidy/ with an empty file for each good state of a source. Exits with 77 if there is
+# no clang-tidy.
 set -euo pipefail
+
+# ---- one source: what xargs runs ------------------------------------------------------------------------------------------
+
+# The flags of a compiler's command that matter to clang-tidy, in `flags`; what GCC alone knows is left out.
+flags_of() {
+    local words word i
+    eval "words=($1)"
+    flags=()
+    for ((i = 1; i < ${#words[@]}; i++)); do
+        word=${words[i]}
+        case $word in
+        -o) ((++i)) ;;
+        -c | -fPIC | -fPIE | -g | -O* | -W* | -flto* | -ffat-lto-objects | -fno-thread-jumps) ;;
+        -*) flags+=("$word") ;;
+        *) # the value of the option before, the source, or a compiler behind ccache
+            case ${words[i - 1]} in
+            -isystem | -include | -I | -D | -U | -x) flags+=("$word") ;;
+            esac
+            ;;
+        esac
+    done
+}
+
+# The settings for a source: the nearest .clang-tidy above it.
+settings_of() {
+    local folder=$1
+    while [[ $folder == */* && $folder != / ]]; do
+        folder=${folder%/*}
+        if [[ -f $folder/.clang-tidy ]]; then
+            echo "$folder/.clang-tidy"
+            return
+        fi
+    done
+}
+
+# Prints what the result of a source depends on, as a hash. Every file that it includes counts as a whole: comments, which
+# preprocessed text lacks, may tell clang-tidy what to leave alone.
+state_of() {
+    local source=$1 compiler=cc depends
+    [[ $source != *.cpp ]] || compiler=c++
+    depends=$("$compiler" "${flags[@]}" -M -MT x "$source") || return
+    # -I and -isystem are left out: which files they find is in the list
+    {
+        printf '%s\n' "$CHECK_TIDY_VERSION" "$source"
+        printf '%s\n' "${flags[@]}" | grep -vE '^-(I|isystem)' || true
+        # shellcheck disable=SC2046 # a list of paths without blanks
+        sha256sum $(settings_of "$source") $(sed 's/^x://; s/\\$//' <<<"$depends")
+    } | sha256sum | cut -c1-40
+}
+
+# one FOLDER SOURCE COMMAND
+one() {
+    local state
+    cd "$1"
+    flags_of "$3"
+    state=$CHECK_TIDY_GOOD/$(state_of "$2")
+    if [[ -e $state ]]; then
+        touch "$state"
+        echo same >>"$CHECK_TIDY_COUNT"
+        return
+    fi
+    echo run >>"$CHECK_TIDY_COUNT"
+    local output
+    if output=$(clang-tidy --quiet "$2" -- "${flags[@]}" 2>&1); then
+        : >"$state"
+    else
+        printf '%s\n' "$output"
+        return 1
+    fi
+}
+
+if [[ ${1-} == --one ]]; then
+    one "${@:2}"
+    exit
+fi
+
+# ---- all sources ----------------------------------------------------------------------------------------------------------
 
 build=$1
 shift
@@ -13,15 +92,38 @@ if ! command -v clang-tidy >/dev/null; then
     exit 77
 fi
 
-sources() {
-    if (($# > 0)); then
-        printf '%s\0' "$@"
-    else
-        sed -nE 's/^ *"file": "(.*)",?$/\1/p' "$build/compile_commands.json" | sort -u | tr '\n' '\0'
-    fi
+# compile_commands.json as lines of size, folder, source and command, without the repetitions of several targets.
+commands() {
+    local folder='' source='' command='' name value wanted=" $* "
+    while IFS=$'\t' read -r name value; do
+        case $name in
+        directory) folder=$value ;;
+        command) command=$value ;;
+        file)
+            [[ $wanted == "  " || $wanted == *" $value "* ]] || continue
+            source=$value
+            # the same flags give the same object, whatever it is called
+            command=${command// -fPI[CE]/}
+            printf '%s\t%s\t%s\t%s\n' "$(stat -c %s "$source")" "$folder" "$source" "${command%% -o *} -c $source"
+            ;;
+        esac
+    done < <(sed -nE 's/^ *"(directory|command|file)": "(.*)",?$/\1\t\2/p' "$build/compile_commands.json" |
+        sed 's/\\"/"/g; s/\\\\/\\/g')
 }
 
-# clang-tidy does not know these flags of GCC's
 mkdir -p "$build/tidy"
-sed 's/ -fno-thread-jumps//g; s/ -ffat-lto-objects//g' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
-sources "$@" | xargs -0 -r -n 2 -P "$(nproc)" clang-tidy -p "$build/tidy" --quiet
+find "$build/tidy" -type f -mtime +30 -delete
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+CHECK_TIDY_GOOD=$(realpath "$build/tidy")
+CHECK_TIDY_VERSION=$(clang-tidy --version)
+CHECK_TIDY_COUNT=$scratch/count
+export CHECK_TIDY_GOOD CHECK_TIDY_VERSION CHECK_TIDY_COUNT
+: >"$CHECK_TIDY_COUNT"
+
+# The largest first, so that none is left alone on one core at the end.
+status=0
+commands "$(realpath -s "$@" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')" | sort -t$'\t' -u -k3,4 | sort -rn | cut -f2- | tr '\t\n' '\0\0' |
+    xargs -0 -r -n 3 -P "$(env -u OMP_NUM_THREADS nproc)" "${BASH_SOURCE[0]}" --one || status=1
+echo "clang-tidy: $(grep -c run "$CHECK_TIDY_COUNT" || true) looked at, $(grep -c same "$CHECK_TIDY_COUNT" || true) as they were"
+exit "$status"

@@ -1,0 +1,194 @@
+#include "bench/collectives/overlap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bench/base/compute.h"
+#include "bench/collectives/overlap_report.h"
+#include "bench/compare/baseline.h"
+#include "bench/job/block.h"
+#include "bench/job/measure.h"
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+
+    (void)getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/*
+ * SECONDS that all cores of the machine have been busy, the kernel's work for the network included, which is no process's.
+ * 0 where the system does not say, or where this job has not all of its cores.
+ */
+static double busy_seconds(int cores)
+{
+    double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softirq = 0;
+    FILE  *file = cores == (int)sysconf(_SC_NPROCESSORS_ONLN) ? fopen("/proc/stat", "re") : NULL;
+    int    read = 0;
+
+    if (file) {
+        read = fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait, &irq, &softirq);
+        (void)fclose(file);
+    }
+    return read == 7 ? (user + nice + system + irq + softirq) / (double)sysconf(_SC_CLK_TCK) : 0;
+}
+
+static fsdp_status ours_once(const bench_overlap_run *r, const bench_work *work)
+{
+    const bench_job *job = r->job;
+    fsdp_request    *request;
+
+    BENCH_TRY(bench_issue(&r->what, job->world->ctx, job->buffers.in, bench_buffers_result(&job->buffers, &r->what),
+                          &request));
+    if (work) {
+        bench_work_do(work);
+    }
+    return fsdp_wait(request);
+}
+
+static fsdp_status mpi_once(const bench_overlap_run *r, const bench_work *work)
+{
+    const bench_job *job     = r->job;
+    MPI_Request      request = MPI_REQUEST_NULL;
+
+    bench_baseline_issue(&r->what, job->world->comm, job->buffers.in, job->buffers.out, &request);
+    if (work) {
+        bench_work_do(work);
+    }
+    bench_baseline_wait(&request);
+    return FSDP_OK;
+}
+
+/* SECONDS of one issue, compute (unless NULL) and wait. */
+static fsdp_status time_side(const bench_overlap_run *r, bench_side s, const bench_work *work, double *seconds)
+{
+    double begin;
+
+    MPI_Barrier(r->job->world->comm);
+    begin = bench_now();
+    for (size_t i = 0; i < r->iterations[s]; i++) {
+        BENCH_TRY(s == BENCH_OURS ? ours_once(r, work) : mpi_once(r, work));
+    }
+    *seconds = bench_max(r->job->world, bench_now() - begin) / (double)r->iterations[s];
+    return FSDP_OK;
+}
+
+/* Each with a barrier, as a collective is one: where ranks share cores unevenly, all wait for the slowest each time. */
+static double time_work(const bench_overlap_run *r, bench_side s, const bench_work *work)
+{
+    double begin;
+
+    MPI_Barrier(r->job->world->comm);
+    begin = bench_now();
+    for (size_t i = 0; i < r->iterations[s]; i++) {
+        bench_work_do(work);
+        MPI_Barrier(r->job->world->comm);
+    }
+    return bench_max(r->job->world, bench_now() - begin) / (double)r->iterations[s];
+}
+
+static fsdp_status repetition(bench_overlap_run *r, bench_side s, size_t i)
+{
+    const bench_world *world    = r->job->world;
+    bench_trial       *t        = &r->trials[s];
+    double             progress = 0, cpu = cpu_seconds(), busy = busy_seconds(r->cores);
+    bench_work         work;
+
+    BENCH_TRY(time_side(r, s, NULL, &t->comm[i]));
+    cpu  = bench_machine_sum(world, cpu_seconds() - cpu);
+    busy = bench_max(world, busy_seconds(r->cores) - busy);
+    cpu  = busy > cpu ? busy : cpu;
+    if (s == BENCH_OURS) {
+        r->usage.ceiling[i] = bench_clamp(1 - cpu / (t->comm[i] * (double)r->iterations[s] * r->cores));
+        progress            = fsdp_progress_cpu_seconds(world->ctx);
+    }
+    work          = bench_work_make(world, r->job->options->overlap_compute, t->comm[i]);
+    t->compute[i] = time_work(r, s, &work);
+    if (s == BENCH_OURS) {
+        progress = fsdp_progress_cpu_seconds(world->ctx);
+    }
+    BENCH_TRY(time_side(r, s, &work, &t->total[i]));
+    if (s == BENCH_OURS) {
+        r->usage.progress[i] =
+            (fsdp_progress_cpu_seconds(world->ctx) - progress) / (t->total[i] * (double)r->iterations[s]);
+    }
+    t->hidden[i] = bench_clamp(1 - (t->total[i] - t->compute[i]) / t->comm[i]);
+    return FSDP_OK;
+}
+
+static fsdp_status measure_case(bench_overlap_run *r)
+{
+    const size_t n   = r->job->options->repeat;
+    const int    can = bench_baseline_can(&r->what);
+    double       first;
+
+    BENCH_TRY(bench_probe_ours(r->job, &r->what, &r->iterations[BENCH_OURS]));
+    if (can) {
+        r->iterations[BENCH_MPI] = r->job->options->warmup ? r->job->options->warmup : 1;
+        BENCH_TRY(time_side(r, BENCH_MPI, NULL, &first));
+        BENCH_TRY(time_side(r, BENCH_MPI, NULL, &first));
+        r->iterations[BENCH_MPI] = bench_block_iterations(r->job->options, first);
+    }
+    for (size_t i = 0; i < n; i++) {
+        BENCH_TRY(repetition(r, BENCH_OURS, i));
+        if (can) {
+            BENCH_TRY(repetition(r, BENCH_MPI, i));
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status overlap_collective(bench_overlap_run *r, bench_collective collective)
+{
+    size_t bytes;
+
+    r->what = (bench_case){0};
+    bench_progress_bar_clear(&r->job->bar);
+    bench_overlap_head(r->job, collective);
+    while (bench_job_next_case(r->job, collective, &r->what, &bytes)) {
+        r->iterations[BENCH_OURS] = r->iterations[BENCH_MPI] = 0;
+        BENCH_TRY(measure_case(r));
+        bench_progress_bar_clear(&r->job->bar);
+        bench_overlap_row(r);
+        bench_progress_bar_step(&r->job->bar);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status overlap_all(bench_overlap_run *r)
+{
+    size_t n = 0;
+
+    for (int c = 0; c < BENCH_BROADCAST; c++) {
+        n += bench_job_wants(r->job, (bench_collective)c) ? bench_job_count_cases(r->job, (bench_collective)c) : 0;
+    }
+    bench_progress_bar_open(&r->job->bar, r->job->world, n);
+    for (int c = 0; c < BENCH_BROADCAST; c++) {
+        if (bench_job_wants(r->job, (bench_collective)c)) {
+            BENCH_TRY(overlap_collective(r, (bench_collective)c));
+        }
+    }
+    bench_progress_bar_clear(&r->job->bar);
+    bench_overlap_foot(r);
+    return FSDP_OK;
+}
+
+fsdp_status bench_overlap(bench_job *job)
+{
+    const size_t      n      = job->options->repeat;
+    bench_overlap_run r      = {.job = job, .cores = bench_machine_cores(job->world)};
+    double           *values = calloc(10 * n, sizeof *values);
+    fsdp_status status = bench_agree(job->world, values != NULL, "no memory for the samples; use a smaller --repeat");
+
+    if (status == FSDP_OK) {
+        r.trials[BENCH_OURS] = (bench_trial){values, values + n, values + 2 * n, values + 3 * n};
+        r.trials[BENCH_MPI]  = (bench_trial){values + 4 * n, values + 5 * n, values + 6 * n, values + 7 * n};
+        r.usage              = (bench_usage){values + 8 * n, values + 9 * n};
+        status               = overlap_all(&r);
+    }
+    free(values);
+    return status;
+}

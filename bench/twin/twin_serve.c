@@ -1,0 +1,112 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/compare/baseline.h"
+#include "bench/compare/buffers.h"
+#include "bench/twin/twin.h"
+#include "bench/twin/twin_channel.h"
+
+#define N_ARGUMENTS 4 /* the program, BENCH_TWIN_ARGUMENT, the channel's name, thread level */
+
+typedef struct server {
+    bench_world   world;
+    bench_buffers buffers;
+    int           channel; /* on rank 0 */
+} server;
+
+/* The library is used for memory only: its buffers have the same pages in both jobs. */
+static double prepare(server *s, const bench_order *order)
+{
+    fsdp_config config;
+
+    fsdp_config_init(&config);
+    config.log_level = FSDP_LOG_OFF;
+    config.node_size = order->node_size;
+    if (fsdp_init(s->world.comm, &config, &s->world.ctx) != FSDP_OK) {
+        s->world.ctx = NULL;
+        return -1;
+    }
+    return bench_buffers_open(&s->buffers, &s->world, NULL, order->memory, 0, order->bytes) == FSDP_OK ? 0 : -1;
+}
+
+static double time_block(const server *s, const bench_order *order)
+{
+    double begin;
+
+    MPI_Barrier(s->world.comm);
+    begin = bench_now();
+    for (size_t i = 0; i < order->iterations; i++) {
+        bench_baseline_run(&order->what, s->world.comm, s->buffers.in, s->buffers.out);
+    }
+    return bench_max(&s->world, bench_now() - begin) / (double)(order->iterations ? order->iterations : 1);
+}
+
+static void end(server *s)
+{
+    if (s->world.ctx) {
+        (void)bench_buffers_close(&s->buffers);
+        (void)fsdp_finalize(s->world.ctx);
+    }
+}
+
+/* The next order, for all ranks. A job that is gone has none: END, which nobody waits to be answered. */
+static bench_order next_order(const server *s)
+{
+    bench_order order = {.kind = BENCH_ORDER_END};
+
+    if (s->world.rank == 0 && !bench_channel_receive(s->channel, &order, sizeof order)) {
+        order = (bench_order){.kind = BENCH_ORDER_END};
+    }
+    bench_share_asleep(&s->world, &order, sizeof order);
+    return order;
+}
+
+static void serve(server *s)
+{
+    bench_order order;
+
+    do {
+        double answer = 0;
+
+        order = next_order(s);
+        if (order.kind == BENCH_ORDER_PREPARE) {
+            answer = -bench_max(&s->world, -prepare(s, &order));
+        } else if (order.kind == BENCH_ORDER_TIME) {
+            answer = time_block(s, &order);
+        } else {
+            end(s);
+        }
+        if (s->world.rank == 0) {
+            (void)bench_channel_send(s->channel, &answer, sizeof answer);
+        }
+    } while (order.kind != BENCH_ORDER_END);
+}
+
+int bench_twin_serve(int argc, char **argv)
+{
+    server    s      = {.channel = -1};
+    const int wanted = argc > 3 && strcmp(argv[3], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int       level, there;
+
+    MPI_Init_thread(&argc, &argv, wanted, &level);
+    bench_world_open(&s.world, level);
+    if (argc == N_ARGUMENTS && s.world.rank == 0) {
+        s.channel = bench_channel_connect(argv[2]);
+    }
+    there = s.channel >= 0;
+    MPI_Bcast(&there, 1, MPI_INT, 0, s.world.comm);
+    if (there) {
+        serve(&s);
+    } else {
+        (void)bench_fail(&s.world,
+                         BENCH_TWIN_ARGUMENT " is for fsdp-bench itself, which does not listen; leave it out");
+    }
+    if (s.channel >= 0) {
+        (void)close(s.channel);
+    }
+    bench_world_close(&s.world);
+    MPI_Finalize();
+    return there ? EXIT_SUCCESS : BENCH_EXIT_USAGE;
+}

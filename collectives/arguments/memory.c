@@ -1,0 +1,76 @@
+#include "collectives/arguments/memory.h"
+
+#include "lib/context/context.h"
+#include "lib/context/gpu_context.h"
+#include "lib/device/gpu.h"
+#include "lib/device/mapped.h"
+
+/* An address that cannot be one, or that was a symmetric buffer's, is found before anything is read there. */
+static fsdp_status check_address(fsdp_context *ctx, const fsdpi_call *call, const void *buffer, size_t bytes)
+{
+    if (bytes == 0 || buffer == FSDP_IN_PLACE) {
+        return FSDP_OK;
+    }
+    if (ctx->buffers.n_freed > 0) {
+        const fsdpi_buffer *symmetric = fsdpi_buffer_of(&ctx->buffers, buffer, 0);
+        if (symmetric != NULL && symmetric->freed) {
+            return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: %p is in a symmetric buffer that has been freed", call->name,
+                              buffer);
+        }
+    }
+    if (!fsdpi_is_mapped(&ctx->known_pages, buffer, bytes)) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_ARG,
+            "%s: %zu bytes at %p are neither host memory nor that of a known device; pass the address of a "
+            "buffer of that size",
+            call->name, bytes, buffer);
+    }
+    return FSDP_OK;
+}
+
+/* Whether a buffer is on this rank's GPU. */
+static fsdp_status classify(fsdp_context *ctx, const fsdpi_call *call, const void *buffer, size_t bytes,
+                            bool *on_device)
+{
+    fsdpi_gpu_device *device = ctx->gpu.device;
+
+    *on_device = false;
+    if (ctx->n_gpus == 0 || bytes == 0 || buffer == FSDP_IN_PLACE) {
+        return FSDP_OK;
+    }
+    if (device == NULL && fsdpi_is_gpu_memory(buffer)) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "%s: %p is GPU memory, and this context uses no GPU (%s); pass host memory, to which it has "
+                          "been copied",
+                          call->name, buffer, fsdpi_gpu_why_none(ctx));
+    }
+    const fsdpi_memory_place place = device != NULL ? device->ops->place_of(device, buffer) : FSDPI_PLACE_HOST;
+    if (place == FSDPI_PLACE_OTHER) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "%s: %p is memory of another GPU than %d, which this context uses; select that one before "
+                          "memory is allocated, or copy it there",
+                          call->name, buffer, device->number);
+    }
+    *on_device = place == FSDPI_PLACE_DEVICE;
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call)
+{
+    const bool has_in = call->in_bytes > 0 && call->in != FSDP_IN_PLACE;
+    bool       in, out;
+
+    FSDP_TRY(classify(ctx, call, call->in, call->in_bytes, &in));
+    FSDP_TRY(classify(ctx, call, call->out, call->out_bytes, &out));
+    if (has_in && call->out_bytes > 0 && in != out) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "%s: the %s buffer (%p) is on the GPU, the other one (%p) is not; pass two of one kind",
+                          call->name, in ? "input" : "output", in ? call->in : call->out, in ? call->out : call->in);
+    }
+    call->on_device = in || out;
+    if (call->on_device) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(check_address(ctx, call, call->in, call->in_bytes));
+    return check_address(ctx, call, call->out, call->out_bytes);
+}

@@ -1,0 +1,34 @@
+/**
+ * @file
+ * Where each rank's part of the full vector lies.
+ */
+#ifndef FSDPI_SLICES_H
+#define FSDPI_SLICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/progress/queue.h"
+
+/** A run of ELEMENTS of the full vector. */
+typedef struct fsdpi_slice {
+    size_t begin;
+    size_t count;
+} fsdpi_slice;
+
+/** The part that the call's division gives to a rank. */
+fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank);
+
+/** The largest part of any rank, in ELEMENTS. */
+size_t fsdpi_largest_slice(const fsdp_request *request);
+
+/** Whether any byte of one run of memory is in the other. */
+bool fsdpi_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
+
+/**
+ * Where a rank's part of a reduction is computed: in the output; or, where that lies over parts of the input which others
+ * still read, in its own part of the input, from where fsdpi_settle() (collectives/reach/pieces.h) moves it when all have left.
+ */
+unsigned char *fsdpi_own_result(const fsdp_request *request);
+
+#endif

@@ -1,0 +1,116 @@
+#include "collectives/blocks/inline.h"
+
+#include <string.h>
+
+#include "collectives/blocks/publish.h"
+#include "collectives/blocks/take.h"
+#include "collectives/reach/mover.h"
+#include "collectives/reach/pieces.h"
+#include "lib/context/context.h"
+
+bool fsdpi_fits_inline(const fsdp_context *ctx, fsdpi_pattern pattern, size_t bytes)
+{
+    return bytes <= fsdpi_block_capacity(ctx) && !(pattern == FSDPI_TRANSPOSE && ctx->nodes.count > 1);
+}
+
+/* Data that fits into the letter itself saves its readers a cache line. The same answer on all ranks. */
+static bool fits_letter(const fsdp_request *request, fsdpi_pattern pattern)
+{
+    const size_t most = pattern == FSDPI_GATHER ? fsdpi_largest_part(request, pattern) : request->call.whole;
+
+    return most <= FSDPI_SHORT_BYTES / request->call.width;
+}
+
+unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdpi_letter *letter)
+{
+    unsigned char *to = fits_letter(request, pattern) ? letter->payload : (unsigned char *)(letter + 1);
+
+    if (fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
+        memcpy(to, request->call.in, request->call.in_bytes); /* the whole input, packed as it is */
+    }
+    return FSDPI_FLAG_OFFERED;
+}
+
+static fsdpi_published published(fsdp_request *request, fsdpi_pattern pattern)
+{
+    return (fsdpi_published){.request = request, .number = request->number, .in_letter = fits_letter(request, pattern)};
+}
+
+size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigned char *payload)
+{
+    const fsdpi_block     b    = fsdpi_whole_block(request, pattern);
+    const fsdpi_published from = published(request, pattern);
+
+    return fsdpi_fill_record(&from, pattern, &b, payload);
+}
+
+/* ---- taking: what training is made of, on one node, without the detour by windows and tables ------------------------- */
+
+/* Where a peer's data lies. */
+static const unsigned char *data_of(const fsdpi_published *from, int position)
+{
+    fsdpi_letter *letter = fsdpi_letter_of(&from->request->ctx->box, position, from->number);
+
+    return from->in_letter ? letter->payload : (const unsigned char *)(letter + 1);
+}
+
+static void take_parts(const fsdpi_published *from)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        const fsdpi_slice part = fsdpi_slice_of(request, p);
+        unsigned char    *to   = (unsigned char *)request->call.out + part.begin * request->call.width;
+        const void       *data = p == ctx->rank ? request->call.in : data_of(from, p);
+
+        if (part.count > 0 && data != to) {
+            ctx->kernels->copy(to, data, part.count * request->call.width);
+        }
+    }
+}
+
+static void take_reduction(const fsdpi_published *from, fsdpi_slice part, unsigned char *to)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+    const size_t        begin   = part.begin * request->call.width;
+
+    if (part.count == 0) {
+        return;
+    }
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        const unsigned char *data = p == ctx->rank ? request->call.in : data_of(from, p);
+        ctx->operands[p]          = data + begin;
+    }
+    fsdpi_host_mover.reduce_result(request, to, (size_t)ctx->nodes.size, part.count, request->call.op,
+                                   (size_t)ctx->size);
+}
+
+static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
+{
+    const fsdpi_pattern   pattern = fsdpi_pattern_of(request);
+    const fsdpi_published from    = published(request, pattern);
+
+    if (request->ctx->nodes.count == 1 && pattern == FSDPI_GATHER) {
+        take_parts(&from);
+    } else if (request->ctx->nodes.count == 1 && pattern == FSDPI_SCATTER) {
+        take_reduction(&from, fsdpi_slice_of(request, request->ctx->rank), fsdpi_own_result(request));
+    } else if (request->ctx->nodes.count == 1 && pattern == FSDPI_COMBINE) {
+        take_reduction(&from, (fsdpi_slice){0, request->call.count}, request->call.out);
+    } else {
+        const fsdpi_block b = fsdpi_whole_block(request, pattern);
+        fsdpi_take(&from, pattern, &b);
+    }
+    *progress = FSDPI_FINISHED;
+    return FSDP_OK;
+}
+
+static void end(fsdp_request *request)
+{
+    if (fsdpi_pattern_of(request) == FSDPI_SCATTER) {
+        fsdpi_settle(request);
+    }
+}
+
+const fsdpi_algorithm fsdpi_inline = {.name = "inline", .advance = take_inline, .end = end};

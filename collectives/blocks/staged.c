@@ -1,0 +1,192 @@
+#include "collectives/blocks/staged.h"
+
+#include "collectives/blocks/publish.h"
+#include "collectives/blocks/take.h"
+#include "collectives/reach/mover.h"
+#include "collectives/reach/pieces.h"
+#include "lib/sync/exchange.h"
+
+/* Up to how many ranks an allreduce has each rank reduce everything: the second pass that it saves costs more. */
+enum { FEW_RANKS = 3 };
+
+/* The steps of a block. */
+enum { PUBLISH, PUBLISHING, ARRIVE, RECORDING, ASK_NODES, AWAIT_LEADER, TAKE };
+
+static void begin_records(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    fsdp_context      *ctx  = from->request->ctx;
+    fsdpi_record_head *head = fsdpi_exchange_begin(&ctx->exchange);
+    size_t             most = 0;
+
+    *head = (fsdpi_record_head){0};
+    (void)fsdpi_fill_record(from, pattern, b, fsdpi_mover_of(from->request)->in_mailbox(from->request, head + 1));
+    for (int m = 0; m < ctx->nodes.count; m++) { /* all equally long, so that they may be cut into messages */
+        const size_t bytes = pattern == FSDPI_GATHER
+                                 ? fsdpi_gathered_before(from->request, b, m, -1)
+                                 : fsdpi_packed_count(from->request, pattern, b) * from->request->call.width;
+        most               = bytes > most ? bytes : most;
+    }
+    head->bytes = most;
+}
+
+static fsdp_status ask_nodes(fsdp_request *request, fsdpi_progress *progress)
+{
+    fsdp_context *ctx   = request->ctx;
+    fsdpi_letter *board = &ctx->box.desks[0]->board[ctx->box.number & 1];
+
+    FSDP_TRY(fsdpi_exchange_advance(&ctx->exchange, true, progress));
+    if (*progress == FSDPI_FINISHED) {
+        atomic_store_explicit(&board->number, ctx->box.number, memory_order_release);
+        fsdpi_mailbox_wake(&ctx->box);
+        request->step = TAKE;
+        *progress     = FSDPI_MOVED;
+    }
+    return FSDP_OK;
+}
+
+static void post_block(fsdp_request *request)
+{
+    fsdp_context *ctx = request->ctx;
+
+    fsdpi_mailbox_post(&ctx->box, fsdpi_letter_of(&ctx->box, ctx->nodes.position, ctx->box.number + 1),
+                       ctx->box.number + 1);
+    request->step = ARRIVE;
+}
+
+static void publish_block(fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    const fsdp_context     *ctx    = request->ctx;
+    const fsdpi_blocks_ops *ops    = fsdpi_blocks_ops_of(request);
+    const uint64_t          number = ctx->box.number + 1;
+
+    ops->begin_publishing(request, number);
+    fsdpi_publish(request, pattern, b, ops->slot(request, ctx->nodes.position, number));
+    request->step = PUBLISHING;
+    if (ops->end_publishing(request, number)) {
+        post_block(request);
+    }
+}
+
+static void all_have_arrived(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    fsdp_request      *request = from->request;
+    const fsdpi_nodes *nodes   = &request->ctx->nodes;
+
+    fsdpi_blocks_ops_of(request)->begin_taking(request, from->number);
+    request->step = nodes->count == 1 ? TAKE : nodes->position == 0 ? RECORDING : AWAIT_LEADER;
+    if (request->step == RECORDING) {
+        begin_records(from, pattern, b);
+    }
+}
+
+/* Whether what was begun in the step before is done. */
+static bool is_done(fsdp_request *request, fsdpi_progress *progress)
+{
+    const bool done = fsdpi_blocks_ops_of(request)->is_done(request);
+
+    *progress = done ? FSDPI_MOVED : FSDPI_WAITING;
+    return done;
+}
+
+static void take_block(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    fsdp_request *request = from->request;
+
+    fsdpi_take(from, pattern, b);
+    fsdpi_blocks_ops_of(request)->end_taking(request, from->number);
+    request->at++;
+    request->step = PUBLISH;
+}
+
+static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, fsdpi_progress *progress)
+{
+    fsdp_context         *ctx  = request->ctx;
+    const fsdpi_published from = {.request = request, .number = ctx->box.number};
+    fsdpi_block           b;
+
+    *progress = FSDPI_FINISHED;
+    if (!fsdpi_block_at(request, pattern, request->at, &b)) {
+        return FSDP_OK;
+    }
+    *progress = FSDPI_MOVED;
+    switch (request->step) {
+    case PUBLISH:
+        publish_block(request, pattern, &b);
+        break;
+    case ARRIVE:
+        if (!fsdpi_mailbox_arrived(&ctx->box, ctx->box.number)) {
+            *progress = FSDPI_WAITING;
+        } else {
+            all_have_arrived(&from, pattern, &b);
+        }
+        break;
+    case PUBLISHING:
+        if (is_done(request, progress)) {
+            post_block(request);
+        }
+        break;
+    case RECORDING:
+        if (is_done(request, progress)) {
+            request->step = ASK_NODES;
+        }
+        break;
+    case ASK_NODES:
+        return ask_nodes(request, progress);
+    case AWAIT_LEADER:
+        if (fsdpi_word_reached(&ctx->box, ctx->box.desks[0], &ctx->box.desks[0]->board[ctx->box.number & 1].number,
+                               ctx->box.number)) {
+            request->step = TAKE;
+        } else {
+            *progress = FSDPI_WAITING;
+        }
+        break;
+    default:
+        take_block(&from, pattern, &b);
+        break;
+    }
+    return FSDP_OK;
+}
+
+/* The second half of an allreduce: what was reduced here is gathered from here. */
+static void begin_gathering(fsdp_request *request)
+{
+    request->call.in = fsdpi_own_result(request);
+    request->stage   = 1;
+    request->at      = 0;
+}
+
+static fsdp_status advance_stages(fsdp_request *request, fsdpi_progress *progress)
+{
+    const fsdpi_pattern pattern = fsdpi_pattern_of(request);
+    const fsdpi_nodes  *nodes   = &request->ctx->nodes;
+
+    if (pattern != FSDPI_COMBINE || (nodes->count == 1 && nodes->size <= FEW_RANKS)) {
+        return advance_blocks(request, pattern, progress);
+    }
+    FSDP_TRY(advance_blocks(request, request->stage == 0 ? FSDPI_SCATTER : FSDPI_GATHER, progress));
+    if (*progress == FSDPI_FINISHED && request->stage == 0) {
+        begin_gathering(request);
+        *progress = FSDPI_MOVED;
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_staged_advance(fsdp_request *request, fsdpi_progress *progress)
+{
+    FSDP_TRY(advance_stages(request, progress));
+    if (*progress == FSDPI_FINISHED && !fsdpi_blocks_ops_of(request)->is_over(request)) {
+        *progress = FSDPI_WAITING;
+    }
+    return FSDP_OK;
+}
+
+void fsdpi_staged_end(fsdp_request *request)
+{
+    if (fsdpi_pattern_of(request) == FSDPI_SCATTER) {
+        fsdpi_settle(request);
+    }
+}
+
+/* Its ranks leave together since the output may be one for the node: see collectives/select/select_algorithm.c. */
+const fsdpi_algorithm fsdpi_staged = {
+    .name = "staged", .advance = fsdpi_staged_advance, .end = fsdpi_staged_end, .leaves_together = true};

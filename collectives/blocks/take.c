@@ -1,0 +1,164 @@
+#include "collectives/blocks/take.h"
+
+#include "collectives/reach/mover.h"
+#include "lib/sync/exchange.h"
+
+static const unsigned char *record_of(const fsdp_request *request, int node)
+{
+    const fsdpi_record_head *head = fsdpi_exchange_record(&request->ctx->exchange, node);
+
+    return fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(head + 1));
+}
+
+static void take_gathered(const fsdpi_published *from, const fsdpi_block *b)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+    const fsdpi_nodes  *nodes   = &ctx->nodes;
+    unsigned char      *out     = request->call.out;
+    const size_t        width   = request->call.width;
+
+    for (size_t s = b->first; s < b->first + b->n; s++) {
+        const int            node = nodes->node_of[s];
+        const fsdpi_slice    w    = fsdpi_window_of(request, FSDPI_GATHER, b, s);
+        const unsigned char *data;
+
+        if (w.count == 0) {
+            continue;
+        }
+        if (s == (size_t)ctx->rank) {
+            data =
+                (const unsigned char *)request->call.in + (w.begin - fsdpi_slice_of(request, ctx->rank).begin) * width;
+        } else if (node == nodes->mine) {
+            data = fsdpi_published_by(from, nodes->position_of[s]);
+        } else {
+            data = record_of(request, node) + fsdpi_gathered_before(request, b, node, (int)s);
+        }
+        if (data != out + w.begin * width) {
+            fsdpi_mover_of(request)->copy(request, out + w.begin * width, data, w.count * width);
+        }
+    }
+}
+
+/* Reduces elements `offset` into the blocks of this node's ranks. This rank has not published its own: they are at `own`. */
+static void reduce_node(const fsdpi_published *from, size_t offset, size_t count, const unsigned char *own,
+                        unsigned char *to)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        ctx->operands[p] = p == ctx->nodes.position ? own : fsdpi_published_by(from, p) + offset * request->call.width;
+    }
+    fsdpi_mover_of(request)->reduce_result(request, to, (size_t)ctx->nodes.size, count, request->call.op,
+                                           (size_t)ctx->size);
+}
+
+/* Reduces elements of a block, `offset` into it, from all ranks: over the node, or over the records of the nodes. */
+static void take_reduced(const fsdpi_published *from, size_t offset, size_t count, const unsigned char *own,
+                         unsigned char *to)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+    const fsdpi_call   *call    = &request->call;
+
+    if (count == 0) {
+        return;
+    }
+    if (ctx->nodes.count == 1) {
+        reduce_node(from, offset, count, own, to);
+        return;
+    }
+    for (int m = 0; m < ctx->nodes.count; m++) {
+        ctx->operands[m] = record_of(request, m) + offset * request->call.width;
+    }
+    fsdpi_mover_of(request)->reduce(request, to, (size_t)ctx->nodes.count, count, call->op, (size_t)ctx->size);
+}
+
+/* In place the result waits in this rank's own part of the input, which nobody else reads; see fsdpi_own_result(). */
+static void take_own_part(const fsdpi_published *from, const fsdpi_block *b)
+{
+    fsdp_request     *request = from->request;
+    const int         me      = request->ctx->rank;
+    const fsdpi_slice w       = fsdpi_window_of(request, FSDPI_SCATTER, b, (size_t)me);
+    const size_t      offset  = fsdpi_packed_before(request, FSDPI_SCATTER, b, (size_t)me);
+    const size_t      width   = request->call.width;
+    const size_t      inside  = w.begin - fsdpi_slice_of(request, me).begin;
+
+    if (w.count > 0) {
+        take_reduced(from, offset, w.count, (const unsigned char *)request->call.in + w.begin * width,
+                     fsdpi_own_result(request) + inside * width);
+    }
+}
+
+static void take_transposed(const fsdpi_published *from, const fsdpi_block *b)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+    const size_t        me      = (size_t)ctx->rank;
+    const fsdpi_slice   w       = fsdpi_window_of(request, FSDPI_TRANSPOSE, b, me);
+    const size_t        offset  = fsdpi_packed_before(request, FSDPI_TRANSPOSE, b, me) * request->call.width;
+    const size_t        bytes   = w.count * request->call.width;
+    const size_t        inside  = (w.begin - fsdpi_slice_of(request, (int)me).begin) * request->call.width;
+    unsigned char      *out     = request->call.out;
+
+    if (bytes == 0) {
+        return;
+    }
+    for (int q = 0; q < ctx->size; q++) {
+        const size_t         begin = fsdpi_slice_of(request, q).begin * request->call.width + inside;
+        const unsigned char *data  = (size_t)q == me ? (const unsigned char *)request->call.in + begin
+                                                     : fsdpi_published_by(from, ctx->nodes.position_of[q]) + offset;
+        if (data != out + begin) {
+            fsdpi_mover_of(request)->move(request, out + begin, data, bytes);
+        }
+    }
+}
+
+static void take_from_root(const fsdpi_published *from, const fsdpi_block *b)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+    const fsdpi_nodes  *nodes   = &ctx->nodes;
+    const int           root    = request->call.root;
+    const fsdpi_slice   w       = fsdpi_window_of(request, FSDPI_FROM_ROOT, b, 0);
+
+    if (ctx->rank != root && w.count > 0) {
+        const unsigned char *data = nodes->node_of[root] == nodes->mine
+                                        ? fsdpi_published_by(from, nodes->position_of[root])
+                                        : record_of(request, nodes->node_of[root]);
+        fsdpi_mover_of(request)->move(request, (unsigned char *)request->call.out + w.begin * request->call.width, data,
+                                      w.count * request->call.width);
+    }
+}
+
+void fsdpi_take(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    fsdp_request     *request = from->request;
+    const fsdpi_call *call    = &request->call;
+    const fsdpi_slice w       = fsdpi_window_of(request, pattern, b, 0);
+    const size_t      begin   = w.begin * request->call.width;
+
+    switch (pattern) {
+    case FSDPI_GATHER:
+        take_gathered(from, b);
+        break;
+    case FSDPI_SCATTER:
+        take_own_part(from, b);
+        break;
+    case FSDPI_COMBINE:
+        take_reduced(from, 0, w.count, (const unsigned char *)call->in + begin, (unsigned char *)call->out + begin);
+        break;
+    case FSDPI_TO_ROOT:
+        if (request->ctx->rank == call->root) {
+            take_reduced(from, 0, w.count, (const unsigned char *)call->in + begin, (unsigned char *)call->out + begin);
+        }
+        break;
+    case FSDPI_FROM_ROOT:
+        take_from_root(from, b);
+        break;
+    case FSDPI_TRANSPOSE:
+        take_transposed(from, b);
+        break;
+    }
+}

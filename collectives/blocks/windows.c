@@ -1,0 +1,96 @@
+#include "collectives/blocks/windows.h"
+
+#include "collectives/blocks/ops.h"
+#include "lib/context/context.h"
+#include "lib/sync/exchange.h"
+
+bool fsdpi_has_parts(fsdpi_pattern pattern)
+{
+    return pattern == FSDPI_GATHER || pattern == FSDPI_SCATTER || pattern == FSDPI_TRANSPOSE;
+}
+
+static size_t n_parts(const fsdp_request *request, fsdpi_pattern pattern)
+{
+    return fsdpi_has_parts(pattern) ? (size_t)request->ctx->size : 1;
+}
+
+static fsdpi_slice part_of(const fsdp_request *request, fsdpi_pattern pattern, size_t part)
+{
+    return fsdpi_has_parts(pattern) ? fsdpi_slice_of(request, (int)part) : (fsdpi_slice){0, request->call.count};
+}
+
+size_t fsdpi_largest_part(const fsdp_request *request, fsdpi_pattern pattern)
+{
+    return fsdpi_has_parts(pattern) ? fsdpi_largest_slice(request) : request->call.count;
+}
+
+fsdpi_block fsdpi_whole_block(const fsdp_request *request, fsdpi_pattern pattern)
+{
+    return (fsdpi_block){.n = n_parts(request, pattern), .count = fsdpi_largest_part(request, pattern)};
+}
+
+fsdpi_slice fsdpi_window_of(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part)
+{
+    fsdpi_slice  slice = part_of(request, pattern, part);
+    const size_t skip  = b->from < slice.count ? b->from : slice.count;
+
+    if (part < b->first || part >= b->first + b->n) {
+        return (fsdpi_slice){slice.begin, 0};
+    }
+    slice.begin += skip;
+    slice.count = slice.count - skip < b->count ? slice.count - skip : b->count;
+    return slice;
+}
+
+size_t fsdpi_packed_before(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part)
+{
+    size_t before = 0;
+
+    for (size_t s = b->first; s < part; s++) {
+        before += fsdpi_window_of(request, pattern, b, s).count;
+    }
+    return before;
+}
+
+size_t fsdpi_packed_count(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    return fsdpi_packed_before(request, pattern, b, b->first + b->n);
+}
+
+size_t fsdpi_block_capacity(const fsdp_context *ctx)
+{
+    const size_t slot = fsdpi_slot_capacity(&ctx->box);
+
+    if (ctx->nodes.count == 1) {
+        return slot;
+    }
+    return slot < fsdpi_exchange_capacity(&ctx->exchange) ? slot : fsdpi_exchange_capacity(&ctx->exchange);
+}
+
+/* BYTES that a block may have. */
+static size_t block_bytes(const fsdp_request *request)
+{
+    const size_t room = fsdpi_block_capacity(request->ctx), most = fsdpi_blocks_ops_of(request)->most_bytes;
+
+    return room < most ? room : most;
+}
+
+/* Blocks take a window of all parts, or, if these are too many, of some. */
+bool fsdpi_block_at(const fsdp_request *request, fsdpi_pattern pattern, size_t number, fsdpi_block *b)
+{
+    const size_t room    = block_bytes(request) / request->call.width;
+    const size_t parts   = n_parts(request, pattern);
+    const size_t largest = fsdpi_largest_part(request, pattern);
+    const size_t at_once = parts < room ? parts : room;
+    const size_t count   = room / at_once < largest ? room / at_once : largest;
+
+    if (largest == 0) {
+        return false;
+    }
+    const size_t windows = largest / count + (largest % count != 0);
+    b->from              = number % windows * count;
+    b->count             = count;
+    b->first             = number / windows * at_once;
+    b->n                 = b->first < parts && parts - b->first < at_once ? parts - b->first : at_once;
+    return b->first < parts;
+}

@@ -1,0 +1,18 @@
+/**
+ * @file
+ * Copies within a node of what one of its ranks has received, or had before.
+ */
+#ifndef FSDPI_RAILS_COPIES_H
+#define FSDPI_RAILS_COPIES_H
+
+#include <stdbool.h>
+
+#include "lib/progress/queue.h"
+
+/** This rank's own part into its place in the result, where it is not there already. */
+void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route);
+
+/** What has newly come of the parts that peers receive. `done` is cleared while some is still to come. */
+fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, unsigned route, bool *moved, bool *done);
+
+#endif

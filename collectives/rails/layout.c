@@ -1,0 +1,154 @@
+#include "collectives/rails/layout.h"
+
+#include <string.h>
+
+#include "collectives/rails/chunks.h"
+#include "collectives/rails/ops.h"
+#include "collectives/rails/route.h"
+#include "lib/context/context.h"
+
+/* The rank of a node that deals with a part whose owner is on another node. */
+static int dealer(const fsdpi_nodes *nodes, int node, int part)
+{
+    return fsdpi_rank_at(nodes, node, nodes->position_of[part] % fsdpi_node_size(nodes, node));
+}
+
+int fsdpi_rails_holder(const fsdpi_nodes *nodes, int node, int part)
+{
+    return nodes->node_of[part] == node ? part : dealer(nodes, node, part);
+}
+
+static int node_after(const fsdpi_nodes *nodes, int k)
+{
+    return (nodes->mine + k + nodes->count) % nodes->count;
+}
+
+static void add(fsdp_request *request, bool sends, int peer, int part, bool partial)
+{
+    fsdpi_rails      *rails = &request->ctx->rails;
+    const fsdpi_slice slice = fsdpi_slice_of(request, part);
+
+    if (slice.count == 0) {
+        return;
+    }
+    fsdpi_transfer *t = sends ? &rails->sends[rails->n_sends++] : &rails->receives[rails->n_receives++];
+    *t                = (fsdpi_transfer){.peer    = peer,
+                                         .part    = part,
+                                         .partial = partial,
+                                         .places  = rails->n_places,
+                                         .begin   = slice.begin,
+                                         .count   = slice.count,
+                                         .chunks  = fsdpi_rails_chunks(request, slice.count)};
+    rails->n_places += partial || fsdpi_rails_ops_of(request)->stages(request) ? FSDPI_RAILS_DEPTH : 0;
+}
+
+/* Each owner receives a partial result from every other node. */
+static void lay_out_partials(fsdp_request *request)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    const int          me    = request->ctx->rank;
+
+    for (int k = 1; k < nodes->count; k++) {
+        const int to = node_after(nodes, k), from = node_after(nodes, -k);
+
+        for (int p = 0; p < fsdpi_node_size(nodes, to); p++) {
+            const int owner = fsdpi_rank_at(nodes, to, p);
+            if (dealer(nodes, nodes->mine, owner) == me) {
+                add(request, true, owner, owner, true);
+            }
+        }
+        add(request, false, dealer(nodes, from, me), me, true);
+    }
+}
+
+/* Every other node receives each part from its owner. */
+static void lay_out_parts(fsdp_request *request)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    const int          me    = request->ctx->rank;
+
+    for (int k = 1; k < nodes->count; k++) {
+        const int to = node_after(nodes, k), from = node_after(nodes, -k);
+
+        add(request, true, dealer(nodes, to, me), me, false);
+        for (int p = 0; p < fsdpi_node_size(nodes, from); p++) {
+            const int owner = fsdpi_rank_at(nodes, from, p);
+            if (dealer(nodes, nodes->mine, owner) == me) {
+                add(request, false, owner, owner, false);
+            }
+        }
+    }
+}
+
+/* Every node receives each part from the node before it, and passes it on to the next, but for its owner's. */
+static void lay_out_ring(fsdp_request *request)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    const int          me = request->ctx->rank, next = node_after(nodes, 1), last = node_after(nodes, -1);
+
+    for (int k = 0; k < nodes->count; k++) {
+        const int node = node_after(nodes, -k);
+
+        for (int p = 0; p < fsdpi_node_size(nodes, node); p++) {
+            const int part = fsdpi_rank_at(nodes, node, p);
+            if (fsdpi_rails_holder(nodes, nodes->mine, part) != me) {
+                continue;
+            }
+            if (k > 0) {
+                add(request, false, fsdpi_rails_holder(nodes, last, part), part, false);
+            }
+            if (k + 1 < nodes->count) {
+                add(request, true, dealer(nodes, next, part), part, false);
+            }
+        }
+    }
+}
+
+/* A block to and from each other rank, the nearest first. Those whose turns come after each other share places. */
+static void lay_out_blocks(fsdp_request *request)
+{
+    const fsdp_context *ctx    = request->ctx;
+    fsdpi_rails        *rails  = &request->ctx->rails;
+    const size_t        window = rails->window;
+
+    for (int k = 1; k < ctx->size; k++) {
+        const int    to = (ctx->rank + k) % ctx->size, from = (ctx->rank - k + ctx->size) % ctx->size;
+        const size_t turn = ((size_t)k - 1) % window;
+
+        rails->n_places = FSDPI_RAILS_DEPTH * turn;
+        add(request, true, to, to, false);
+        rails->n_places = FSDPI_RAILS_DEPTH * (window + turn);
+        add(request, false, from, from, false);
+    }
+}
+
+void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
+{
+    fsdp_context *ctx   = request->ctx;
+    fsdpi_rails  *rails = &ctx->rails;
+
+    rails->n_sends = rails->n_receives = 0;
+    rails->n_messages                  = 0;
+    rails->n_places                    = 0;
+    rails->n_in_turns                  = 0;
+    rails->turn = rails->in_turn = rails->leaving = 0;
+    rails->reducing = rails->reduced = 0;
+    fsdpi_rails_size_chunks(request, route);
+    rails->chunks = fsdpi_rails_chunks(request, fsdpi_slice_of(request, ctx->rank).count);
+    memset(rails->copied, 0, (size_t)ctx->size * sizeof *rails->copied);
+    if ((route & FSDPI_REDUCES) != 0) {
+        lay_out_partials(request);
+        rails->n_in_turns = ctx->nodes.largest == ctx->nodes.smallest ? rails->n_sends : 0;
+    }
+    if ((route & FSDPI_EXCHANGES) != 0) {
+        lay_out_blocks(request);
+    }
+    if ((route & FSDPI_AROUND) != 0) {
+        lay_out_ring(request);
+    } else if ((route & FSDPI_GATHERS) != 0) {
+        lay_out_parts(request);
+    }
+    for (size_t i = 0; i < (rails->n_sends + rails->n_receives) * FSDPI_RAILS_DEPTH; i++) {
+        rails->messages[i] = MPI_REQUEST_NULL;
+    }
+}

@@ -1,0 +1,15 @@
+/**
+ * @file
+ * The reduction of this rank's own part over the partial results of all nodes, in their order.
+ */
+#ifndef FSDPI_RAILS_REDUCTION_H
+#define FSDPI_RAILS_REDUCTION_H
+
+#include <stdbool.h>
+
+#include "lib/progress/queue.h"
+
+/** Reduces the next chunk if it has come from all nodes, and notes which are final. */
+fsdp_status fsdpi_rails_reduce(fsdp_request *request, unsigned route, bool *moved);
+
+#endif

@@ -1,0 +1,49 @@
+/* Moves and reduces in the stream of the operation. */
+#include "collectives/arguments/slices.h"
+#include "collectives/reach/mover.h"
+#include "lib/context/context.h"
+#include "lib/progress/gpu_request.h"
+
+static void copy(fsdp_request *request, void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0) {
+        fsdpi_gpu_move(request, to, from, bytes);
+    }
+}
+
+/* Where the two overlap, through this rank's slot in device memory, a piece after the other. */
+static void settle(fsdp_request *request, void *to, const void *from, size_t bytes)
+{
+    fsdp_context  *ctx  = request->ctx;
+    unsigned char *slot = ctx->gpu.peers[ctx->nodes.position].slots;
+
+    if (!fsdpi_overlap(to, bytes, from, bytes)) {
+        fsdpi_gpu_move(request, to, from, bytes);
+        return;
+    }
+    fsdpi_gpu_hear_slots_free(request, 0); /* that of even letters */
+    for (size_t at = 0; at < bytes; at += ctx->box.slot_bytes) {
+        const size_t n = bytes - at < ctx->box.slot_bytes ? bytes - at : ctx->box.slot_bytes;
+
+        fsdpi_gpu_move(request, slot, (const unsigned char *)from + at, n);
+        fsdpi_gpu_move(request, (unsigned char *)to + at, slot, n);
+    }
+    fsdpi_gpu_say_done(request, 0);
+}
+
+static void reduce(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor)
+{
+    fsdpi_gpu_reduce_to(request, &to, 1, request->ctx->operands, n, count, op, divisor);
+}
+
+static unsigned char *in_mailbox(const fsdp_request *request, void *memory)
+{
+    return fsdpi_gpu_view(&request->ctx->gpu, memory);
+}
+
+const fsdpi_mover fsdpi_device_mover = {.move          = fsdpi_gpu_move,
+                                        .copy          = copy,
+                                        .settle        = settle,
+                                        .reduce        = reduce,
+                                        .reduce_result = reduce,
+                                        .in_mailbox    = in_mailbox};

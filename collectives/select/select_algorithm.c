@@ -1,0 +1,112 @@
+#include "collectives/select/select_algorithm.h"
+
+#include "collectives/blocks/inline.h"
+#include "collectives/reach/reach.h"
+#include "collectives/select/able.h"
+#include "lib/context/context.h"
+#include "lib/progress/agreement.h"
+#include "lib/progress/gpu_request.h"
+
+static size_t whole_bytes(const fsdp_request *request)
+{
+    return request->call.whole * request->call.width;
+}
+
+static const fsdpi_algorithm *const *menu_of(const fsdp_request *request)
+{
+    const fsdpi_selection *selection = fsdpi_selection_of(request);
+
+    return request->call.on_device ? selection->on_device : selection->menu;
+}
+
+/* Those on the menu of the collective, of those that could serve the call. */
+static unsigned able(const fsdp_request *request)
+{
+    const fsdpi_selection *selection = fsdpi_selection_of(request);
+    unsigned               all       = fsdpi_able(request);
+
+    if (selection->is_separate && (request->flags & FSDPI_FLAG_SEPARATE) == 0) {
+        all &= ~(1U << FSDP_ALGO_DIRECT | 1U << FSDP_ALGO_CMA);
+    }
+    for (int a = 0; a < FSDP_N_ALGORITHMS; a++) {
+        if (menu_of(request)[a] == NULL) {
+            all &= ~(1U << a);
+        }
+    }
+    return all;
+}
+
+/* `may_inline`: inline is one of those that could serve. One thread at a time carries operations out. */
+static fsdp_algorithm find(const fsdp_request *request, bool may_inline)
+{
+    const fsdpi_collective_id id    = (fsdpi_collective_id)request->call.collective->id;
+    const size_t              bytes = whole_bytes(request);
+    fsdpi_choice             *last  = &request->ctx->table.last[id][may_inline];
+
+    if (!last->known || last->bytes != bytes || last->flags != request->flags) {
+        const unsigned       all = able(request) | (may_inline ? 1U << FSDP_ALGO_INLINE : 0U);
+        const fsdp_algorithm found =
+            fsdpi_table_find(&request->ctx->table, id, (request->flags & FSDPI_FLAG_SYMMETRIC) != 0, bytes, all);
+
+        *last = (fsdpi_choice){.bytes = bytes, .flags = request->flags, .known = true, .algorithm = (uint8_t)found};
+    }
+    return (fsdp_algorithm)last->algorithm;
+}
+
+/* Outputs that are one for the node are written by several ranks at once, which therefore have to leave together. */
+static bool may_be_inline(const fsdp_request *request, bool fits)
+{
+    return fits && (request->flags & FSDPI_FLAG_SHARED) == 0;
+}
+
+/* One output for the node only counts as such where all its ranks give the same place of it. */
+static void check_shared(fsdp_request *request)
+{
+    const fsdpi_letter *first = fsdpi_letter_from(request, 0);
+
+    for (int p = 1; p < request->ctx->nodes.size && (request->flags & FSDPI_FLAG_SHARED) != 0; p++) {
+        const fsdpi_letter *letter = fsdpi_letter_from(request, p);
+        if (letter->out_buffer != first->out_buffer || letter->out != first->out) {
+            request->flags &= ~(unsigned)FSDPI_FLAG_SHARED;
+        }
+    }
+}
+
+/*
+ * Whether to offer the data with the letter depends on this rank alone, and so its flags may differ from its peers'. If
+ * then not all offer it, the places of some are not known, and the data goes through blocks.
+ */
+unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
+{
+    const fsdpi_selection *selection = fsdpi_selection_of(request);
+    const size_t           bytes     = whole_bytes(request);
+    const bool             fits      = fsdpi_fits_inline(request->ctx, selection->base.pattern, bytes);
+
+    if (request->call.on_device) {
+        fsdpi_gpu_say_ready(request, request->number);
+        return fsdpi_offer_places(request, letter);
+    }
+    if (fits && request->ctx->buffers.n_per_node == 0 &&
+        bytes <= request->ctx->table.inline_up_to[selection->base.collective.id]) {
+        return fsdpi_publish_inline(request, selection->base.pattern, letter);
+    }
+    request->flags = fsdpi_offer_places(request, letter);
+    if (may_be_inline(request, fits) && find(request, true) == FSDP_ALGO_INLINE) {
+        return fsdpi_publish_inline(request, selection->base.pattern, letter);
+    }
+    return request->flags;
+}
+
+size_t fsdpi_select_record(fsdp_request *request, unsigned char *payload)
+{
+    return fsdpi_record_inline(request, fsdpi_pattern_of(request), payload);
+}
+
+const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request)
+{
+    if ((request->flags & FSDPI_FLAG_OFFERED) != 0) {
+        return &fsdpi_inline;
+    }
+    check_shared(request);
+    return menu_of(request)[find(request, false)];
+}

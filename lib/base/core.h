@@ -1,0 +1,54 @@
+/**
+ * @file
+ * What every room of lib/ needs of a context: which rank this is, the settings, and where failures and memory are counted.
+ *
+ * A context begins with its core. Rooms below lib/context see the core and their own state; a fsdp_context is to them only
+ * what error.h and memory.h take.
+ */
+#ifndef FSDPI_CORE_H
+#define FSDPI_CORE_H
+
+#include <mpi.h>
+#include <pthread.h>
+
+#include "fsdp/config.h"
+#include "fsdp/context.h"
+#include "kernels/kernels.h"
+
+struct fsdpi_device;
+
+/** BYTES of the longest detail of a failure, with its NUL. */
+#define FSDPI_ERROR_BYTES 1024
+
+/** The members of a core. Those of a context begin with the same ones: what is above lib/ says ctx->rank. */
+#define FSDPI_CORE_MEMBERS                                                                                             \
+    fsdp_context        *ctx;  /* the context that this is the core of */                                              \
+    MPI_Comm             comm; /* the duplicate; nothing is ever sent on the caller's own */                           \
+    MPI_Comm             node_comm;                                                                                    \
+    int                  rank;                                                                                         \
+    int                  size;                                                                                         \
+    int                  shown_rank; /* what errors call this rank: of a part of another context its number there */   \
+    _Atomic fsdp_status  broken;     /* FSDP_OK; or why the context can only be finalized */                           \
+    const fsdpi_kernels *kernels;                                                                                      \
+    const struct fsdpi_device *device; /* that memory is had from */                                                   \
+    fsdp_config                config; /* resolved: no field is unset */                                               \
+    pthread_mutex_t            memory_lock;                                                                            \
+    fsdp_memory                memory;                                                                                 \
+    char                       error[FSDPI_ERROR_BYTES];
+
+typedef struct fsdpi_core {
+    FSDPI_CORE_MEMBERS
+} fsdpi_core;
+
+/** The core of a context. Nowhere else is one converted to the other; lib/context/context.h asserts that it comes first. */
+static inline fsdpi_core *fsdpi_core_of(fsdp_context *ctx)
+{
+    return (fsdpi_core *)(void *)ctx;
+}
+
+static inline const fsdpi_core *fsdpi_const_core_of(const fsdp_context *ctx)
+{
+    return (const fsdpi_core *)(const void *)ctx;
+}
+
+#endif

@@ -1,0 +1,176 @@
+#include "lib/base/settings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/core.h"
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/log.h"
+#include "lib/base/setting.h"
+
+extern char **environ;
+
+/* Any text is a path; whether something is there turns out where it is used. */
+static void resolve_path(const fsdpi_setting *row, const fsdp_config *given, fsdp_config *resolved)
+{
+    const char *text = getenv(row->variable);
+    const char *path = given != NULL ? fsdpi_setting_path(row, given) : NULL;
+
+    path = path == NULL && text != NULL && text[0] != '\0' ? text : path;
+    fsdpi_setting_set_path(row, resolved, path != NULL ? path : row->fallback);
+}
+
+static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *given, fsdp_config *resolved)
+{
+    if (row->kind == PATH) {
+        resolve_path(row, given, resolved);
+        return FSDP_OK;
+    }
+    const char *text  = getenv(row->variable);
+    int64_t     value = given != NULL ? fsdpi_setting_value(row, given) : FSDP_UNSET;
+
+    fsdpi_setting_set_value(row, resolved, fsdpi_setting_fallback(row));
+    if (value != FSDP_UNSET) {
+        if (!fsdpi_setting_accepts(row, value)) {
+            return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_config.%s is %" PRId64 "; it accepts %s", row->field, value,
+                              row->values);
+        }
+    } else if (text == NULL || text[0] == '\0') {
+        return FSDP_OK;
+    } else if (!fsdpi_setting_parse(row, text, &value) || !fsdpi_setting_accepts(row, value)) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s is '%s'; it accepts %s", row->variable, text, row->values);
+    }
+    fsdpi_setting_set_value(row, resolved, value);
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_settings_resolve(const fsdp_config *given, fsdp_config *resolved)
+{
+    fsdp_status status = FSDP_OK;
+
+    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
+        const fsdp_status one = resolve_one(&FSDPI_SETTINGS[i], given, resolved);
+        status                = status == FSDP_OK ? one : status;
+    }
+    return status;
+}
+
+/* Edit distance of Levenshtein, one row at a time; names longer than the row are as far as can be. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { LONGEST = 63 };
+    size_t       row[LONGEST + 1];
+    const size_t n = strlen(b);
+
+    if (n > LONGEST) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= n; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 0; a[i] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0]          = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            const size_t change = diagonal + (a[i] != b[j]);
+            const size_t gap    = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            diagonal            = row[j + 1];
+            row[j + 1]          = change < gap ? change : gap;
+        }
+    }
+    return row[n];
+}
+
+static const fsdpi_setting *nearest_setting(const char *name)
+{
+    const fsdpi_setting *best = &FSDPI_SETTINGS[0];
+
+    for (size_t i = 1; i < FSDPI_N_SETTINGS; i++) {
+        if (distance(name, FSDPI_SETTINGS[i].variable) < distance(name, best->variable)) {
+            best = &FSDPI_SETTINGS[i];
+        }
+    }
+    return best;
+}
+
+void fsdpi_settings_warn_unknown(const fsdp_context *ctx)
+{
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        char         name[64];
+        const size_t length = strcspn(*entry, "=");
+
+        if (strncmp(*entry, "FSDP_", 5) != 0 || length >= sizeof name) {
+            continue;
+        }
+        memcpy(name, *entry, length);
+        name[length]                 = '\0';
+        const fsdpi_setting *nearest = nearest_setting(name);
+        if (strcmp(name, nearest->variable) != 0) {
+            fsdpi_log(ctx, FSDP_LOG_WARN, "%s is no setting and is ignored; the nearest that is: %s", name,
+                      nearest->variable);
+        }
+    }
+}
+
+uint64_t fsdpi_settings_fingerprint(const fsdp_config *config)
+{
+    uint64_t hash = FSDPI_HASH_START;
+
+    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
+        if (FSDPI_SETTINGS[i].agree) {
+            hash = fsdpi_hash_u64(hash, (uint64_t)fsdpi_setting_value(&FSDPI_SETTINGS[i], config));
+        }
+    }
+    return hash;
+}
+
+void fsdpi_settings_describe(const fsdp_config *config, char *text, size_t size)
+{
+    size_t used = 0;
+
+    (void)snprintf(text, size, "the default settings");
+    for (size_t i = 0; i < FSDPI_N_SETTINGS && used < size; i++) {
+        char value[FSDPI_SETTING_TEXT_BYTES];
+
+        if (FSDPI_SETTINGS[i].agree &&
+            fsdpi_setting_value(&FSDPI_SETTINGS[i], config) != fsdpi_setting_fallback(&FSDPI_SETTINGS[i])) {
+            fsdpi_setting_text(&FSDPI_SETTINGS[i], config, value, sizeof value);
+            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "",
+                                     FSDPI_SETTINGS[i].variable, value);
+        }
+    }
+}
+
+void fsdp_config_init(fsdp_config *config)
+{
+    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
+        if (FSDPI_SETTINGS[i].kind == PATH) {
+            fsdpi_setting_set_path(&FSDPI_SETTINGS[i], config, NULL);
+        } else {
+            fsdpi_setting_set_value(&FSDPI_SETTINGS[i], config, FSDP_UNSET);
+        }
+    }
+}
+
+fsdp_status fsdp_settings_print(const fsdp_context *ctx, FILE *file)
+{
+    fsdp_config defaults;
+
+    if (file == NULL) {
+        return fsdpi_fail((fsdp_context *)(uintptr_t)ctx, FSDP_ERR_ARG, "fsdp_settings_print: the stream is NULL");
+    }
+    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
+        fsdpi_setting_set_fallback(&FSDPI_SETTINGS[i], &defaults);
+    }
+    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
+        char value[FSDPI_SETTING_TEXT_BYTES];
+
+        fsdpi_setting_text(&FSDPI_SETTINGS[i], ctx != NULL ? &fsdpi_const_core_of(ctx)->config : &defaults, value,
+                           sizeof value);
+        (void)fprintf(file, "%-24s %-12s %s (%s)%s\n", FSDPI_SETTINGS[i].variable, value, FSDPI_SETTINGS[i].help,
+                      FSDPI_SETTINGS[i].values, FSDPI_SETTINGS[i].agree ? ", the same on all ranks" : "");
+    }
+    return FSDP_OK;
+}

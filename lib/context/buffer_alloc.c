@@ -1,0 +1,466 @@
+#include "lib/context/buffer_alloc.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/base/yielding.h"
+#include "lib/context/context.h"
+#include "lib/context/gpu_context.h"
+#include "lib/device/memory.h"
+
+/* Freed buffers whose addresses are still kept: enough for a program to run into its mistake, and only addresses. */
+enum { FREED_KEPT = 64 };
+
+enum { N_KINDS = FSDP_BUFFER_DEVICE + 1 };
+
+static const char *const KINDS[N_KINDS] = {"one per rank", "one per node", "one per GPU"};
+
+/* By the ranks of the context, not of the node, so that a budget need not know the nodes. */
+static size_t record_bytes(int size)
+{
+    return sizeof(fsdpi_buffer) + (size_t)size * sizeof(fsdpi_buffer_part);
+}
+
+size_t fsdpi_buffer_bookkeeping(int size)
+{
+    return fsdpi_alloc_size(record_bytes(size));
+}
+
+/* ---- allocation -------------------------------------------------------------------------------------------------- */
+
+/* Where the parts of the node begin; the sum, or PTRDIFF_MAX where it does not fit. */
+static size_t lay_out(const fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    const size_t n = (size_t)ctx->nodes.size, page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t       total = 0;
+
+    for (size_t p = 0; p < n; p++) {
+        const size_t bytes = buffer->parts[p].bytes;
+        const size_t taken = bytes > PTRDIFF_MAX - page ? PTRDIFF_MAX : (bytes + page - 1) / page * page;
+
+        buffer->parts[p].begin = buffer->kind == FSDP_BUFFER_PER_RANK ? total : 0;
+        if (buffer->kind == FSDP_BUFFER_PER_RANK) {
+            total = taken > PTRDIFF_MAX - total ? PTRDIFF_MAX : total + taken;
+        } else {
+            total = taken;
+        }
+    }
+    return total;
+}
+
+/* The part that this rank touches first: its own, or its share of the node's. */
+static void own_part(const fsdp_context *ctx, const fsdpi_buffer *buffer, size_t *begin, size_t *bytes)
+{
+    const size_t n = (size_t)ctx->nodes.size, p = (size_t)ctx->nodes.position;
+
+    *begin = buffer->parts[p].begin;
+    *bytes = buffer->bytes;
+    if (buffer->kind == FSDP_BUFFER_PER_NODE) {
+        *begin = buffer->bytes / n * p;
+        *bytes = p + 1 < n ? buffer->bytes / n : buffer->bytes - *begin;
+    }
+}
+
+/* Every rank's bytes are known. */
+static fsdp_status claim_segment(fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    const size_t total = lay_out(ctx, buffer);
+    size_t       begin, own;
+
+    if (total >= PTRDIFF_MAX) {
+        return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_buffer_alloc: %zu bytes here, and too many on this node in all",
+                          buffer->bytes);
+    }
+    if (total == 0) {
+        return FSDP_OK;
+    }
+    own_part(ctx, buffer, &begin, &own);
+    FSDP_TRY(fsdpi_segment_open(&ctx->core, &ctx->nodes, total, begin, own, &buffer->segment));
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        buffer->parts[p].base = buffer->segment.base + buffer->parts[p].begin;
+    }
+    buffer->base = buffer->parts[ctx->nodes.position].base;
+    return FSDP_OK;
+}
+
+/* ---- on GPUs ----------------------------------------------------------------------------------------------------- */
+
+/* Memory of this rank's GPU, zeroed, and, where peers can reach it, what they need for that. */
+static fsdp_status claim_own_device(fsdp_context *ctx, fsdpi_buffer *buffer, fsdpi_gpu_handle *handle)
+{
+    fsdpi_gpu_device *device = ctx->gpu.device;
+    void             *memory;
+
+    FSDP_TRY(device->ops->alloc(device, "fsdp_buffer_alloc", buffer->bytes, &memory));
+    buffer->base = memory;
+    FSDP_TRY(device->ops->clear(device, memory, buffer->bytes, ctx->gpu.streams[FSDPI_GPU_GATHERS]));
+    FSDP_TRY(device->ops->stream_finish(device, ctx->gpu.streams[FSDPI_GPU_GATHERS]));
+    return ctx->gpu.shares && memory != NULL ? device->ops->memory_handle(device, memory, handle) : FSDP_OK;
+}
+
+static fsdp_status open_parts(fsdp_context *ctx, fsdpi_buffer *buffer, const fsdpi_gpu_handle *handles)
+{
+    fsdpi_gpu_device *device = ctx->gpu.device;
+
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        fsdpi_buffer_part *part = &buffer->parts[p];
+        if (p == ctx->nodes.position) {
+            part->base = buffer->base;
+        } else if (ctx->gpu.shares && part->bytes > 0) {
+            FSDP_TRY(device->ops->open_memory(device, &handles[p], (void **)&part->base));
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status claim_device(fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    fsdpi_gpu_handle  mine    = {{0}};
+    const size_t      bytes   = (size_t)ctx->nodes.size * sizeof mine;
+    fsdpi_gpu_handle *handles = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
+    fsdp_status       status  = handles != NULL ? claim_own_device(ctx, buffer, &mine) : FSDP_ERR_MEMORY;
+
+    status = fsdpi_agree(ctx, "fsdp_buffer_alloc", "device memory", 0, status, true);
+    if (status == FSDP_OK && handles != NULL) {
+        const int code =
+            fsdpi_mpi_allgather(&mine, handles, (int)sizeof mine, MPI_BYTE, ctx->node_comm, ctx->config.timeout_s);
+        status =
+            code == MPI_SUCCESS ? open_parts(ctx, buffer, handles) : fsdpi_fail_mpi(ctx, code, "fsdp_buffer_alloc");
+    }
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, handles, bytes);
+    return status;
+}
+
+/*
+ * Peers' memory, which they may release when all have done so. In a broken context nothing is released, and streams may wait
+ * for a peer that is gone.
+ */
+static void close_parts(fsdpi_buffer *buffer)
+{
+    fsdp_context *ctx    = buffer->ctx;
+    const bool    closes = buffer->kind == FSDP_BUFFER_DEVICE && ctx->broken == FSDP_OK;
+
+    for (int p = 0; p < ctx->nodes.size && closes; p++) {
+        if (p != ctx->nodes.position && buffer->parts[p].base != NULL) {
+            (void)ctx->gpu.device->ops->close_memory(ctx->gpu.device, buffer->parts[p].base);
+        }
+        buffer->parts[p].base = NULL;
+    }
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
+static fsdp_status claim_memory(fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    const fsdpi_buffer_part mine = {.bytes = buffer->bytes};
+
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(&mine, buffer->parts, (int)sizeof mine, MPI_BYTE, ctx->node_comm,
+                                           ctx->config.timeout_s));
+    return buffer->kind == FSDP_BUFFER_DEVICE ? claim_device(ctx, buffer) : claim_segment(ctx, buffer);
+}
+
+static void release(fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    if (ctx->broken == FSDP_OK) { /* else MPI, or a peer, may still write to it */
+        fsdpi_segment_close(&buffer->segment);
+        if (buffer->kind == FSDP_BUFFER_DEVICE) {
+            (void)ctx->gpu.device->ops->release(ctx->gpu.device, buffer->base);
+        }
+    }
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, buffer, record_bytes(ctx->size));
+}
+
+static size_t counted_bytes(const fsdpi_buffer *buffer)
+{
+    return buffer->kind == FSDP_BUFFER_PER_NODE ? buffer->bytes / (size_t)buffer->ctx->nodes.size : buffer->bytes;
+}
+
+static void count_buffer(fsdpi_buffer *buffer)
+{
+    (buffer->kind == FSDP_BUFFER_DEVICE ? fsdpi_count_device_memory : fsdpi_count_memory)(buffer->ctx, buffer->purpose,
+                                                                                          counted_bytes(buffer));
+}
+
+static void uncount_buffer(fsdpi_buffer *buffer)
+{
+    (buffer->kind == FSDP_BUFFER_DEVICE ? fsdpi_uncount_device_memory
+                                        : fsdpi_uncount_memory)(buffer->ctx, buffer->purpose, counted_bytes(buffer));
+}
+
+static void unlink_live(fsdpi_buffer *buffer)
+{
+    fsdpi_buffers *buffers = &buffer->ctx->buffers;
+
+    for (fsdpi_buffer **link = &buffers->live; *link != NULL; link = &(*link)->next) {
+        if (*link == buffer) {
+            *link = buffer->next;
+            break;
+        }
+    }
+    buffers->n_per_node -= buffer->kind == FSDP_BUFFER_PER_NODE;
+    fsdpi_disown(buffer->ctx, &buffer->owned);
+    uncount_buffer(buffer);
+}
+
+/*
+ * By fsdp_finalize(), for a buffer that was not freed; or for one of a model. Device memory stays until all peers have
+ * closed it, which they have behind fsdpi_gpu_context_leave().
+ */
+static void release_leaked(void *object)
+{
+    fsdpi_buffer *buffer = object;
+
+    unlink_live(buffer);
+    if (buffer->kind == FSDP_BUFFER_DEVICE) {
+        close_parts(buffer);
+        buffer->next              = buffer->ctx->buffers.left;
+        buffer->ctx->buffers.left = buffer;
+    } else {
+        release(buffer->ctx, buffer);
+    }
+}
+
+static fsdpi_buffer *live_at(const fsdp_context *ctx, const void *memory)
+{
+    fsdpi_buffer *buffer = ctx->buffers.live;
+
+    while (buffer != NULL && (memory == NULL || buffer->base != memory)) {
+        buffer = buffer->next;
+    }
+    return buffer;
+}
+
+void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory)
+{
+    fsdpi_buffer *buffer = live_at(ctx, memory);
+
+    if (buffer != NULL) {
+        release_leaked(buffer);
+    }
+}
+
+/* What could not be had on all ranks. */
+static void give_up(fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    if (buffer->ctx != NULL && buffer->kind == FSDP_BUFFER_DEVICE) {
+        close_parts(buffer);
+        (void)fsdpi_agree(ctx, "fsdp_buffer_alloc", "closed", 0, FSDP_OK, true);
+    }
+    release(ctx, buffer);
+}
+
+static fsdp_status allocate(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, fsdpi_buffer **made)
+{
+    fsdpi_buffer *buffer = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, record_bytes(ctx->size));
+    fsdp_status   status =
+        fsdpi_agree(ctx, "fsdp_buffer_alloc", "record", 0, buffer != NULL ? FSDP_OK : FSDP_ERR_MEMORY, true);
+
+    if (status == FSDP_OK && buffer != NULL) {
+        buffer->ctx   = ctx;
+        buffer->kind  = kind;
+        buffer->bytes = bytes;
+        status        = claim_memory(ctx, buffer);
+        status        = fsdpi_agree(ctx, "fsdp_buffer_alloc", "memory", 0, status, true);
+    }
+    if (status != FSDP_OK && buffer != NULL) {
+        give_up(ctx, buffer);
+    }
+    *made = buffer;
+    return status;
+}
+
+fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                               void **memory)
+{
+    fsdpi_buffer *buffer;
+
+    uint64_t most = bytes;
+
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&most, 1, MPI_UINT64_T, MPI_MAX, ctx->comm, ctx->config.timeout_s));
+    *memory = NULL;
+    if (most == 0) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(allocate(ctx, kind, bytes, &buffer));
+    buffer->number    = ++ctx->buffers.made;
+    buffer->purpose   = purpose;
+    buffer->next      = ctx->buffers.live;
+    ctx->buffers.live = buffer;
+    ctx->buffers.n_per_node += kind == FSDP_BUFFER_PER_NODE;
+    count_buffer(buffer);
+    fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
+    *memory = bytes > 0 ? buffer->base : NULL;
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, void **memory)
+{
+    fsdp_status status = FSDP_OK;
+
+    if (ctx == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_buffer_alloc: the context is NULL; pass one from fsdp_init");
+    }
+    if (memory == NULL) {
+        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_alloc: the place for the buffer is NULL");
+    } else if ((int)kind < 0 || (int)kind >= N_KINDS) {
+        status = fsdpi_fail(ctx, FSDP_ERR_ARG,
+                            "fsdp_buffer_alloc: %d is no kind of buffer; use one of fsdp_buffer_kind", (int)kind);
+    } else if (kind == FSDP_BUFFER_DEVICE && ctx->gpu.device == NULL) {
+        status =
+            fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "fsdp_buffer_alloc: this context uses no GPU (%s); take host memory",
+                       fsdpi_gpu_why_none(ctx));
+    }
+    const fsdp_status agreed = fsdpi_agree(ctx, "fsdp_buffer_alloc", status == FSDP_OK ? KINDS[kind] : NULL,
+                                           kind == FSDP_BUFFER_PER_NODE ? bytes : 0, status, true);
+    if (agreed != FSDP_OK || memory == NULL) {
+        return agreed;
+    }
+    return fsdpi_buffer_alloc(ctx, kind, FSDP_MEMORY_BUFFERS, bytes, memory);
+}
+
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
+
+static void keep_addresses(fsdpi_buffer *buffer)
+{
+    fsdp_context  *ctx     = buffer->ctx;
+    fsdpi_buffers *buffers = &ctx->buffers;
+
+    if (buffer->segment.base != NULL) {
+        fsdpi_segment_bury(&buffer->segment);
+    }
+    buffer->freed  = true;
+    buffer->next   = buffers->freed;
+    buffers->freed = buffer;
+    if (++buffers->n_freed <= FREED_KEPT) {
+        return;
+    }
+    fsdpi_buffer **oldest = &buffers->freed;
+    while ((*oldest)->next != NULL) {
+        oldest = &(*oldest)->next;
+    }
+    release(ctx, *oldest);
+    ctx->known_pages = (fsdpi_pages){0}; /* its own may be among them */
+    *oldest          = NULL;
+    buffers->n_freed--;
+}
+
+static fsdp_status find_to_free(fsdp_context *ctx, const void *memory, fsdpi_buffer **buffer)
+{
+    *buffer = fsdpi_buffer_of(&ctx->buffers, memory, 0);
+    if (*buffer == NULL || (*buffer)->base != memory) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_free: no symmetric buffer begins at %p", memory);
+    }
+    if ((*buffer)->freed) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_free: the buffer at %p has been freed before", memory);
+    }
+    return FSDP_OK;
+}
+
+static fsdpi_buffer *live_of_number(const fsdp_context *ctx, uint32_t number)
+{
+    fsdpi_buffer *buffer = ctx->buffers.live;
+
+    while (buffer != NULL && buffer->number != number) {
+        buffer = buffer->next;
+    }
+    return buffer;
+}
+
+/* The buffer that all ranks free: the one of the highest number, of which those who pass NULL must hold nothing. */
+static fsdp_status find_common(fsdp_context *ctx, uint32_t mine, fsdpi_buffer **buffer)
+{
+    uint32_t highest = mine;
+
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&highest, 1, MPI_UINT32_T, MPI_MAX, ctx->comm, ctx->config.timeout_s));
+    *buffer = live_of_number(ctx, highest);
+    if (mine != highest && (mine != 0 || *buffer == NULL || (*buffer)->bytes > 0)) {
+        return fsdpi_fail(ctx, FSDP_ERR_MISMATCH,
+                          "fsdp_buffer_free: another buffer than on other ranks; free the same one on all");
+    }
+    return FSDP_OK;
+}
+
+/* Its addresses are not kept: the runtime gives them out again. */
+static fsdp_status free_device(fsdp_context *ctx, fsdpi_buffer *buffer)
+{
+    unlink_live(buffer);
+    close_parts(buffer);
+    const fsdp_status closed = fsdpi_agree(ctx, "fsdp_buffer_free", "closed", 0, FSDP_OK, true);
+    release(ctx, buffer);
+    return closed;
+}
+
+void fsdpi_buffer_free_device(fsdp_context *ctx, const void *memory)
+{
+    fsdpi_buffer *buffer = live_at(ctx, memory);
+
+    if (buffer != NULL) {
+        (void)free_device(ctx, buffer);
+    }
+}
+
+fsdp_status fsdp_buffer_free(fsdp_context *ctx, void *memory)
+{
+    fsdpi_buffer *buffer = NULL;
+
+    if (ctx == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_buffer_free: the context is NULL; pass the one it was allocated in");
+    }
+    const fsdp_status found = memory != NULL ? find_to_free(ctx, memory, &buffer) : FSDP_OK;
+    FSDP_TRY(fsdpi_agree(ctx, "fsdp_buffer_free", NULL, 0, found, true));
+    const fsdp_status common = find_common(ctx, buffer != NULL ? buffer->number : 0, &buffer);
+    FSDP_TRY(fsdpi_agree(ctx, "fsdp_buffer_free", "the same", 0, common, true));
+    if (buffer != NULL && buffer->kind == FSDP_BUFFER_DEVICE) {
+        return free_device(ctx, buffer);
+    }
+    if (buffer != NULL) {
+        unlink_live(buffer);
+        keep_addresses(buffer);
+    }
+    return FSDP_OK;
+}
+
+void fsdpi_buffers_close(fsdp_context *ctx)
+{
+    while (ctx->buffers.left != NULL) {
+        fsdpi_buffer *buffer = ctx->buffers.left;
+
+        ctx->buffers.left = buffer->next;
+        release(ctx, buffer);
+    }
+    while (ctx->buffers.freed != NULL) {
+        fsdpi_buffer *buffer = ctx->buffers.freed;
+
+        ctx->buffers.freed = buffer->next;
+        release(ctx, buffer);
+    }
+}
+
+fsdp_status fsdp_buffer_peer(fsdp_context *ctx, const void *memory, int rank, void **peer)
+{
+    if (ctx == NULL || memory == NULL || peer == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: a pointer is NULL");
+    }
+    const fsdpi_buffer *buffer = fsdpi_buffer_of(&ctx->buffers, memory, 0);
+    if (buffer == NULL || buffer->freed) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: %p is in no symmetric buffer of this rank", memory);
+    }
+    if (rank < 0 || rank >= ctx->size || ctx->nodes.node_of[rank] != ctx->nodes.mine) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: rank %d is not on the node of rank %d", rank,
+                          ctx->rank);
+    }
+    const int    position = ctx->nodes.position_of[rank];
+    const size_t offset   = (size_t)((const unsigned char *)memory - buffer->base);
+    if (buffer->parts[position].bytes > 0 && buffer->parts[position].base == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_buffer_peer: the system does not let ranks reach each other's GPU memory");
+    }
+    if (offset > buffer->parts[position].bytes) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: offset %zu is beyond the %zu bytes of rank %d", offset,
+                          buffer->parts[position].bytes, rank);
+    }
+    *peer = fsdpi_buffer_at(&ctx->buffers, buffer->number, position, offset);
+    return FSDP_OK;
+}

@@ -1,0 +1,29 @@
+/**
+ * @file
+ * Allocating and freeing the symmetric buffers of a context.
+ */
+#ifndef FSDPI_BUFFER_ALLOC_H
+#define FSDPI_BUFFER_ALLOC_H
+
+#include <stddef.h>
+
+#include "fsdp/buffer.h"
+#include "fsdp/context.h"
+
+/** As fsdp_buffer_alloc() and fsdp_buffer_free(), counted as what it is for. */
+fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                               void **memory);
+
+/** Releases one on this rank alone, where nothing that was issued here still uses it. NULL does nothing. */
+void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory);
+
+/** Releases one of device memory on all ranks, where nothing that was issued still uses it. Collective. NULL does nothing. */
+void fsdpi_buffer_free_device(fsdp_context *ctx, const void *memory);
+
+/** BYTES of bookkeeping of one buffer, in a context of `size` ranks. */
+size_t fsdpi_buffer_bookkeeping(int size);
+
+/** Forgets the freed ones. */
+void fsdpi_buffers_close(fsdp_context *ctx);
+
+#endif

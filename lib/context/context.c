@@ -1,0 +1,101 @@
+#include "lib/context/context.h"
+
+#include <stdint.h>
+
+#include "lib/base/error.h"
+
+int fsdp_node_count(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.count : -1;
+}
+
+int fsdp_node_index(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.mine : -1;
+}
+
+int fsdp_node_size(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.size : -1;
+}
+
+int fsdp_node_rank(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->nodes.position : -1;
+}
+
+int fsdp_has_progress_thread(const fsdp_context *ctx)
+{
+    return ctx != NULL && ctx->queue.has_thread;
+}
+
+double fsdp_progress_cpu_seconds(const fsdp_context *ctx)
+{
+    return ctx != NULL ? 1e-9 * (double)atomic_load(&ctx->queue.thread_nanoseconds) : 0.0;
+}
+
+int fsdp_rank(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->rank : -1;
+}
+
+int fsdp_size(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->size : -1;
+}
+
+double fsdp_wait_seconds(const fsdp_context *ctx)
+{
+    return ctx != NULL ? fsdpi_queue_wait_seconds(&((fsdp_context *)(uintptr_t)ctx)->queue) : 0.0;
+}
+
+const char *fsdp_last_algorithm(const fsdp_context *ctx)
+{
+    return ctx != NULL ? fsdpi_queue_last_algorithm(&((fsdp_context *)(uintptr_t)ctx)->queue) : "none";
+}
+
+size_t fsdp_cache_bytes(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->machine.cache_bytes : 0;
+}
+
+fsdp_status fsdp_algorithms_print(const fsdp_context *ctx, FILE *file)
+{
+    if (file == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_algorithms_print: the stream is NULL");
+    }
+    fsdpi_table_print(ctx != NULL ? &ctx->table : NULL, file);
+    return FSDP_OK;
+}
+
+const char *fsdp_binding(const fsdp_context *ctx)
+{
+    return ctx != NULL ? ctx->binding.text : "";
+}
+
+fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail)
+{
+    if (ctx == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_agree: the context is NULL");
+    }
+    if (status != FSDP_OK) {
+        (void)fsdpi_record(ctx, status, "%.200s", detail != NULL ? detail : fsdp_status_text(status));
+    }
+    return fsdpi_agree(ctx, "agree", NULL, 0, status, true);
+}
+
+void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *))
+{
+    *entry     = (fsdpi_owned){.next = ctx->owned, .kind = kind, .object = object, .release = release};
+    ctx->owned = entry;
+}
+
+void fsdpi_disown(fsdp_context *ctx, const fsdpi_owned *entry)
+{
+    for (fsdpi_owned **link = &ctx->owned; *link != NULL; link = &(*link)->next) {
+        if (*link == entry) {
+            *link = entry->next;
+            return;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/**
+ * @file
+ * What a context consists of. Only this room and the parts above lib/ see inside.
+ */
+#ifndef FSDPI_CONTEXT_H
+#define FSDPI_CONTEXT_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fsdp/context.h"
+#include "kernels/kernels.h"
+#include "lib/base/core.h"
+#include "lib/base/error.h"
+#include "lib/context/buffers.h"
+#include "lib/context/owned.h"
+#include "lib/context/table.h"
+#include "lib/device/device.h"
+#include "lib/device/mapped.h"
+#include "lib/node/machine.h"
+#include "lib/node/nodes.h"
+#include "lib/node/peers.h"
+#include "lib/progress/queue.h"
+#include "lib/sync/exchange.h"
+#include "lib/sync/gpu_streams.h"
+#include "lib/sync/mailbox.h"
+#include "lib/sync/messages.h"
+#include "lib/sync/rails.h"
+#include "lib/sync/trace.h"
+#include "lib/topology/bind.h"
+
+struct fsdp_context {
+    union {
+        fsdpi_core core; /* what the rooms below see; its members are the context's own */
+        struct {
+            FSDPI_CORE_MEMBERS
+        };
+    };
+    fsdpi_nodes   nodes;
+    fsdpi_peers   peers;
+    int           n_gpus; /* that this process may use; 0 in a build without HIP */
+    fsdpi_gpu     gpu;
+    fsdpi_binding binding; /* to cores, memory and GPU */
+    fsdpi_machine machine; /* what the ranks of this node share */
+    fsdpi_queue   queue;
+
+    /* Of the operation at the head of the queue. */
+    fsdpi_mailbox  box;
+    fsdpi_exchange exchange;
+    fsdpi_messages messages;
+    fsdpi_rails    rails;
+    const void   **operands; /* twice `size` pointers */
+
+    fsdpi_buffers buffers; /* symmetric ones */
+    fsdpi_pages   known_pages;
+    fsdpi_table   table; /* of algorithms */
+    fsdpi_owned  *owned;
+    fsdpi_trace   trace;
+};
+
+_Static_assert(offsetof(struct fsdp_context, core) == 0, "fsdpi_core_of() takes a context for its core");
+
+/** The queue's functions by these names, for a context. */
+static inline fsdp_status fsdpi_issue(fsdp_context *ctx, const fsdpi_call *call, fsdp_status status,
+                                      fsdp_request **request)
+{
+    return fsdpi_queue_issue(&ctx->queue, call, status, request);
+}
+
+static inline fsdp_status fsdpi_run(fsdp_context *ctx, const fsdpi_call *call, fsdp_status status)
+{
+    return fsdpi_queue_run(&ctx->queue, call, status);
+}
+
+static inline fsdp_status fsdpi_agree(fsdp_context *ctx, const char *name, const char *label, uint64_t salt,
+                                      fsdp_status status, bool forced)
+{
+    return fsdpi_queue_agree(&ctx->queue, name, label, salt, status, forced);
+}
+
+#endif

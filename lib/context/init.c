@@ -1,0 +1,341 @@
+#include "lib/context/init.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/settings.h"
+#include "lib/base/yielding.h"
+#include "lib/context/buffer_alloc.h"
+#include "lib/context/context.h"
+#include "lib/context/gpu_context.h"
+#include "lib/device/gpu.h"
+#include "lib/device/memory.h"
+#include "lib/progress/agreement.h"
+
+static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512"};
+
+static size_t operands_bytes(int size)
+{
+    return (size_t)2 * (size_t)size * sizeof(void *);
+}
+
+static size_t verdicts_bytes(int size)
+{
+    return (size_t)size * sizeof(fsdpi_verdict);
+}
+
+/* What has to be there before ranks can tell each other that something is missing. */
+static size_t first_bytes(int size)
+{
+    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(verdicts_bytes(size)) +
+           fsdpi_alloc_size(fsdpi_nodes_bytes(size));
+}
+
+size_t fsdpi_context_bookkeeping(int size)
+{
+    return first_bytes(size) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
+           fsdpi_messages_bookkeeping() + fsdpi_mailbox_bookkeeping(size) + fsdpi_peers_bookkeeping(size) +
+           fsdpi_rails_bookkeeping(size);
+}
+
+/* Tells the parts of each other. */
+static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
+{
+    ctx->ctx          = ctx;
+    ctx->gpu.nodes    = &ctx->nodes;
+    ctx->gpu.box      = &ctx->box;
+    ctx->exchange     = (fsdpi_exchange){.nodes = &ctx->nodes, .box = &ctx->box, .messages = &ctx->messages};
+    ctx->queue.engine = (fsdpi_engine){.core     = &ctx->core,
+                                       .nodes    = &ctx->nodes,
+                                       .box      = &ctx->box,
+                                       .exchange = &ctx->exchange,
+                                       .messages = &ctx->messages,
+                                       .rails    = &ctx->rails,
+                                       .trace    = &ctx->trace,
+                                       .gpu      = &ctx->gpu,
+                                       .verdicts = verdicts};
+}
+
+/* The context, the verdicts and the tables of its nodes are the first of its own allocations, in one piece. */
+static fsdp_context *allocate_context(int size)
+{
+    const size_t   bytes = first_bytes(size);
+    unsigned char *begin = fsdpi_device_host.alloc(bytes);
+    fsdp_context  *ctx   = (fsdp_context *)(void *)begin;
+
+    if (ctx == NULL) {
+        return NULL;
+    }
+    ctx->comm                                    = MPI_COMM_NULL;
+    ctx->node_comm                               = MPI_COMM_NULL;
+    ctx->device                                  = &fsdpi_device_host;
+    ctx->size                                    = size;
+    ctx->memory.current[FSDP_MEMORY_BOOKKEEPING] = bytes;
+    ctx->memory.current_total                    = bytes;
+    ctx->memory.peak_total                       = bytes;
+    (void)pthread_mutex_init(&ctx->memory_lock, NULL);
+    connect_parts(ctx, (fsdpi_verdict *)(void *)(begin + fsdpi_alloc_size(sizeof *ctx)));
+    return ctx;
+}
+
+static fsdp_status check_communicator(MPI_Comm comm)
+{
+    int running = 0, ended = 0, inter = 0;
+
+    (void)MPI_Initialized(&running);
+    (void)MPI_Finalized(&ended);
+    if (!running || ended) {
+        return fsdpi_fail(NULL, FSDP_ERR_STATE,
+                          "fsdp_init: MPI is not running; call MPI_Init before fsdp_init, and "
+                          "fsdp_finalize before MPI_Finalize");
+    }
+    if (comm == MPI_COMM_NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_init: the communicator is MPI_COMM_NULL; pass one that this process "
+                          "is a member of, as MPI_COMM_WORLD");
+    }
+    if (MPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_init: the communicator is an inter-communicator; pass an "
+                          "intra-communicator, as MPI_Intercomm_merge makes of it");
+    }
+    return FSDP_OK;
+}
+
+/* Duplicates, and finds out whether every rank has its context, before anything else is sent. */
+static fsdp_status duplicate(MPI_Comm comm, int timeout_s, fsdp_context *ctx)
+{
+    MPI_Comm copy = MPI_COMM_NULL;
+    int      all  = ctx != NULL;
+
+    FSDPI_TRY_MPI(NULL, fsdpi_mpi_duplicate(comm, &copy, timeout_s));
+    (void)MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+    const int code = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, copy, timeout_s);
+    if (code != MPI_SUCCESS) {
+        (void)MPI_Comm_free(&copy);
+        return fsdpi_fail_mpi(NULL, code, "fsdp_init");
+    }
+    if (!all) {
+        (void)MPI_Comm_free(&copy);
+        return fsdpi_fail(NULL, FSDP_ERR_MEMORY, "fsdp_init: no memory for a context on at least one rank");
+    }
+    ctx->comm = copy;
+    (void)MPI_Comm_rank(copy, &ctx->rank);
+    (void)MPI_Comm_size(copy, &ctx->size);
+    ctx->shown_rank = ctx->rank;
+    return FSDP_OK;
+}
+
+static fsdp_status choose_kernels(fsdp_context *ctx)
+{
+    const char *name = ISA_NAMES[ctx->config.isa];
+
+    ctx->kernels = fsdpi_kernels_find(name);
+    if (ctx->kernels != NULL) {
+        return FSDP_OK;
+    }
+    ctx->kernels = &fsdpi_kernels_scalar;
+    return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                      "FSDP_ISA is '%s', which this processor or this build lacks; use 'auto'", name);
+}
+
+/* Leaders exchange short records through half of the staging memory. */
+static fsdp_status check_staging(fsdp_context *ctx)
+{
+    if (!fsdpi_exchange_fits((size_t)ctx->config.staging_bytes / 2, ctx->nodes.count)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "FSDP_STAGING_BYTES is %lld; %d nodes need at least %zu",
+                          (long long)ctx->config.staging_bytes, ctx->nodes.count,
+                          2 * (size_t)ctx->nodes.count * (sizeof(fsdpi_record_head) + 16));
+    }
+    return FSDP_OK;
+}
+
+static bool mpi_allows_threads(void)
+{
+    int provided = MPI_THREAD_SINGLE;
+
+    (void)MPI_Query_thread(&provided);
+    return provided == MPI_THREAD_MULTIPLE;
+}
+
+static fsdp_status check_progress(fsdp_context *ctx)
+{
+    if (ctx->config.progress == FSDP_PROGRESS_THREAD && !mpi_allows_threads()) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "FSDP_PROGRESS is 'thread', but MPI was not started with MPI_THREAD_MULTIPLE; start it so, or "
+            "use 'auto'");
+    }
+    return FSDP_OK;
+}
+
+/* Settings first: nothing is laid out before all ranks hold the same. */
+static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
+{
+    char settings[FSDPI_DETAIL_BYTES - 32];
+
+    if (status != FSDP_OK) {
+        (void)fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
+    }
+    fsdpi_settings_describe(&ctx->config, settings, sizeof settings);
+    const fsdp_status table = fsdpi_table_open(&ctx->table, &ctx->core);
+    const uint64_t    hash  = fsdpi_settings_fingerprint(&ctx->config) ^ fsdpi_table_fingerprint(&ctx->table);
+    return fsdpi_agree_by_mpi(&ctx->queue.engine, status != FSDP_OK ? status : table, settings, hash);
+}
+
+static fsdp_status find_nodes(fsdp_context *ctx)
+{
+    void *memory = (unsigned char *)ctx->queue.engine.verdicts + fsdpi_alloc_size(verdicts_bytes(ctx->size));
+
+    FSDP_TRY(fsdpi_nodes_find(ctx->comm, ctx->config.node_size, ctx->config.timeout_s, memory, &ctx->nodes));
+    if (ctx->nodes.count == 1) {
+        FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &ctx->node_comm, ctx->config.timeout_s));
+    } else {
+        FSDPI_TRY_MPI(ctx, MPI_Comm_split(ctx->comm, ctx->nodes.mine, ctx->rank, &ctx->node_comm));
+    }
+    FSDPI_TRY_MPI(ctx, MPI_Comm_set_errhandler(ctx->node_comm, MPI_ERRORS_RETURN));
+    return FSDP_OK;
+}
+
+static fsdp_status open_parts(fsdp_context *ctx)
+{
+    ctx->operands      = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
+    fsdp_status status = ctx->operands != NULL ? fsdpi_queue_open(&ctx->queue) : FSDP_ERR_MEMORY;
+    status             = status == FSDP_OK ? fsdpi_messages_open(&ctx->messages, &ctx->core) : status;
+    status             = status == FSDP_OK ? fsdpi_trace_open(&ctx->trace, &ctx->core) : status;
+    status             = status == FSDP_OK ? fsdpi_rails_open(&ctx->rails, &ctx->core) : status;
+    status             = status == FSDP_OK ? fsdpi_peers_open(&ctx->peers, &ctx->core, &ctx->nodes) : status;
+    const fsdp_status box =
+        fsdpi_mailbox_open(&ctx->box, &ctx->core, &ctx->nodes); /* collective: whatever has failed before */
+    return status == FSDP_OK ? box : status;
+}
+
+static void release_context(fsdp_context *ctx)
+{
+    fsdpi_queue_close(&ctx->queue);
+    fsdpi_trace_close(&ctx->trace);
+    fsdpi_gpu_context_leave(ctx);
+    fsdpi_buffers_close(ctx);
+    fsdpi_gpu_context_close(ctx);
+    fsdpi_rails_close(&ctx->rails);
+    fsdpi_messages_close(&ctx->messages);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
+    fsdpi_peers_close(&ctx->peers);
+    fsdpi_mailbox_close(&ctx->box);
+    if (ctx->node_comm != MPI_COMM_NULL) {
+        (void)MPI_Comm_free(&ctx->node_comm);
+    }
+    if (ctx->comm != MPI_COMM_NULL) {
+        (void)MPI_Comm_free(&ctx->comm);
+    }
+    (void)pthread_mutex_destroy(&ctx->memory_lock);
+    fsdpi_device_host.release(ctx);
+}
+
+/* Everything after the duplicate exists. A failure on one rank is that of all. */
+static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
+{
+    FSDP_TRY(agree_on_settings(ctx, settings));
+    FSDP_TRY(find_nodes(ctx));
+    fsdp_status status = fsdpi_bind(&ctx->core, &ctx->binding); /* before memory is touched, and before HIP is used */
+    if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
+        return status;
+    }
+    fsdpi_table_find_limits(&ctx->table, &ctx->nodes);
+    const fsdp_status staging = check_staging(ctx);
+    ctx->n_gpus               = fsdpi_gpu_count();
+    const fsdp_status threads = check_progress(ctx), kernels = choose_kernels(ctx), parts = open_parts(ctx);
+    status = status != FSDP_OK    ? status
+             : staging != FSDP_OK ? staging
+             : threads != FSDP_OK ? threads
+             : kernels != FSDP_OK ? kernels
+                                  : parts;
+    FSDP_TRY(fsdpi_agree_by_mpi(&ctx->queue.engine, status, "fsdp_init", 0));
+    FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
+    FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
+    fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);
+    FSDP_TRY(fsdpi_gpu_context_open(ctx));
+    if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
+        status = fsdpi_queue_start_thread(&ctx->queue, &ctx->binding);
+    }
+    return fsdpi_agree(ctx, "fsdp_init", NULL, 0, status, true);
+}
+
+fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx)
+{
+    if (ctx == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_init: the place for the context is NULL");
+    }
+    *ctx = NULL;
+    FSDP_TRY(check_communicator(comm));
+
+    int size;
+    FSDPI_TRY_MPI(NULL, MPI_Comm_size(comm, &size));
+    fsdp_config       resolved;
+    fsdp_context     *made     = allocate_context(size);
+    const fsdp_status settings = fsdpi_settings_resolve(config, &resolved);
+    const fsdp_status copied   = duplicate(comm, resolved.timeout_s, made);
+    if (copied != FSDP_OK) {
+        if (made != NULL) {
+            release_context(made);
+        }
+        return copied;
+    }
+    made->config             = resolved;
+    const fsdp_status status = set_up(made, settings);
+    if (status != FSDP_OK) {
+        (void)fsdpi_record(NULL, status, "%s", made->error);
+        fsdpi_bind_undo(&made->binding);
+        release_context(made);
+        return status;
+    }
+    if (made->rank == 0) {
+        fsdpi_settings_warn_unknown(made);
+    }
+    fsdpi_log(made, FSDP_LOG_INFO,
+              "context opened: %d ranks on %d nodes, %s kernels, %d GPUs, %s; operations advance %s; peers' "
+              "memory is %s",
+              made->size, made->nodes.count, made->kernels->name, made->n_gpus,
+              made->gpu.device == NULL ? "none used"
+              : made->gpu.shares       ? "which reach each other"
+                                       : "each for itself",
+              made->queue.has_thread ? "on a thread" : "inside calls only",
+              made->peers.readable ? "read directly" : "read through shared memory");
+    *ctx = made;
+    return FSDP_OK;
+}
+
+static size_t release_owned(fsdp_context *ctx)
+{
+    size_t released = 0;
+
+    while (ctx->owned != NULL) {
+        fsdpi_owned *entry = ctx->owned;
+
+        fsdpi_log(ctx, FSDP_LOG_WARN, "fsdp_finalize: a %s is still open; release it first", entry->kind);
+        ctx->owned = entry->next;
+        entry->release(entry->object);
+        released++;
+    }
+    return released;
+}
+
+fsdp_status fsdp_finalize(fsdp_context *ctx)
+{
+    if (ctx == NULL) {
+        return FSDP_OK;
+    }
+    const size_t requests = fsdpi_queue_drain(&ctx->queue);
+    const size_t objects  = release_owned(ctx);
+    if (requests > 0) {
+        fsdpi_log(ctx, FSDP_LOG_WARN, "fsdp_finalize: %zu requests were never waited for; wait for each one", requests);
+    }
+    if (ctx->broken !=
+        FSDP_OK) { /* messages may still arrive: what they are written to, and their communicator, stay */
+        (void)fsdpi_record(NULL, ctx->broken, "%s", ctx->error);
+        return ctx->broken;
+    }
+    release_context(ctx);
+    return objects + requests > 0 ? FSDP_ERR_LEAK : FSDP_OK;
+}

@@ -1,0 +1,385 @@
+#include "lib/context/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+
+enum { SYMMETRIC = 1, USER = 2, ONE = 1, MANY = 2, ANY = 3, PAIR = 4, LINE_BYTES = 256 };
+
+static const char *const COLLECTIVES[FSDPI_N_COLLECTIVES] = {"",          "allgather", "reduce_scatter", "allreduce",
+                                                             "broadcast", "reduce",    "alltoall",       "barrier"};
+static const char *const MEMORIES[]                       = {"", "symmetric", "user", "any"};
+static const char *const NODES[]                          = {"", "one", "many", "any", "pair"};
+
+#define FOR_ALL UINT64_MAX
+
+/*
+ * The built-in table. On one node: inline saves the second synchronisation at the price of copying the input once, so it
+ * serves what is short; behind it direct moves the fewest bytes. In other memory process_vm_readv takes about twice as long
+ * as a copy of what is in the cache: of two ranks each reads one part, which costs less than a block that is written once
+ * more and then read (from 16 KiB on); of more ranks each part is read by all others, and blocks are faster. So they are
+ * for allreduce, which reads twice. (fsdp-bench --memory user on 2, 4 and 8 ranks.) Across nodes: inline needs
+ * ceil(log2 M) messages of the whole, rails one of each part to each node; a ring keeps to one neighbour, which long
+ * streams share a link better for (four hosts with links of 1 Gbit/s: 1.08 instead of 1.12 of the bound at 16 MiB).
+ */
+static const fsdpi_row BUILT_IN[] = {
+    {512, FSDPI_ALLGATHER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_ALLGATHER, USER, PAIR, FSDP_ALGO_INLINE},
+    {FOR_ALL, FSDPI_ALLGATHER, USER, PAIR, FSDP_ALGO_CMA},
+    {65536, FSDPI_ALLGATHER, USER, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_INLINE},
+    {524288, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_RAILS},
+    {512, FSDPI_REDUCE_SCATTER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_INLINE},
+    {FOR_ALL, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_CMA},
+    {65536, FSDPI_REDUCE_SCATTER, USER, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE_SCATTER, ANY, MANY, FSDP_ALGO_INLINE},
+    {512, FSDPI_ALLREDUCE, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+    {32768, FSDPI_ALLREDUCE, USER, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_ALLREDUCE, ANY, MANY, FSDP_ALGO_INLINE},
+    {8192, FSDPI_BROADCAST, ANY, ANY, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE, ANY, ANY, FSDP_ALGO_INLINE},
+    {16384, FSDPI_ALLTOALL, ANY, ONE, FSDP_ALGO_INLINE},
+#define FOR_LONG_ONES(collective, in_user_memory, across_nodes)                                                        \
+    {FOR_ALL, collective, SYMMETRIC, ONE, FSDP_ALGO_DIRECT}, {FOR_ALL, collective, ANY, ONE, in_user_memory},          \
+    {                                                                                                                  \
+        FOR_ALL, collective, ANY, MANY, across_nodes                                                                   \
+    }
+    FOR_LONG_ONES(FSDPI_ALLGATHER, FSDP_ALGO_STAGED, FSDP_ALGO_RING),
+    FOR_LONG_ONES(FSDPI_REDUCE_SCATTER, FSDP_ALGO_STAGED, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_ALLREDUCE, FSDP_ALGO_STAGED, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_BROADCAST, FSDP_ALGO_CMA, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_REDUCE, FSDP_ALGO_CMA, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_ALLTOALL, FSDP_ALGO_CMA, FSDP_ALGO_RAILS),
+#undef FOR_LONG_ONES
+};
+enum { N_BUILT_IN = sizeof BUILT_IN / sizeof BUILT_IN[0] };
+
+/* ---- costs ------------------------------------------------------------------------------------------------------- */
+
+/* Of one rank; HEADER explains the symbols. */
+static const char *cost_inline(const fsdpi_row *row)
+{
+    return row->nodes == ONE || row->nodes == PAIR ? "alpha_s + 2 S gamma, and L S gamma where reduced"
+                                                   : "2 alpha_s + log2(M) alpha_m + (M-1) S beta";
+}
+
+static const char *cost_direct(const fsdpi_row *row)
+{
+    switch (row->collective) {
+    case FSDPI_ALLGATHER:
+        return "2 alpha_s + 2 S gamma; one result per node: 2 alpha_s";
+    case FSDPI_REDUCE_SCATTER:
+        return "2 alpha_s + (S + S/L) gamma";
+    case FSDPI_ALLREDUCE:
+        return "2 alpha_s + 2 S gamma";
+    default:
+        return "2 alpha_s + 2 S gamma; reduce at the root: (L+1) S gamma";
+    }
+}
+
+static const char *cost_cma(const fsdpi_row *row)
+{
+    switch (row->collective) {
+    case FSDPI_REDUCE_SCATTER:
+        return "2 alpha_s + (S + S/L) gamma, in pieces that stay in the cache, and the kernel's work for each page";
+    case FSDPI_ALLREDUCE:
+        return "3 alpha_s + (3 S - S/L) gamma";
+    default:
+        return "2 alpha_s + 2 S gamma, and the kernel's work for each page";
+    }
+}
+
+/* What these collectives do instead across nodes is named with its cost. */
+static const char *cost_rails(const fsdpi_row *row)
+{
+    switch ((fsdpi_collective_id)row->collective) {
+    case FSDPI_ALLREDUCE:
+        return "(2 M + log2(M)) alpha_m + 2 (M-1)/M S/L beta";
+    case FSDPI_ALLTOALL:
+        return "pairwise: (N-L) alpha_m + (M-1)/M S beta";
+    case FSDPI_BROADCAST:
+        return "mpi: as MPI_Ibcast";
+    default:
+        return "(M + log2(M)) alpha_m + (M-1)/M S/L beta";
+    }
+}
+
+static const char *cost_of(const fsdpi_row *row)
+{
+    switch ((fsdp_algorithm)row->algorithm) {
+    case FSDP_ALGO_INLINE:
+        return cost_inline(row);
+    case FSDP_ALGO_DIRECT:
+        return cost_direct(row);
+    case FSDP_ALGO_CMA:
+        return cost_cma(row);
+    case FSDP_ALGO_RAILS:
+        return cost_rails(row);
+    case FSDP_ALGO_RING:
+        return "M alpha_m + (M-1)/M S/L beta, each part through every node";
+    case FSDP_ALGO_STAGED:
+        return row->collective == FSDPI_ALLREDUCE && row->nodes == ONE ? "2 alpha_s per block + 2 S gamma"
+                                                                       : "as inline, for each block";
+    case FSDP_ALGO_AUTO:
+        break;
+    }
+    return "";
+}
+
+/* ---- reading a file ---------------------------------------------------------------------------------------------- */
+
+static bool find_name(const char *const *names, size_t n, const char *text, uint8_t *value)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *value = (uint8_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_up_to(const char *text, uint64_t *up_to)
+{
+    char *end;
+
+    if (strcmp(text, "any") == 0) {
+        *up_to = FOR_ALL;
+        return true;
+    }
+    errno  = 0;
+    *up_to = strtoull(text, &end, 10);
+    return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
+static bool parse_algorithm(const char *text, uint8_t *algorithm)
+{
+    for (int a = FSDP_ALGO_INLINE; a < FSDP_N_ALGORITHMS; a++) {
+        if (strcmp(fsdp_algorithm_text((fsdp_algorithm)a), text) == 0) {
+            *algorithm = (uint8_t)a;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns what is wrong with the line, or NULL. Empty ones leave row->collective 0. */
+static const char *parse_row(char *line, fsdpi_row *row)
+{
+    char  words[5][24];
+    char  more;
+    char *comment = strchr(line, '#');
+
+    *row = (fsdpi_row){0};
+    if (comment != NULL) {
+        *comment = '\0';
+    }
+    if (line[strspn(line, " \t\r\n")] == '\0') {
+        return NULL;
+    }
+    if (sscanf(line, " %23s %23s %23s %23s %23s %c", words[0], words[1], words[2], words[3], words[4], &more) != 5) {
+        return "has not five words: collective, memory, nodes, up to how many bytes, algorithm";
+    }
+    if (!find_name(COLLECTIVES, FSDPI_N_COLLECTIVES, words[0], &row->collective)) {
+        return "begins with no collective";
+    }
+    if (!find_name(MEMORIES, 4, words[1], &row->memory)) {
+        return "has a memory that is none of symmetric, user, any";
+    }
+    if (!find_name(NODES, 5, words[2], &row->nodes)) {
+        return "has nodes that are none of one, pair, many, any";
+    }
+    if (!parse_up_to(words[3], &row->up_to)) {
+        return "has a number of bytes that is neither a number nor 'any'";
+    }
+    return parse_algorithm(words[4], &row->algorithm) ? NULL : "ends in no algorithm";
+}
+
+static fsdp_status bad_line(const fsdpi_core *core, int number, const char *what)
+{
+    return fsdpi_fail(core->ctx, FSDP_ERR_ARG,
+                      "tuning file %s, line %d %s; write it anew with fsdp-bench --tune, or unset FSDP_TUNING_FILE",
+                      core->config.tuning_file, number, what);
+}
+
+static fsdp_status read_rows(fsdpi_table *table, FILE *file)
+{
+    char line[LINE_BYTES];
+    int  number = 1;
+
+    if (fgets(line, sizeof line, file) == NULL || strncmp(line, "# fsdp-tuning 1", 15) != 0 ||
+        line[15 + strspn(line + 15, " \t\r\n")] != '\0') {
+        return bad_line(table->core, 1, "is not '# fsdp-tuning 1'");
+    }
+    while (fgets(line, sizeof line, file) != NULL) {
+        fsdpi_row row;
+
+        number++;
+        const char *wrong = strchr(line, '\n') == NULL && !feof(file) ? "is too long" : parse_row(line, &row);
+        if (wrong != NULL) {
+            return bad_line(table->core, number, wrong);
+        }
+        if (row.collective != 0 && table->n == FSDPI_MOST_ROWS) {
+            return bad_line(table->core, number, "is one row too many");
+        }
+        if (row.collective != 0) {
+            table->rows[table->n++] = row;
+        }
+    }
+    return ferror(file) ? bad_line(table->core, number, "cannot be read") : FSDP_OK;
+}
+
+static fsdp_status read_file(fsdpi_table *table)
+{
+    FILE *file = fopen(table->core->config.tuning_file, "r");
+
+    if (file == NULL) {
+        return fsdpi_fail(table->core->ctx, FSDP_ERR_ARG,
+                          "the tuning file %s cannot be opened: %s; unset FSDP_TUNING_FILE, or write "
+                          "one with fsdp-bench --tune",
+                          table->core->config.tuning_file, strerror(errno));
+    }
+    const fsdp_status status = read_rows(table, file);
+    (void)fclose(file);
+    return status;
+}
+
+/* ---- looking up -------------------------------------------------------------------------------------------------- */
+
+static int override_of(const fsdp_config *config, fsdpi_collective_id collective)
+{
+    switch (collective) {
+    case FSDPI_ALLGATHER:
+        return config->algo_allgather;
+    case FSDPI_REDUCE_SCATTER:
+        return config->algo_reduce_scatter;
+    case FSDPI_ALLREDUCE:
+        return config->algo_allreduce;
+    case FSDPI_BROADCAST:
+        return config->algo_broadcast;
+    case FSDPI_REDUCE:
+        return config->algo_reduce;
+    case FSDPI_ALLTOALL:
+        return config->algo_alltoall;
+    default:
+        return FSDP_ALGO_AUTO;
+    }
+}
+
+static const fsdpi_row *first_match(const fsdpi_table *table, fsdpi_collective_id collective, int memory, size_t bytes,
+                                    unsigned able)
+{
+    const int nodes = table->nodes->count > 1 ? MANY : table->core->size == 2 ? ONE | PAIR : ONE;
+
+    for (size_t i = 0; i < table->n; i++) {
+        const fsdpi_row *row = &table->rows[i];
+
+        if (row->collective == collective && (row->memory & memory) != 0 && (row->nodes & nodes) != 0 &&
+            bytes <= row->up_to && (able >> row->algorithm & 1) != 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id collective, bool symmetric, size_t bytes,
+                                unsigned able)
+{
+    const int        override = override_of(&table->core->config, collective);
+    const fsdpi_row *row;
+
+    if (override != FSDP_ALGO_AUTO && (override == FSDP_ALGO_STAGED || (able >> override & 1) != 0)) {
+        return (fsdp_algorithm) override;
+    }
+    row = first_match(table, collective, symmetric ? SYMMETRIC : USER, bytes, able | 1U << FSDP_ALGO_STAGED);
+    return row != NULL ? (fsdp_algorithm)row->algorithm : FSDP_ALGO_STAGED;
+}
+
+void fsdpi_table_find_limits(fsdpi_table *table, const fsdpi_nodes *nodes)
+{
+    table->nodes = nodes;
+    for (int c = FSDPI_ALLGATHER; c < FSDPI_N_COLLECTIVES; c++) {
+        const fsdpi_row *symmetric = first_match(table, (fsdpi_collective_id)c, SYMMETRIC, 0, UINT32_MAX);
+        const fsdpi_row *user      = first_match(table, (fsdpi_collective_id)c, USER, 0, UINT32_MAX);
+
+        table->inline_up_to[c] = 0;
+        if (override_of(&table->core->config, (fsdpi_collective_id)c) == FSDP_ALGO_AUTO && symmetric != NULL &&
+            user != NULL && symmetric->algorithm == FSDP_ALGO_INLINE && user->algorithm == FSDP_ALGO_INLINE) {
+            table->inline_up_to[c] = symmetric->up_to < user->up_to ? symmetric->up_to : user->up_to;
+        }
+    }
+}
+
+fsdp_status fsdpi_table_open(fsdpi_table *table, const fsdpi_core *core)
+{
+    fsdp_status status = FSDP_OK;
+
+    table->core = core;
+    table->n    = 0;
+    if (table->core->config.tuning_file[0] != '\0') {
+        status = read_file(table);
+    } else {
+        memcpy(table->rows, BUILT_IN, sizeof BUILT_IN);
+        table->n = N_BUILT_IN;
+    }
+    return status;
+}
+
+uint64_t fsdpi_table_fingerprint(const fsdpi_table *table)
+{
+    uint64_t hash = FSDPI_HASH_START;
+
+    for (size_t i = 0; i < table->n; i++) {
+        const fsdpi_row *row = &table->rows[i];
+
+        hash = fsdpi_hash_word(hash, row->up_to);
+        hash = fsdpi_hash_word(hash, (uint64_t)row->collective << 24 | (uint64_t)row->memory << 16 |
+                                         (uint64_t)row->nodes << 8 | row->algorithm);
+    }
+    return hash;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
+
+const char *fsdp_algorithm_text(fsdp_algorithm algorithm)
+{
+    static const char *const NAMES[] = {"auto", "inline", "staged", "direct", "cma", "rails", "ring"};
+
+    return (int)algorithm >= 0 && (int)algorithm < FSDP_N_ALGORITHMS ? NAMES[algorithm] : "unknown";
+}
+
+static const char HEADER[] =
+    "# fsdp-tuning 1\n"
+    "# S: bytes of the full vector, which `up to` counts; N ranks, L on each of M nodes; a pair: one node with L = 2;\n"
+    "# alpha_s: a synchronisation of the node, alpha_m: the latency of a message,\n"
+    "# beta: a byte over the link of a node, gamma: a byte of memory traffic, all in seconds\n";
+
+static void print_row(FILE *file, const char *collective, const char *memory, const char *nodes, const char *up_to,
+                      const char *algorithm, const char *cost)
+{
+    (void)fprintf(file, "%-14s %-9s %-5s %8s %-9s # %s\n", collective, memory, nodes, up_to, algorithm, cost);
+}
+
+void fsdpi_table_print(const fsdpi_table *table, FILE *file)
+{
+    const fsdpi_row *rows = table != NULL ? table->rows : BUILT_IN;
+    const size_t     n    = table != NULL ? table->n : N_BUILT_IN;
+
+    (void)fputs(HEADER, file);
+    print_row(file, "# collective", "memory", "nodes", "up to", "algorithm", "cost for a rank");
+    for (size_t i = 0; i < n; i++) {
+        char up_to[24] = "any";
+
+        if (rows[i].up_to != FOR_ALL) {
+            (void)snprintf(up_to, sizeof up_to, "%" PRIu64, rows[i].up_to);
+        }
+        print_row(file, COLLECTIVES[rows[i].collective], MEMORIES[rows[i].memory], NODES[rows[i].nodes], up_to,
+                  fsdp_algorithm_text((fsdp_algorithm)rows[i].algorithm), cost_of(&rows[i]));
+    }
+}

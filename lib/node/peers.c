@@ -1,0 +1,101 @@
+#include "lib/node/peers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/base/yielding.h"
+#include "lib/device/memory.h"
+
+static bool read_some(long pid, uint64_t address, void *to, size_t bytes, size_t *read)
+{
+    const struct iovec here  = {.iov_base = to, .iov_len = bytes};
+    const struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
+    const ssize_t      n     = process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0);
+
+    *read = n > 0 ? (size_t)n : 0;
+    return n > 0;
+}
+
+/* What each rank shows the others: a word on its own stack, and where it is. */
+typedef struct greeting {
+    long     pid;
+    uint64_t address;
+    uint64_t word;
+} greeting;
+
+static bool sees(const greeting *peer)
+{
+    uint64_t word = 0;
+    size_t   read;
+
+    return read_some(peer->pid, peer->address, &word, sizeof word, &read) && read == sizeof word && word == peer->word;
+}
+
+static size_t pids_bytes(int size)
+{
+    return (size_t)size * sizeof(long);
+}
+
+/* As long as the context has ranks, so that a budget need not know the nodes. */
+size_t fsdpi_peers_bookkeeping(int size)
+{
+    return fsdpi_alloc_size(pids_bytes(size));
+}
+
+fsdp_status fsdpi_peers_open(fsdpi_peers *peers, fsdpi_core *core, const fsdpi_nodes *nodes)
+{
+    peers->core  = core;
+    peers->nodes = nodes;
+    peers->pids  = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, pids_bytes(core->size));
+    return peers->pids != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+}
+
+void fsdpi_peers_close(fsdpi_peers *peers)
+{
+    if (peers->pids != NULL) {
+        fsdpi_free(peers->core->ctx, FSDP_MEMORY_BOOKKEEPING, peers->pids, pids_bytes(peers->core->size));
+    }
+    *peers = (fsdpi_peers){0};
+}
+
+fsdp_status fsdpi_peers_probe(fsdpi_peers *peers)
+{
+    const fsdpi_core *core = peers->core;
+    const uint64_t    word = (uint64_t)getpid() * 0x9e3779b97f4a7c15u + (uint64_t)core->rank;
+    greeting          mine = {.pid = (long)getpid(), .address = (uint64_t)(uintptr_t)&word, .word = word};
+    int               all  = core->config.cma == FSDP_CMA_AUTO;
+
+    for (int p = 0; p < peers->nodes->size; p++) {
+        greeting peer = mine;
+
+        FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_broadcast(&peer, (int)sizeof peer, MPI_BYTE, p, core->node_comm,
+                                                     core->config.timeout_s));
+        peers->pids[p] = peer.pid;
+        all            = all && (p == peers->nodes->position || sees(&peer));
+    }
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, core->comm,
+                                                 core->config.timeout_s)); /* and `word` stays until here */
+    peers->readable = all != 0;
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_peer_read(const fsdpi_peers *peers, int position, uint64_t address, void *to, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        size_t read;
+
+        if (!read_some(peers->pids[position], address + done, (unsigned char *)to + done, bytes - done, &read)) {
+            peers->core->broken = FSDP_ERR_MPI;
+            return fsdpi_fail(peers->core->ctx, FSDP_ERR_MPI,
+                              "the memory of rank %d at %#" PRIx64 " cannot be read: %s; set FSDP_CMA=off",
+                              fsdpi_rank_at(peers->nodes, peers->nodes->mine, position), address + done,
+                              strerror(errno));
+        }
+        done += read;
+    }
+    return FSDP_OK;
+}

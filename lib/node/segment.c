@@ -1,0 +1,174 @@
+#include "lib/node/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/core.h"
+#include "lib/base/error.h"
+#include "lib/base/yielding.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+enum { NAME_BYTES = 512 };
+
+bool fsdpi_segment_room(const char *folder, uintmax_t *bytes)
+{
+    struct statvfs fs;
+
+    if (statvfs(folder, &fs) != 0) {
+        return false;
+    }
+    *bytes = (uintmax_t)fs.f_bavail * fs.f_frsize;
+    return true;
+}
+
+static fsdp_status no_room(fsdpi_core *core, size_t bytes)
+{
+    const char *dir  = core->config.shm_dir;
+    uintmax_t   free = 0;
+
+    (void)fsdpi_segment_room(core->config.shm_dir, &free);
+    return fsdpi_fail(
+        core->ctx, FSDP_ERR_MEMORY,
+        "%zu bytes of shared memory for this node do not fit into %s, where %ju are free; enlarge it, set "
+        "FSDP_SHM_DIR to a larger memory file system, lower FSDP_STAGING_BYTES (now %" PRId64
+        "), or set FSDP_NODE_SIZE=1 to do without",
+        bytes, dir, free, core->config.staging_bytes);
+}
+
+static fsdp_status cannot_use(fsdpi_core *core, const char *name, const char *what)
+{
+    return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY,
+                      "shared memory in %s: cannot %s: %s; set FSDP_SHM_DIR to another folder", name, what,
+                      strerror(errno));
+}
+
+/* Makes the file, as large as it has to be, where there is room for it. */
+static fsdp_status make_file(fsdpi_core *core, char *name, size_t bytes, int *file)
+{
+    static atomic_uint made; /* several contexts in one process; a name in use is an error, not a mix-up */
+    uintmax_t          free;
+
+    if (!fsdpi_segment_room(core->config.shm_dir, &free)) {
+        return cannot_use(core, core->config.shm_dir, "look at the folder");
+    }
+    if (free < bytes) {
+        return no_room(core, bytes);
+    }
+    (void)snprintf(name, NAME_BYTES, "%s/fsdp-%ld-%u-%" PRIx64, core->config.shm_dir, (long)getpid(),
+                   atomic_fetch_add(&made, 1), (uint64_t)(fsdpi_seconds() * 1e9));
+    *file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (*file < 0) {
+        return cannot_use(core, core->config.shm_dir, "make a file");
+    }
+    return ftruncate(*file, (off_t)bytes) == 0 ? FSDP_OK : cannot_use(core, name, "set its size");
+}
+
+/* Touches this rank's part without the risk of SIGBUS; where the kernel is too old for that, reserves its blocks. */
+static fsdp_status claim(fsdpi_core *core, const fsdpi_segment *segment, int file, size_t own, size_t n_own)
+{
+    const size_t page  = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t begin = own / page * page;
+    const size_t end   = (own + n_own + page - 1) / page * page;
+
+    (void)madvise(segment->base, segment->bytes, MADV_HUGEPAGE);
+    if (n_own == 0 || madvise(segment->base + begin, end - begin, MADV_POPULATE_WRITE) == 0) {
+        return FSDP_OK;
+    }
+    if (errno != EINVAL) {
+        return no_room(core, segment->bytes);
+    }
+    return file < 0 || posix_fallocate(file, (off_t)own, (off_t)n_own) == 0 ? FSDP_OK : no_room(core, segment->bytes);
+}
+
+static fsdp_status map(fsdpi_core *core, fsdpi_segment *segment, size_t bytes, int file)
+{
+    const int kind   = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void     *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, kind, file, 0);
+
+    if (memory == MAP_FAILED) {
+        return cannot_use(core, core->config.shm_dir, "map a file");
+    }
+    *segment = (fsdpi_segment){.base = memory, .bytes = bytes};
+    return FSDP_OK;
+}
+
+/* The leader makes the file and tells its name; it is unlinked as soon as all have opened it, so nothing is left behind. */
+static fsdp_status open_shared(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, int *file)
+{
+    char        name[NAME_BYTES] = "";
+    const bool  leader           = nodes->position == 0;
+    fsdp_status status           = leader ? make_file(core, name, bytes, file) : FSDP_OK;
+
+    if (status != FSDP_OK && *file >= 0) {
+        (void)unlink(name);
+        name[0] = '\0';
+    }
+    FSDPI_TRY_MPI(core->ctx,
+                  fsdpi_mpi_broadcast(name, NAME_BYTES, MPI_CHAR, 0, core->node_comm, core->config.timeout_s));
+    if (!leader && name[0] != '\0') {
+        *file  = open(name, O_RDWR | O_CLOEXEC);
+        status = *file >= 0 ? FSDP_OK : cannot_use(core, name, "open it");
+    }
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_barrier(core->node_comm, core->config.timeout_s));
+    if (leader && name[0] != '\0') {
+        (void)unlink(name);
+    }
+    if (status == FSDP_OK && *file < 0) {
+        return fsdpi_record(core->ctx, FSDP_ERR_MEMORY, "the leader of this node, rank %d, has no shared memory for it",
+                            fsdpi_rank_at(nodes, nodes->mine, 0));
+    }
+    return status;
+}
+
+fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, size_t own, size_t n_own,
+                               fsdpi_segment *segment)
+{
+    int         file   = -1;
+    fsdp_status status = FSDP_OK;
+
+    *segment = (fsdpi_segment){0};
+    if (nodes->size > 1) {
+        status = open_shared(core, nodes, bytes, &file);
+    }
+    if (status == FSDP_OK) {
+        status = map(core, segment, bytes, file);
+    }
+    if (status == FSDP_OK) {
+        status = claim(core, segment, file, own, n_own);
+    }
+    if (file >= 0) {
+        (void)close(file);
+    }
+    if (status != FSDP_OK) {
+        fsdpi_segment_close(segment);
+    }
+    return status;
+}
+
+void fsdpi_segment_close(fsdpi_segment *segment)
+{
+    if (segment->base != NULL) {
+        (void)munmap(segment->base, segment->bytes);
+    }
+    *segment = (fsdpi_segment){0};
+}
+
+void fsdpi_segment_bury(fsdpi_segment *segment)
+{
+    (void)mmap(segment->base, segment->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+               0);
+}

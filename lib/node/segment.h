@@ -1,0 +1,40 @@
+/**
+ * @file
+ * Memory that the ranks of a node share: one segment per node, of which each rank makes its own part its own first.
+ */
+#ifndef FSDPI_SEGMENT_H
+#define FSDPI_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/core.h"
+#include "lib/node/nodes.h"
+
+typedef struct fsdpi_segment {
+    unsigned char *base;
+    size_t         bytes;
+} fsdpi_segment;
+
+/**
+ * Makes a segment. Collective over the ranks of the node; each returns its own verdict, which they still have to agree on.
+ * Space is reserved before anything is touched: a file system without room is an error, not a signal.
+ *
+ * @param[in] bytes       of the whole, the same on all ranks of the node; not 0
+ * @param[in] own, n_own  the part that this rank touches first, so that it lies on its NUMA node: offset and BYTES
+ * @return FSDP_OK; FSDP_ERR_MEMORY with the detail recorded: no room, or the folder cannot be used
+ */
+fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, size_t own, size_t n_own,
+                               fsdpi_segment *segment);
+
+/** BYTES that are free in the file system of a folder, as FSDP_SHM_DIR. False where it cannot be looked at. Local. */
+bool fsdpi_segment_room(const char *folder, uintmax_t *bytes);
+
+/** Releases this rank's view of it; the memory goes with the last view. Does nothing on an empty segment. Local. */
+void fsdpi_segment_close(fsdpi_segment *segment);
+
+/** Releases the memory but keeps the addresses from being given to anything else. Local. */
+void fsdpi_segment_bury(fsdpi_segment *segment);
+
+#endif

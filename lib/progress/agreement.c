@@ -1,0 +1,348 @@
+#include "lib/progress/agreement.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/log.h"
+#include "lib/base/yielding.h"
+
+enum { MOST_RANKS_NAMED = 4 };
+
+/* ---- what is called ---------------------------------------------------------------------------------------------- */
+
+/* The arguments of fixed size, as they are. */
+static uint64_t packed(const fsdpi_call *call)
+{
+    const uint64_t id    = call->collective != NULL ? (uint64_t)call->collective->id : 0;
+    const uint64_t dtype = call->has_data ? (uint64_t)call->dtype & 0xff : 0;
+    const uint64_t op    = call->has_op ? (uint64_t)call->op & 0xff : 0;
+    const uint64_t root  = call->has_root ? (uint64_t)(uint32_t)call->root : 0;
+
+    return (uint64_t)call->on_device << 63 | id << 48 | dtype << 40 | op << 32 | root;
+}
+
+/* All others. The name of a public collective is its id. */
+static uint64_t fingerprint(const fsdpi_engine *engine, const fsdpi_call *call)
+{
+    uint64_t hash = fsdpi_hash_word(call->salt, call->count);
+
+    if (call->collective == NULL || call->is_step) {
+        hash = fsdpi_hash_text(hash, call->name);
+    }
+    if (call->label != NULL) {
+        hash = fsdpi_hash_text(hash, call->label);
+    }
+    if (call->division == FSDPI_DIVISION_COUNTS && call->counts != NULL) {
+        hash = fsdpi_hash_bytes(hash, call->counts, (size_t)engine->core->size * sizeof *call->counts) + 1;
+    }
+    return hash;
+}
+
+/* ---- agreement --------------------------------------------------------------------------------------------------- */
+
+const fsdpi_letter *fsdpi_letter_from(const fsdp_request *request, int position)
+{
+    return fsdpi_letter_of(request->engine->box, position, request->number);
+}
+
+void fsdpi_agreement_post(fsdp_request *request)
+{
+    const fsdpi_engine *engine = request->engine;
+    fsdpi_mailbox      *box    = engine->box;
+    const fsdpi_call   *call   = &request->call;
+    const uint64_t      number = box->number + 1;
+    fsdpi_letter       *letter = fsdpi_letter_of(box, engine->nodes->position, number);
+
+    letter->call        = packed(call);
+    letter->fingerprint = fingerprint(engine, call);
+    letter->status      = request->verdict.status;
+    letter->flags       = 0;
+    request->number     = number;
+    if (call->collective != NULL && call->collective->offer != NULL && letter->status == FSDP_OK && !request->closing) {
+        letter->flags = call->collective->offer(request, letter);
+    }
+    fsdpi_mailbox_post(box, letter, number);
+}
+
+/* What one rank, or one node, says; and then what several say together. */
+typedef struct opinion {
+    uint64_t call, fingerprint;
+    uint32_t flags;
+    int32_t  status;
+} opinion;
+
+static void join(opinion *all, opinion one)
+{
+    if (one.call != all->call || one.fingerprint != all->fingerprint) {
+        all->flags &= ~(uint32_t)FSDPI_FLAG_SAME;
+    }
+    all->flags &= one.flags | FSDPI_FLAG_SAME;
+    all->status = one.status > all->status ? one.status : all->status;
+}
+
+static opinion opinion_of_node(const fsdp_request *request)
+{
+    const fsdpi_engine *engine = request->engine;
+    const fsdpi_letter *mine   = fsdpi_letter_from(request, engine->nodes->position);
+    opinion             all    = {mine->call, mine->fingerprint, mine->flags | FSDPI_FLAG_SAME, mine->status};
+
+    for (int p = 0; p < engine->nodes->size; p++) {
+        const fsdpi_letter *letter = fsdpi_letter_from(request, p);
+        join(&all, (opinion){letter->call, letter->fingerprint, letter->flags, letter->status});
+    }
+    return all;
+}
+
+static bool is_consent(opinion all)
+{
+    return (all.flags & FSDPI_FLAG_SAME) != 0 && all.status == FSDP_OK;
+}
+
+static fsdp_status conclude(fsdp_request *request, opinion all, fsdpi_progress *progress, bool *agreed)
+{
+    const fsdpi_engine *engine = request->engine;
+
+    *progress = FSDPI_MOVED;
+    if (is_consent(all)) {
+        request->flags = all.flags;
+        *agreed        = true;
+        return FSDP_OK;
+    }
+    if (request->verdict.status == FSDP_OK) {
+        fsdpi_describe(&request->call, engine->core->size, request->verdict.text, sizeof request->verdict.text);
+    }
+    if (request->closing) {
+        if (request->ops != NULL && request->ops->abandon != NULL) {
+            request->ops->abandon(request);
+        }
+        fsdpi_mailbox_forget_landed(engine->box);
+    }
+    atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
+    return fsdpi_post_allgather(engine->messages, &request->verdict, engine->verdicts, sizeof request->verdict);
+}
+
+/* The leader has the letters of its node: writes its record for the others. */
+static void ask_nodes(fsdp_request *request, opinion node)
+{
+    fsdpi_record_head *record = fsdpi_exchange_begin(request->engine->exchange);
+
+    *record = (fsdpi_record_head){
+        .call = node.call, .fingerprint = node.fingerprint, .flags = node.flags, .status = node.status};
+    if (is_consent(node) && (node.flags & FSDPI_FLAG_OFFERED) != 0) {
+        record->bytes = request->call.collective->record(request, (unsigned char *)(record + 1));
+    }
+    atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
+}
+
+static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
+{
+    const fsdpi_engine *engine = request->engine;
+
+    if (!fsdpi_mailbox_arrived(request->engine->box, request->number)) {
+        return FSDP_OK;
+    }
+    if (engine->nodes->count == 1) {
+        return conclude(request, opinion_of_node(request), progress, agreed);
+    }
+    *progress = FSDPI_MOVED;
+    if (engine->nodes->position == 0) {
+        ask_nodes(request, opinion_of_node(request));
+    } else {
+        atomic_store(&request->state, FSDPI_REQUEST_AWAITING_LEADER);
+    }
+    return FSDP_OK;
+}
+
+static opinion opinion_of_nodes(const fsdp_request *request)
+{
+    const fsdpi_engine      *engine = request->engine;
+    const fsdpi_record_head *first  = fsdpi_exchange_record(engine->exchange, engine->nodes->mine);
+    opinion                  all    = {first->call, first->fingerprint, first->flags, first->status};
+
+    for (int m = 0; m < engine->nodes->count; m++) {
+        const fsdpi_record_head *record = fsdpi_exchange_record(engine->exchange, m);
+
+        join(&all, (opinion){record->call, record->fingerprint, record->flags, record->status});
+        if ((record->flags & FSDPI_FLAG_SAME) == 0) {
+            all.flags &= ~(uint32_t)FSDPI_FLAG_SAME;
+        }
+    }
+    return all;
+}
+
+static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
+{
+    const fsdpi_engine *engine = request->engine;
+
+    FSDP_TRY(fsdpi_exchange_advance(engine->exchange, false, progress));
+    if (*progress != FSDPI_FINISHED) {
+        return FSDP_OK;
+    }
+    const opinion all   = opinion_of_nodes(request);
+    fsdpi_letter *board = &engine->box->desks[0]->board[request->number & 1];
+    board->flags        = all.flags;
+    board->status       = all.status;
+    atomic_store_explicit(&board->number, request->number, memory_order_release);
+    fsdpi_mailbox_wake(engine->box);
+    return conclude(request, all, progress, agreed);
+}
+
+static fsdp_status awaiting_leader(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
+{
+    const fsdpi_engine *engine = request->engine;
+    fsdpi_desk         *leader = engine->box->desks[0];
+    const fsdpi_letter *board  = &leader->board[request->number & 1];
+
+    if (!fsdpi_word_reached(engine->box, leader, &board->number, request->number)) {
+        return FSDP_OK;
+    }
+    return conclude(request, (opinion){.flags = board->flags, .status = board->status}, progress, agreed);
+}
+
+fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
+{
+    *progress = FSDPI_WAITING;
+    switch (atomic_load_explicit(&request->state, memory_order_relaxed)) {
+    case FSDPI_REQUEST_ASKING_NODES:
+        return asking_nodes(request, progress, agreed);
+    case FSDPI_REQUEST_AWAITING_LEADER:
+        return awaiting_leader(request, progress, agreed);
+    default:
+        return arriving(request, progress, agreed);
+    }
+}
+
+/* ---- no agreement ------------------------------------------------------------------------------------------------ */
+
+/* Some rank's arguments are bad: names the first few of those ranks with what each had to say. */
+static fsdp_status failed_ranks(const fsdpi_engine *engine, const fsdpi_verdict *verdicts)
+{
+    char        text[FSDPI_ERROR_BYTES];
+    size_t      used  = 0;
+    int         named = 0, failed = 0;
+    fsdp_status status = FSDP_OK;
+
+    for (int r = 0; r < engine->core->size; r++) {
+        if (verdicts[r].status == FSDP_OK) {
+            continue;
+        }
+        status = status == FSDP_OK ? (fsdp_status)verdicts[r].status : status;
+        failed++;
+        if (named < MOST_RANKS_NAMED && used < sizeof text) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "%srank %d: %.*s", named > 0 ? "; " : "",
+                                     verdicts[r].rank, FSDPI_DETAIL_BYTES, verdicts[r].text);
+            named++;
+        }
+    }
+    if (failed > named && used < sizeof text) {
+        (void)snprintf(text + used, sizeof text - used, "; and %d more ranks", failed - named);
+    }
+    return fsdpi_record(engine->core->ctx, status, "%s", text);
+}
+
+/* All arguments are good but differ: names rank 0's call and the first that reads otherwise. */
+static fsdp_status differing_ranks(const fsdpi_engine *engine, const fsdpi_verdict *verdicts)
+{
+    int other = 1;
+
+    while (other < engine->core->size && strcmp(verdicts[other].text, verdicts[0].text) == 0) {
+        other++;
+    }
+    if (other == engine->core->size) {
+        return fsdpi_record(engine->core->ctx, FSDP_ERR_MISMATCH,
+                            "all ranks call %s, but with arguments that differ in what is not "
+                            "shown here; pass the same on every rank",
+                            verdicts[0].text);
+    }
+    return fsdpi_record(engine->core->ctx, FSDP_ERR_MISMATCH,
+                        "rank %d calls %s, but rank %d calls %s; make the same call on every rank", verdicts[0].rank,
+                        verdicts[0].text, verdicts[other].rank, verdicts[other].text);
+}
+
+static bool any_failed(const fsdpi_engine *engine)
+{
+    for (int r = 0; r < engine->core->size; r++) {
+        if (engine->verdicts[r].status != FSDP_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static fsdp_status common_failure(const fsdpi_engine *engine)
+{
+    if (any_failed(engine)) {
+        return failed_ranks(engine, engine->verdicts);
+    }
+    const fsdp_status status = differing_ranks(engine, engine->verdicts);
+    if (engine->core->rank == 0) {
+        fsdpi_log(engine->core->ctx, FSDP_LOG_ERROR, "%s (%s)", fsdpi_error_recorded(engine->core->ctx),
+                  fsdp_status_name(status));
+    }
+    return status;
+}
+
+fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progress)
+{
+    const fsdpi_engine *engine = request->engine;
+    bool                complete;
+
+    FSDP_TRY(fsdpi_messages_complete(engine->messages, &complete));
+    *progress = FSDPI_WAITING;
+    if (!complete) {
+        return FSDP_OK;
+    }
+    return common_failure(engine);
+}
+
+/* The largest of h and of ~h over all ranks are complements of each other just where all h are equal. */
+static fsdp_status compare_by_mpi(const fsdpi_engine *engine, uint64_t salt, bool *equal)
+{
+    uint64_t words[2] = {salt, ~salt};
+
+    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allreduce(words, 2, MPI_UINT64_T, MPI_MAX, engine->core->comm,
+                                                         engine->core->config.timeout_s));
+    *equal = words[0] == ~words[1];
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text, uint64_t salt)
+{
+    fsdpi_verdict mine  = {.status = (int32_t)status, .rank = engine->core->rank};
+    bool          equal = false;
+
+    (void)snprintf(mine.text, sizeof mine.text, "%.*s", FSDPI_DETAIL_BYTES - 1,
+                   status != FSDP_OK ? fsdpi_error_recorded(engine->core->ctx) : text);
+    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allgather(&mine, engine->verdicts, (int)sizeof mine, MPI_BYTE,
+                                                         engine->core->comm, engine->core->config.timeout_s));
+    FSDP_TRY(compare_by_mpi(engine, salt, &equal));
+    return equal && !any_failed(engine) ? FSDP_OK : common_failure(engine);
+}
+
+void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)
+{
+    const fsdpi_engine *engine = request->engine;
+    size_t              used   = 0;
+
+    (void)snprintf(text, size, "data moved");
+    switch (atomic_load(&request->state)) {
+    case FSDPI_REQUEST_ARRIVING:
+        used = (size_t)snprintf(text, size, "this call was still missing from rank");
+        for (int p = 0; p < engine->nodes->size && used < size; p++) {
+            if (atomic_load(&fsdpi_letter_from(request, p)->number) < request->number) {
+                used += (size_t)snprintf(text + used, size - used, " %d",
+                                         fsdpi_rank_at(engine->nodes, engine->nodes->mine, p));
+            }
+        }
+        break;
+    case FSDPI_REQUEST_QUEUED:
+    case FSDPI_REQUEST_ASKING_NODES:
+    case FSDPI_REQUEST_AWAITING_LEADER:
+        (void)snprintf(text, size, "this call was still missing on another node");
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,32 @@
+/**
+ * @file
+ * How ranks find that they all call the same, with arguments that are good: each one's letter says what it calls; leaders
+ * exchange that of their nodes; and if the ranks do not agree, all of them exchange a line of text.
+ */
+#ifndef FSDPI_AGREEMENT_H
+#define FSDPI_AGREEMENT_H
+
+#include "lib/progress/request.h"
+
+/** Posts this rank's letter for an operation. */
+void fsdpi_agreement_post(fsdp_request *request);
+
+/** One step; `agreed` is set once it is known that all do. Else the request goes on to FSDPI_REQUEST_EXCHANGING_DETAILS. */
+fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed);
+
+/** One step of the exchange of lines; its end is an error: the same on all ranks, recorded. */
+fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progress);
+
+/** The letter of a peer for the operation at the head, after the agreement. */
+const fsdpi_letter *fsdpi_letter_from(const fsdp_request *request, int position);
+
+/** What an operation waits for: which ranks of this node have not come, or that data is moving. */
+void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size);
+
+/**
+ * For the time before there is a mailbox: a verdict of all ranks by MPI alone, where they must have come with the same
+ * `salt`, which `text` describes. Blocking.
+ */
+fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text, uint64_t salt);
+
+#endif

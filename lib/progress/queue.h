@@ -1,0 +1,88 @@
+/**
+ * @file
+ * The queue of operations of a context, carried out one after the other in the order of issue.
+ *
+ * An operation goes through
+ *   1. prepare: claims its memory on this rank;
+ *   2. agreement (lib/progress/agreement.h): every rank learns whether all call the same with arguments that are good. It rides on
+ *      the synchronisation that the operation needs anyway, and short data rides on it too. If the ranks do not agree,
+ *      they exchange a line of text each, so that all return the same error with the same detail, and nothing moves;
+ *   3. steps of an algorithm, none of which blocks;
+ *   4. leaving: where peers read this rank's memory directly, it stays until they have finished. On GPUs, where a step can
+ *      fail on one rank alone, that is a second agreement.
+ * One thread at a time carries operations out: one that waits for them, or else the context's progress thread. A thread
+ * that issues a blocking operation with nothing before it does all of it itself.
+ */
+#ifndef FSDPI_QUEUE_H
+#define FSDPI_QUEUE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsdp/collectives.h"
+#include "lib/base/lock.h"
+#include "lib/progress/request.h"
+#include "lib/topology/bind.h"
+
+typedef struct fsdpi_queue {
+    fsdpi_engine             engine;                /* set before it is opened */
+    const fsdpi_request_ops *device_ops;            /* of requests whose call.on_device is set; NULL: there are none */
+    fsdpi_lock               lock;                  /* over all of this that is not atomic */
+    fsdp_request            *head, *tail;           /* in order of issue */
+    fsdp_request            *free_head, *free_tail; /* first in, first out: a request ended twice is noticed for long */
+    struct request_block    *blocks;                /* all requests, for release */
+    size_t                   n_made, n_free;
+    uint64_t                 sequence;
+    bool                     running;      /* a thread is carrying out the head */
+    bool                     passed_over;  /* the progress thread found it running, and sleeps */
+    int                      naps_in_vain; /* of who carries it out, since it last got further */
+    _Atomic int              waiters;      /* threads in fsdp_wait(): the progress thread leaves the work to them */
+    pthread_t                thread;
+    _Atomic uint32_t         bell;     /* rung when the thread may have something to do */
+    _Atomic int              sleeping; /* it waits for that */
+    bool                     has_thread;
+    _Atomic bool             stop;
+    _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
+    const char              *last_algorithm;
+    double                   wait_seconds; /* of all threads, in fsdp_wait() */
+} fsdpi_queue;
+
+/**
+ * Takes an operation into the queue.
+ *
+ * @param[in]  status   FSDP_OK; or what is wrong with this rank's arguments, with the detail recorded in the context: the
+ *                      operation then only carries that to the other ranks
+ * @param[out] request  ends with fsdp_wait() or fsdp_test()
+ */
+fsdp_status fsdpi_queue_issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status, fsdp_request **request);
+
+/** Issues an operation and waits for it: on the calling thread where nothing is before it. */
+fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status);
+
+/**
+ * The verdict of all ranks on a step that moves no data, where ranks must have come with the same `label` and `salt`.
+ * @param[in] status  this rank's own verdict, its detail recorded in the context
+ * @param[in] forced  also under FSDP_VERIFY=off
+ */
+fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *label, uint64_t salt,
+                              fsdp_status status, bool forced);
+
+/** Allocates what every context's queue needs, and starts its thread if it is to have one; on failure closes it again. */
+fsdp_status fsdpi_queue_open(fsdpi_queue *queue);
+fsdp_status fsdpi_queue_start_thread(fsdpi_queue *queue, const fsdpi_binding *binding);
+
+/** Completes what is queued (where the context is not broken) and returns how many requests were never ended. */
+size_t fsdpi_queue_drain(fsdpi_queue *queue);
+void   fsdpi_queue_close(fsdpi_queue *queue);
+
+/** What fsdp_wait_seconds() and fsdp_last_algorithm() say. */
+double      fsdpi_queue_wait_seconds(fsdpi_queue *queue);
+const char *fsdpi_queue_last_algorithm(fsdpi_queue *queue);
+
+/** BYTES of bookkeeping of a queue just opened. */
+size_t fsdpi_queue_bookkeeping(void);
+
+#endif

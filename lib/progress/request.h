@@ -1,0 +1,176 @@
+/**
+ * @file
+ * One operation: its arguments, what the queue has to know of its collective and its algorithm, and how far it is.
+ */
+#ifndef FSDPI_REQUEST_H
+#define FSDPI_REQUEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsdp/collectives.h"
+#include "lib/base/core.h"
+#include "lib/base/step.h"
+#include "lib/node/nodes.h"
+#include "lib/sync/exchange.h"
+#include "lib/sync/mailbox.h"
+#include "lib/sync/messages.h"
+#include "lib/sync/rails.h"
+#include "lib/sync/trace.h"
+
+/** Which part of the vector belongs to which rank. */
+typedef enum fsdpi_division {
+    FSDPI_DIVISION_EQUAL,  /* `count` each */
+    FSDPI_DIVISION_COUNTS, /* counts[r] */
+    FSDPI_DIVISION_SPLIT,  /* `count` in all, split as evenly as cache lines allow */
+    FSDPI_DIVISION_ROOT    /* `count` in all, for `root` */
+} fsdpi_division;
+
+/** What holds on a rank, and, after the agreement, on all. */
+typedef enum fsdpi_flags {
+    FSDPI_FLAG_OFFERED   = 1,  /* the letter carries the data */
+    FSDPI_FLAG_PLACES    = 2,  /* the letter says where the buffers are */
+    FSDPI_FLAG_SYMMETRIC = 4,  /* these are symmetric */
+    FSDPI_FLAG_SEPARATE  = 8,  /* input and output are different memory */
+    FSDPI_FLAG_SHARED    = 16, /* the output is one buffer for the whole node */
+    FSDPI_FLAG_DEVICE    = 64, /* the buffers are on GPUs */
+    FSDPI_FLAG_SAME      = 32  /* in the letter of a node: all its ranks call the same */
+} fsdpi_flags;
+
+typedef struct fsdpi_algorithm fsdpi_algorithm;
+struct fsdpi_letter;
+
+/** What the queue has to know of a collective; each has its own, in its folder. */
+typedef struct fsdpi_collective {
+    const char *name; /* "allgather" */
+    int         id;   /* for the fingerprint and the table of algorithms; not 0 */
+
+    /** Before the agreement: claims memory. Local. NULL: needs none. */
+    fsdp_status (*prepare)(fsdp_request *request);
+    /** Fills in what the letter carries, and returns the flags that hold on this rank. */
+    unsigned (*offer)(fsdp_request *request, struct fsdpi_letter *letter);
+    /** On a leader, where all ranks of its node offer: what the other nodes need of it. Returns how many BYTES. */
+    size_t (*record)(fsdp_request *request, unsigned char *payload);
+    /** After it: how to go on, from request->flags, which are the same on all ranks. NULL: all is done. */
+    const fsdpi_algorithm *(*choose)(fsdp_request *request);
+} fsdpi_collective;
+
+/** The arguments of one operation, as the caller gave them. */
+typedef struct fsdpi_call {
+    const fsdpi_collective *collective; /* NULL: an agreement only */
+    const char             *name;       /* "fsdp_allgather", or what this is a step of */
+    const char             *label;      /* what it is done for, as a unit's name; or NULL. Compared between ranks. */
+    const char             *note; /* more to be said of it in an error, as why it is called; or NULL. Not compared. */
+    const void             *in;   /* FSDP_IN_PLACE is replaced by where the input really is */
+    void                   *out;
+    size_t                  in_bytes, out_bytes; /* of this rank's buffers */
+    size_t                  width;               /* BYTES of an element */
+    size_t                  whole;               /* ELEMENTS of the full vector */
+    size_t                  count;               /* ELEMENTS; its meaning is the division's */
+    const size_t           *counts;
+    fsdp_dtype              dtype;
+    fsdp_redop              op;
+    int                     root;
+    fsdpi_division          division;
+    bool                    has_op;
+    bool                    has_root;
+    bool                    has_data;
+    bool                    on_device; /* the buffers are on this rank's GPU */
+    bool                    is_step;   /* of something else: ranks have to agree on its name too */
+    uint64_t                salt;      /* further arguments that ranks must agree on */
+} fsdpi_call;
+
+/** How an operation is carried out. */
+struct fsdpi_algorithm {
+    const char *name;
+    /** Does a bounded piece of work. Never blocks. Called until it says FSDPI_FINISHED. */
+    fsdp_status (*advance)(fsdp_request *request, fsdpi_progress *progress);
+    /** Behind the leaving of all ranks of the node. NULL: nothing to do. */
+    void (*end)(fsdp_request *request);
+    bool leaves_together; /* peers read this rank's memory until they leave */
+    bool agrees_at_end;   /* instead: an agreement on what request->verdict has become; `end` comes behind it */
+};
+
+typedef enum fsdpi_request_state {
+    FSDPI_REQUEST_FREE,
+    FSDPI_REQUEST_QUEUED,
+    FSDPI_REQUEST_ARRIVING,        /* for the letters of the node */
+    FSDPI_REQUEST_ASKING_NODES,    /* the leader, for those of the other nodes */
+    FSDPI_REQUEST_AWAITING_LEADER, /* the others, for what it says */
+    FSDPI_REQUEST_EXCHANGING_DETAILS,
+    FSDPI_REQUEST_MOVING,
+    FSDPI_REQUEST_LEAVING,
+    FSDPI_REQUEST_DONE
+} fsdpi_request_state;
+
+enum { FSDPI_DETAIL_BYTES = 240 };
+
+/** What a rank tells the others when an operation cannot be carried out. */
+typedef struct fsdpi_verdict {
+    int32_t status;
+    int32_t rank; /* as texts call it: see lib/base/core.h */
+    char    text[FSDPI_DETAIL_BYTES];
+} fsdpi_verdict;
+
+/** What of a context operations are carried out with. */
+typedef struct fsdpi_engine {
+    fsdpi_core        *core;
+    const fsdpi_nodes *nodes;
+    fsdpi_mailbox     *box;
+    fsdpi_exchange    *exchange;
+    fsdpi_messages    *messages;
+    const fsdpi_rails *rails;
+    const fsdpi_trace *trace;
+    struct fsdpi_gpu  *gpu;
+    fsdpi_verdict     *verdicts; /* `size` of them: of the operation at the head of the queue */
+} fsdpi_engine;
+
+/**
+ * What the queue does for an operation because of where its buffers are: one table, for the memory of GPUs
+ * (lib/progress/gpu_request.h). In host memory nothing is to be done, and there is none. NULL: nothing.
+ */
+typedef struct fsdpi_request_ops {
+    fsdp_status (*issue)(fsdp_request *request);     /* when it is issued, on the caller's thread */
+    void (*begin)(fsdp_request *request);            /* before its first letter */
+    fsdp_status (*end)(fsdp_request *request);       /* when all ranks have agreed on its end */
+    void (*abandon)(fsdp_request *request);          /* when they have not, before any of them returns */
+    fsdp_status (*hand_over)(fsdp_request *request); /* when its caller has waited, on the caller's thread */
+    void (*release)(fsdp_request *request); /* with the queue: what the request holds from one use to the next */
+} fsdpi_request_ops;
+
+struct fsdp_request {
+    fsdp_context            *ctx; /* for those above lib/progress */
+    struct fsdpi_queue      *queue;
+    const fsdpi_engine      *engine;
+    const fsdpi_request_ops *ops;  /* NULL: of host memory */
+    fsdp_request            *next; /* in the queue, or among the free */
+    fsdpi_call               call;
+    const fsdpi_algorithm   *algorithm;
+    _Atomic int              state; /* an fsdpi_request_state; DONE is stored last */
+    unsigned                 flags; /* after the agreement: what holds on all ranks */
+    fsdp_status              status;
+    uint64_t                 number; /* of its letter */
+    uint64_t                 sequence;
+    double                   issued, begun; /* for a trace */
+    double                   tested;        /* when fsdp_test() first found it under way; 0 */
+    size_t                   at;            /* for the algorithm: how far it is */
+    int                      stage, step;   /* likewise */
+    unsigned char           *scratch;       /* the operation's own memory, released when it is done */
+    size_t                   scratch_bytes;
+    bool                     closing; /* the agreement under way is the one at the end */
+    void         *event;   /* this and the next two for lib/progress/gpu_request.c; kept from one use to the next */
+    void         *caller;  /* stream of the caller */
+    bool          aside;   /* what it does next goes into the other stream of its context */
+    fsdpi_verdict verdict; /* of this rank */
+    char          error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
+};
+
+/** "fsdp_reduce of 5 f32 elements, sum, root 2, for unit h.0", in a context of `ranks`. */
+void fsdpi_describe(const fsdpi_call *call, int ranks, char *text, size_t size);
+
+/** Keeps this rank's own verdict with the request, and its detail from the context. */
+void fsdpi_take_local_verdict(fsdp_request *request, fsdp_status status);
+
+#endif

@@ -1,0 +1,144 @@
+#include "lib/sync/messages.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/device/memory.h"
+
+enum { MESSAGES_AT_FIRST = 32 };
+
+static fsdp_status grow(fsdpi_messages *messages)
+{
+    const size_t capacity = messages->capacity > 0 ? 2 * messages->capacity : MESSAGES_AT_FIRST;
+    MPI_Request *list     = fsdpi_alloc(messages->core->ctx, FSDP_MEMORY_BOOKKEEPING, capacity * sizeof(MPI_Request));
+
+    if (list == NULL) {
+        return FSDP_ERR_MEMORY;
+    }
+    if (messages->n > 0) {
+        memcpy(list, messages->list, messages->n * sizeof(MPI_Request));
+    }
+    fsdpi_free(messages->core->ctx, FSDP_MEMORY_BOOKKEEPING, messages->list, messages->capacity * sizeof(MPI_Request));
+    messages->list     = list;
+    messages->capacity = capacity;
+    return FSDP_OK;
+}
+
+static fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
+{
+    if (messages->n == messages->capacity && grow(messages) != FSDP_OK) {
+        messages->core->broken = FSDP_ERR_MEMORY; /* some messages are under way, and peers wait for the rest */
+        return FSDP_ERR_MEMORY;
+    }
+    *message  = &messages->list[messages->n++];
+    **message = MPI_REQUEST_NULL;
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core)
+{
+    messages->core = core;
+    return grow(messages);
+}
+
+void fsdpi_messages_close(fsdpi_messages *messages)
+{
+    if (messages->core != NULL) {
+        fsdpi_free(messages->core->ctx, FSDP_MEMORY_BOOKKEEPING, messages->list,
+                   messages->capacity * sizeof(MPI_Request));
+    }
+    *messages = (fsdpi_messages){0};
+}
+
+size_t fsdpi_messages_bookkeeping(void)
+{
+    return fsdpi_alloc_size(MESSAGES_AT_FIRST * sizeof(MPI_Request));
+}
+
+fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag)
+{
+    MPI_Request *message;
+
+    FSDP_TRY(next_message(messages, &message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, peer, tag, messages->core->comm, message));
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag)
+{
+    MPI_Request *message;
+
+    FSDP_TRY(next_message(messages, &message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Irecv(data, most < INT_MAX ? (int)most : INT_MAX, MPI_BYTE, peer, tag,
+                                                 messages->core->comm, message));
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag)
+{
+    const size_t most = (size_t)messages->core->config.message_bytes;
+
+    for (size_t done = 0; done < bytes; done += most) {
+        FSDP_TRY(fsdpi_post_send_whole(messages, (const unsigned char *)data + done,
+                                       bytes - done < most ? bytes - done : most, peer, tag));
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag)
+{
+    const size_t most = (size_t)messages->core->config.message_bytes;
+
+    for (size_t done = 0; done < bytes; done += most) {
+        FSDP_TRY(fsdpi_post_receive_whole(messages, (unsigned char *)data + done,
+                                          bytes - done < most ? bytes - done : most, peer, tag));
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t bytes, int root)
+{
+    const size_t most = (size_t)messages->core->config.message_bytes;
+
+    for (size_t done = 0; done < bytes; done += most) {
+        const size_t piece = bytes - done < most ? bytes - done : most;
+        MPI_Request *message;
+
+        FSDP_TRY(next_message(messages, &message));
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Ibcast((unsigned char *)data + done, (int)piece, MPI_BYTE, root,
+                                                      messages->core->comm, message));
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_post_allgather(fsdpi_messages *messages, const void *mine, void *all, size_t bytes)
+{
+    MPI_Request *message;
+
+    FSDP_TRY(next_message(messages, &message));
+    FSDPI_TRY_MPI(messages->core->ctx,
+                  MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, messages->core->comm, message));
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete)
+{
+    int all = 1;
+
+    if (messages->n > 0) {
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)messages->n, messages->list, &all, MPI_STATUSES_IGNORE));
+        messages->n = all ? 0 : messages->n;
+    }
+    *complete = all != 0;
+    return FSDP_OK;
+}
+
+void fsdpi_messages_progress(const fsdpi_messages *messages)
+{
+    int any;
+
+    (void)MPI_Iprobe(messages->core->rank, FSDPI_TAG_RECORDS, messages->core->comm, &any,
+                     MPI_STATUS_IGNORE); /* no rank sends to itself */
+}

@@ -1,0 +1,49 @@
+/**
+ * @file
+ * The messages of the operation at the head of the queue: posted one by one, completed together.
+ */
+#ifndef FSDPI_MESSAGES_H
+#define FSDPI_MESSAGES_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/core.h"
+
+/** What messages on the context's communicator are for; between two ranks, those of one tag keep their order. */
+enum { FSDPI_TAG_RECORDS = 1, FSDPI_TAG_BLOCKS, FSDPI_TAG_PARTIALS, FSDPI_TAG_PARTS };
+
+typedef struct fsdpi_messages {
+    fsdpi_core  *core;
+    MPI_Request *list;
+    size_t       n, capacity;
+} fsdpi_messages;
+
+fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core);
+void        fsdpi_messages_close(fsdpi_messages *messages);
+size_t      fsdpi_messages_bookkeeping(void);
+
+/** Cut into pieces of config.message_bytes; 0 bytes are no message. */
+fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
+fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag);
+fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t bytes, int root);
+
+/** One message; the receiver only knows how many BYTES it can be at most. */
+fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
+fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag);
+
+/** Gathers the same number of BYTES from every rank on every rank. */
+fsdp_status fsdpi_post_allgather(fsdpi_messages *messages, const void *mine, void *all, size_t bytes);
+
+/** Whether all of them are complete, and if so forgets them. */
+fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete);
+
+/**
+ * For who waits, but not for a message: lets MPI go on with what it owes peers, which may need it before they come to where
+ * they are waited for. That is the rest of messages which are complete here, and messages of the caller's own; Open MPI and
+ * MPICH move both in calls only.
+ */
+void fsdpi_messages_progress(const fsdpi_messages *messages);
+
+#endif

@@ -1,0 +1,215 @@
+#include "shard/checkpoint/common/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard/optimizer/optimizer_kind.h"
+#include "shard/state/slices.h"
+#include "shard/state/tensor.h"
+
+#define MASTER_NAME "master"
+
+const char *fsdpi_optimizer_kind_name(fsdp_optimizer_kind kind)
+{
+    switch (kind) {
+    case FSDP_SGD:
+        return "sgd";
+    case FSDP_SGD_MOMENTUM:
+        return "sgd_momentum";
+    case FSDP_ADAMW:
+        return "adamw";
+    case FSDP_ADAM:
+        return "adam";
+    case FSDP_LION:
+        return "lion";
+    }
+    return "unknown";
+}
+
+const char *fsdpi_moment_name(fsdp_optimizer_kind kind, size_t k)
+{
+    return kind == FSDP_SGD_MOMENTUM ? "momentum_buffer" : k == 0 ? "exp_avg" : "exp_avg_sq";
+}
+
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
+
+static fsdp_status allocate(fsdpi_parts *parts, size_t most, size_t name_bytes, fsdpi_problem *problem)
+{
+    *parts       = (fsdpi_parts){0};
+    parts->parts = calloc(most + 1, sizeof *parts->parts);
+    parts->infos = calloc(most + 1, sizeof *parts->infos);
+    parts->dims  = calloc(most * FSDP_MAX_DIMS + 1, sizeof *parts->dims);
+    parts->names = calloc(name_bytes + 1, 1);
+    if (parts->parts == NULL || parts->infos == NULL || parts->dims == NULL || parts->names == NULL) {
+        fsdpi_parts_free(parts);
+        return fsdpi_problem_memory(problem, "the list of a model's tensors", most * sizeof(fsdpi_part));
+    }
+    return FSDP_OK;
+}
+
+void fsdpi_parts_free(fsdpi_parts *parts)
+{
+    free(parts->parts);
+    free(parts->infos);
+    free(parts->dims);
+    free(parts->names);
+    *parts = (fsdpi_parts){0};
+}
+
+/* The library's types come first in the format's list, with the same numbers. */
+static void add(fsdpi_parts *parts, const fsdpi_part *part, const char *name, fsdp_dtype dtype)
+{
+    uint64_t *dims = parts->dims + parts->n * FSDP_MAX_DIMS;
+
+    for (size_t d = 0; d < part->tensor->n_dims; d++) {
+        dims[d] = part->tensor->shape[d];
+    }
+    parts->parts[parts->n] = *part;
+    parts->infos[parts->n] =
+        (fsdpi_tensor_info){.name = name, .dtype = (fsdpi_stored)dtype, .n_dims = part->tensor->n_dims, .dims = dims};
+    parts->n++;
+}
+
+size_t fsdpi_count_tensors(const fsdp_model *model)
+{
+    size_t n = 0;
+
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        n += unit->n_tensors;
+    }
+    return n;
+}
+
+fsdp_status fsdpi_parts_of_model(const fsdp_model *model, fsdp_dtype dtype, fsdpi_parts *parts, fsdpi_problem *problem)
+{
+    size_t flat_index = 0;
+
+    FSDP_TRY(allocate(parts, fsdpi_count_tensors(model), 0, problem));
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, flat_index++) {
+        for (size_t t = 0; t < flat->n_tensors; t++) {
+            const fsdpi_part part = {.tensor = flat->tensors[t], .flat = flat, .flat_index = flat_index};
+
+            add(parts, &part, part.tensor->name, dtype);
+        }
+    }
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t t = 0; t < unit->n_tensors; t++) {
+            const fsdpi_part part = {.tensor = &unit->tensors[t]};
+
+            if (part.tensor->owner == part.tensor && (part.tensor->flags & FSDP_TENSOR_IGNORED) != 0) {
+                add(parts, &part, part.tensor->name, fsdpi_gathered_dtype(model, part.tensor));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+static void add_states(fsdpi_parts *parts, const fsdpi_flat *flat, size_t flat_index, fsdpi_part_kind kind,
+                       const char *suffix, fsdp_dtype dtype, char **name)
+{
+    for (size_t t = 0; t < flat->n_tensors; t++) {
+        const fsdpi_part part = {.tensor = flat->tensors[t], .flat = flat, .flat_index = flat_index, .kind = kind};
+        const size_t     room = strlen(part.tensor->name) + strlen(suffix) + 2;
+
+        (void)snprintf(*name, room, "%s.%s", part.tensor->name, suffix);
+        add(parts, &part, *name, dtype);
+        *name += room;
+    }
+}
+
+/* BYTES of names, for which 32 leave room for every suffix. */
+static size_t count_states(const fsdp_model *model, size_t *n_tensors)
+{
+    size_t bytes = 0;
+
+    *n_tensors = 0;
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        *n_tensors += flat->n_tensors;
+        for (size_t t = 0; t < flat->n_tensors; t++) {
+            bytes += strlen(flat->tensors[t]->name) + 32;
+        }
+    }
+    return bytes;
+}
+
+fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool masters, fsdpi_parts *parts,
+                                     fsdpi_problem *problem)
+{
+    const fsdp_optimizer_options *o          = &optimizer->options;
+    const size_t                  n_states   = fsdpi_optimizer_states(o->kind);
+    size_t                        flat_index = 0, n_tensors;
+    const size_t                  name_bytes = count_states(optimizer->model, &n_tensors);
+    const size_t                  most       = n_states + masters;
+
+    FSDP_TRY(allocate(parts, n_tensors * most, name_bytes * most, problem));
+    char *name = parts->names;
+    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, flat_index++) {
+        if (masters) {
+            add_states(parts, flat, flat_index, FSDPI_PART_MASTER, MASTER_NAME, FSDP_F32, &name);
+        }
+        for (size_t k = 0; k < n_states && !flat->frozen; k++) {
+            add_states(parts, flat, flat_index, (fsdpi_part_kind)(FSDPI_PART_MOMENT + k), fsdpi_moment_name(o->kind, k),
+                       o->moment_dtype, &name);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* ---- what this rank has of them ---------------------------------------------------------------------------------- */
+
+/* The array of which `part` is a piece, as long as the flat parameter's master. */
+static unsigned char *array_of(const fsdp_optimizer *optimizer, const fsdpi_part *part, fsdp_dtype *dtype)
+{
+    if (part->kind == FSDPI_PART_VALUES || part->kind == FSDPI_PART_MASTER) {
+        *dtype = FSDP_F32;
+        return (unsigned char *)part->flat->master;
+    }
+    *dtype = optimizer->options.moment_dtype;
+    return optimizer->flats[part->flat_index].moments[part->kind - FSDPI_PART_MOMENT];
+}
+
+bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_t *count)
+{
+    const fsdpi_tensor *tensor      = part->tensor;
+    const size_t        shard       = part->flat->layout.shard;
+    const size_t        slice_begin = shard * (size_t)slice, slice_end = slice_begin + shard;
+    const size_t        tensor_end = tensor->offset + tensor->count;
+    const size_t        first      = tensor->offset > slice_begin ? tensor->offset : slice_begin;
+    const size_t        end        = tensor_end < slice_end ? tensor_end : slice_end;
+
+    if (first >= end) {
+        return false;
+    }
+    *begin = first - tensor->offset;
+    *count = end - first;
+    return true;
+}
+
+bool fsdpi_part_run(const fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_part *part, int i,
+                    fsdpi_held_run *run)
+{
+    const fsdpi_tensor *tensor = part->tensor;
+
+    if (part->flat == NULL) {
+        *run = (fsdpi_held_run){
+            .count = tensor->count, .memory = tensor->whole, .dtype = fsdpi_gathered_dtype(model, tensor)};
+        return true;
+    }
+    const int    first = fsdpi_held_slices(model).first;
+    const size_t shard = part->flat->layout.shard;
+    if (!fsdpi_part_in_slice(part, first + i, &run->begin, &run->count)) {
+        return false;
+    }
+    unsigned char *array = array_of(optimizer, part, &run->dtype);
+    run->memory          = fsdpi_element_of(array, tensor->offset + run->begin - (size_t)first * shard, run->dtype);
+    return true;
+}
+
+int fsdpi_written_slice(const fsdp_model *model)
+{
+    if (model->options.strategy == FSDP_NO_SHARD) {
+        return model->ctx->rank;
+    }
+    return model->replicas != NULL ? model->replicas->rank : 0;
+}

@@ -1,0 +1,79 @@
+/**
+ * @file
+ * What a model and its optimizer consist of as tensors of files, and where this rank holds which elements of each.
+ */
+#ifndef FSDPI_PARTS_H
+#define FSDPI_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard/checkpoint/format/problem.h"
+#include "shard/checkpoint/format/safetensors.h"
+#include "shard/optimizer/optimizer_state.h"
+#include "shard/state/model.h"
+
+/** What of a tensor: its values, in the model's file; the rest in the optimizer's. */
+typedef enum fsdpi_part_kind {
+    FSDPI_PART_VALUES,
+    FSDPI_PART_MASTER,
+    FSDPI_PART_MOMENT,
+    FSDPI_PART_MOMENT_2
+} fsdpi_part_kind;
+
+/** One tensor of a file. */
+typedef struct fsdpi_part {
+    const fsdpi_tensor *tensor; /* the owner of the elements */
+    const fsdpi_flat   *flat;   /* NULL for an ignored tensor */
+    size_t              flat_index;
+    fsdpi_part_kind     kind;
+} fsdpi_part;
+
+/** Those of one file, or of the several that it is divided into. */
+typedef struct fsdpi_parts {
+    size_t             n;
+    fsdpi_part        *parts;
+    fsdpi_tensor_info *infos; /* how they are written: begin and end are for fsdpi_file_plan_make() */
+    char              *names; /* that are not the tensors' own */
+    uint64_t          *dims;
+} fsdpi_parts;
+
+/** How the optimizer of a kind is called in files, and its moment number `k`: "exp_avg". */
+const char *fsdpi_optimizer_kind_name(fsdp_optimizer_kind kind);
+const char *fsdpi_moment_name(fsdp_optimizer_kind kind, size_t k);
+
+/** All of a model, those that are tied or ignored too. */
+size_t fsdpi_count_tensors(const fsdp_model *model);
+
+/** The values of all tensors, flat parameter after flat parameter, then the ignored ones. @param[in] dtype of the former. */
+fsdp_status fsdpi_parts_of_model(const fsdp_model *model, fsdp_dtype dtype, fsdpi_parts *parts, fsdpi_problem *problem);
+
+/** The optimizer's moments, and with `masters` masters too. None of either: `parts->n` is 0. */
+fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool masters, fsdpi_parts *parts,
+                                     fsdpi_problem *problem);
+
+void fsdpi_parts_free(fsdpi_parts *parts);
+
+/** Consecutive elements of a part in this rank's memory. */
+typedef struct fsdpi_held_run {
+    size_t     begin; /* of the tensor's elements */
+    size_t     count; /* ELEMENTS */
+    void      *memory;
+    fsdp_dtype dtype; /* there */
+} fsdpi_held_run;
+
+/** The elements of a part, of a flat parameter, in one of its slices. @return false where there are none */
+bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_t *count);
+
+/**
+ * What this rank has of a part in the slice `i` of those it holds; of an ignored tensor everything, for each `i`.
+ * @return false where that is nothing
+ */
+bool fsdpi_part_run(const fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_part *part, int i,
+                    fsdpi_held_run *run);
+
+/** Which of the slices it holds this rank writes: under every strategy exactly one, and each slice is some rank's. */
+int fsdpi_written_slice(const fsdp_model *model);
+
+#endif

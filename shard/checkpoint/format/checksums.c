@@ -1,0 +1,287 @@
+#include "shard/checkpoint/format/checksums.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "lib/base/error.h"
+#include "shard/checkpoint/format/file_io.h"
+
+#define ALGORITHM "XXH3_64"
+
+uint64_t fsdpi_checksum(const void *bytes, size_t n_bytes)
+{
+    return XXH3_64bits(bytes, n_bytes);
+}
+
+/* ---- Writing ---- */
+
+static void put_file(fsdpi_json_writer *writer, const fsdpi_file_sums *sums)
+{
+    fsdpi_json_begin_object(writer, NULL, true);
+    fsdpi_json_put_string(writer, "name", sums->name);
+    fsdpi_json_put_u64(writer, "bytes", sums->bytes);
+    fsdpi_json_begin_array(writer, "chunks", true);
+    for (size_t i = 0; i < sums->n_chunks; i++) {
+        char digits[17];
+
+        (void)snprintf(digits, sizeof digits, "%016" PRIx64, sums->chunks[i].sum);
+        fsdpi_json_begin_array(writer, NULL, true);
+        fsdpi_json_put_u64(writer, NULL, sums->chunks[i].bytes);
+        fsdpi_json_put_string(writer, NULL, digits);
+        fsdpi_json_end_array(writer);
+    }
+    fsdpi_json_end_array(writer);
+    fsdpi_json_end_object(writer);
+}
+
+void fsdpi_checksums_put(fsdpi_json_writer *writer, const fsdpi_checksums *sums)
+{
+    fsdpi_json_begin_object(writer, "checksums", false);
+    fsdpi_json_put_string(writer, "algorithm", ALGORITHM);
+    fsdpi_json_begin_array(writer, "files", false);
+    for (size_t i = 0; i < sums->n_files; i++) {
+        put_file(writer, &sums->files[i]);
+    }
+    fsdpi_json_end_array(writer);
+    fsdpi_json_end_object(writer);
+}
+
+/* ---- Reading ---- */
+
+/* 16 digits of base 16, of lower case as they are written. */
+static bool read_sum(const char *digits, uint64_t *sum)
+{
+    char *end;
+
+    if (strlen(digits) != 16 || strspn(digits, "0123456789abcdef") != 16) {
+        return false;
+    }
+    *sum = strtoull(digits, &end, 16);
+    return true;
+}
+
+static fsdp_status get_chunk(const fsdpi_json_value *pair, fsdpi_file_sums *file, fsdpi_problem *problem)
+{
+    const uint64_t begin =
+        file->n_chunks > 0 ? file->chunks[file->n_chunks - 1].begin + file->chunks[file->n_chunks - 1].bytes : 0;
+    fsdpi_chunk chunk = {.begin = begin};
+    const char *digits;
+
+    if (fsdpi_json_kind_of(pair) != FSDPI_JSON_ARRAY || fsdpi_json_count(pair) != 2) {
+        return fsdpi_json_refuse_value(pair, problem, "a chunk is an array of its bytes and its sum");
+    }
+    FSDP_TRY(fsdpi_json_get_u64(fsdpi_json_item(pair, 0), &chunk.bytes, problem));
+    FSDP_TRY(fsdpi_json_get_string(fsdpi_json_item(pair, 1), &digits, problem));
+    if (chunk.bytes == 0 || chunk.bytes > FSDPI_CHUNK_MOST || chunk.bytes > file->bytes - begin) {
+        return fsdpi_json_refuse_value(pair, problem,
+                                       "a chunk of %" PRIu64 " bytes from byte %" PRIu64 " on, in a file of %" PRIu64
+                                       "; chunks have 1 to %zu bytes",
+                                       chunk.bytes, begin, file->bytes, FSDPI_CHUNK_MOST);
+    }
+    if (!read_sum(digits, &chunk.sum)) {
+        return fsdpi_json_refuse_value(fsdpi_json_item(pair, 1), problem, "a sum has 16 digits from 0 to f");
+    }
+    file->chunks[file->n_chunks++] = chunk;
+    return FSDP_OK;
+}
+
+static fsdp_status get_chunks(const fsdpi_json_value *chunks, fsdpi_file_sums *file, fsdpi_problem *problem)
+{
+    const size_t n = fsdpi_json_count(chunks);
+
+    file->chunks = calloc(n + 1, sizeof *file->chunks);
+    if (file->chunks == NULL) {
+        return fsdpi_problem_memory(problem, file->name, (n + 1) * sizeof *file->chunks);
+    }
+    for (size_t i = 0; i < n; i++) {
+        FSDP_TRY(get_chunk(fsdpi_json_item(chunks, i), file, problem));
+    }
+    const uint64_t end = n > 0 ? file->chunks[n - 1].begin + file->chunks[n - 1].bytes : 0;
+    if (end != file->bytes) {
+        return fsdpi_json_refuse_value(chunks, problem, "chunks of %" PRIu64 " bytes in all, of a file of %" PRIu64,
+                                       end, file->bytes);
+    }
+    return FSDP_OK;
+}
+
+/* A string, and the value that holds it, for what refuses it. */
+static fsdp_status require_text(const fsdpi_json_value *object, const char *name, const fsdpi_json_value **value,
+                                const char **text, fsdpi_problem *problem)
+{
+    FSDP_TRY(fsdpi_json_require(object, name, FSDPI_JSON_STRING, value, problem));
+    return fsdpi_json_get_string(*value, text, problem);
+}
+
+static fsdp_status get_name(const fsdpi_json_value *object, const fsdpi_checksums *sums, const char **name,
+                            fsdpi_problem *problem)
+{
+    const fsdpi_json_value *value;
+
+    FSDP_TRY(require_text(object, "name", &value, name, problem));
+    if (strchr(*name, '/') != NULL || **name == 0 || strcmp(*name, ".") == 0 || strcmp(*name, "..") == 0) {
+        return fsdpi_json_refuse_value(value, problem, "'%.200s' is not the name of a file in this folder", *name);
+    }
+    return fsdpi_checksums_find(sums, *name) == NULL
+               ? FSDP_OK
+               : fsdpi_json_refuse_value(value, problem, "the file '%.200s' comes twice", *name);
+}
+
+static fsdp_status get_file(const fsdpi_json_value *object, fsdpi_checksums *sums, fsdpi_problem *problem)
+{
+    const fsdpi_json_value *bytes, *chunks;
+    fsdpi_file_sums *const  file = &sums->files[sums->n_files];
+    const char             *name;
+
+    FSDP_TRY(get_name(object, sums, &name, problem));
+    file->name = strdup(name);
+    if (file->name == NULL) {
+        return fsdpi_problem_memory(problem, name, strlen(name) + 1);
+    }
+    sums->n_files++;
+    FSDP_TRY(fsdpi_json_require(object, "bytes", FSDPI_JSON_UNSIGNED, &bytes, problem));
+    FSDP_TRY(fsdpi_json_require(object, "chunks", FSDPI_JSON_ARRAY, &chunks, problem));
+    FSDP_TRY(fsdpi_json_get_u64(bytes, &file->bytes, problem));
+    return get_chunks(chunks, file, problem);
+}
+
+static fsdp_status check_algorithm(const fsdpi_json_value *object, fsdpi_problem *problem)
+{
+    const fsdpi_json_value *value;
+    const char             *name;
+
+    FSDP_TRY(require_text(object, "algorithm", &value, &name, problem));
+    return strcmp(name, ALGORITHM) == 0
+               ? FSDP_OK
+               : fsdpi_json_refuse_value(value, problem, "checksums by '%.40s'; this version knows " ALGORITHM, name);
+}
+
+static fsdp_status get_files(const fsdpi_json_value *object, fsdpi_checksums *sums, fsdpi_problem *problem)
+{
+    const fsdpi_json_value *members, *files;
+
+    FSDP_TRY(fsdpi_json_require(object, "checksums", FSDPI_JSON_OBJECT, &members, problem));
+    FSDP_TRY(check_algorithm(members, problem));
+    FSDP_TRY(fsdpi_json_require(members, "files", FSDPI_JSON_ARRAY, &files, problem));
+    const size_t n = fsdpi_json_count(files);
+    sums->files    = calloc(n + 1, sizeof *sums->files);
+    if (sums->files == NULL) {
+        return fsdpi_problem_memory(problem, "checksums", (n + 1) * sizeof *sums->files);
+    }
+    for (size_t i = 0; i < n; i++) {
+        FSDP_TRY(get_file(fsdpi_json_item(files, i), sums, problem));
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_checksums_get(const fsdpi_json_value *object, fsdpi_checksums *sums, fsdpi_problem *problem)
+{
+    fsdp_status status;
+
+    *sums  = (fsdpi_checksums){0};
+    status = get_files(object, sums, problem);
+    if (status != FSDP_OK) {
+        fsdpi_checksums_free(sums);
+    }
+    return status;
+}
+
+void fsdpi_checksums_free(fsdpi_checksums *sums)
+{
+    for (size_t i = 0; i < sums->n_files; i++) {
+        free(sums->files[i].name);
+        free(sums->files[i].chunks);
+    }
+    free(sums->files);
+    *sums = (fsdpi_checksums){0};
+}
+
+const fsdpi_file_sums *fsdpi_checksums_find(const fsdpi_checksums *sums, const char *name)
+{
+    for (size_t i = 0; i < sums->n_files; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): each has one */
+        if (strcmp(sums->files[i].name, name) == 0) {
+            return &sums->files[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- Checking ---- */
+
+size_t fsdpi_chunk_of(const fsdpi_file_sums *sums, uint64_t at)
+{
+    size_t low = 0, high = sums->n_chunks;
+
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (sums->chunks[middle].begin <= at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static fsdp_status sum_up(int fd, const char *path, const fsdpi_chunk *chunk, void *scratch, uint64_t *sum,
+                          fsdpi_problem *problem)
+{
+    XXH3_state_t state;
+    size_t       bytes;
+
+    XXH3_INITSTATE(&state);
+    (void)XXH3_64bits_reset(&state);
+    for (uint64_t at = 0; at < chunk->bytes; at += bytes) {
+        bytes = chunk->bytes - at < FSDPI_READ_BYTES ? (size_t)(chunk->bytes - at) : FSDPI_READ_BYTES;
+        FSDP_TRY(fsdpi_file_read(fd, path, chunk->begin + at, scratch, bytes, problem));
+        (void)XXH3_64bits_update(&state, scratch, bytes);
+    }
+    *sum = XXH3_64bits_digest(&state);
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_chunk_verify(int fd, const char *path, const fsdpi_chunk *chunk, void *scratch,
+                               fsdpi_problem *problem)
+{
+    uint64_t sum;
+
+    FSDP_TRY(sum_up(fd, path, chunk, scratch, &sum, problem));
+    if (sum == chunk->sum) {
+        return FSDP_OK;
+    }
+    return fsdpi_problem_set(problem, FSDP_ERR_FORMAT,
+                             "%s: bytes %" PRIu64 " to %" PRIu64 " are damaged: their checksum is %016" PRIx64
+                             ", and was %016" PRIx64 " when they were written",
+                             path, chunk->begin, chunk->begin + chunk->bytes, sum, chunk->sum);
+}
+
+fsdp_status fsdpi_file_verify(int fd, const char *path, const fsdpi_file_sums *sums, fsdpi_problem *problem)
+{
+    struct stat about;
+    fsdp_status status = FSDP_OK;
+    char       *scratch;
+
+    if (fstat(fd, &about) != 0) {
+        return fsdpi_problem_errno(problem, path, "look at");
+    }
+    if ((uint64_t)about.st_size != sums->bytes) {
+        return fsdpi_problem_set(problem, FSDP_ERR_FORMAT, "%s: a file of %lld bytes; %" PRIu64 " were written", path,
+                                 (long long)about.st_size, sums->bytes);
+    }
+    scratch = malloc(FSDPI_READ_BYTES);
+    if (scratch == NULL) {
+        return fsdpi_problem_memory(problem, path, FSDPI_READ_BYTES);
+    }
+    for (size_t i = 0; i < sums->n_chunks && status == FSDP_OK; i++) {
+        status = fsdpi_chunk_verify(fd, path, &sums->chunks[i], scratch, problem);
+    }
+    free(scratch);
+    return status;
+}

@@ -1,0 +1,60 @@
+/**
+ * @file
+ * state.json: what a checkpoint has beside tensors.
+ *
+ *     {
+ *       "format": "libfsdp checkpoint",
+ *       "version": 1,
+ *       "sum": "91a1f5c2b7e35d08",
+ *       "step": 500, "epoch": 0, "sample": 12000, "seed": 1,
+ *       "text": "what the program keeps",
+ *       "world": {"ranks": 4, "strategy": "FULL_SHARD"},
+ *       "optimizer": {"kind": "adamw", "steps": 500},
+ *       "loss_scaler": {"scale": 65536, "clean_steps": 12, "skipped_steps": 3},
+ *       "checksums": ...
+ *     }
+ *
+ * "sum" is the checksum of this file itself, with zeros in place of its 16 digits. "optimizer" and "loss_scaler" are null where there is none. "world" is for people: it restricts nothing. "checksums" is as
+ * shard/checkpoint/format/checksums.h says. Names that a reader does not know are left alone, so that a version can grow; a version that is
+ * not known is refused by name.
+ */
+#ifndef FSDPI_STATE_H
+#define FSDPI_STATE_H
+
+#include <stdbool.h>
+
+#include "fsdp/checkpoint.h"
+#include "fsdp/loss_scaler.h"
+#include "shard/checkpoint/format/checksums.h"
+#include "shard/checkpoint/format/problem.h"
+
+#define FSDPI_STATE_FILE    "state.json"
+#define FSDPI_STATE_VERSION 1u
+
+/**
+ * BYTES that a state.json may have: 2 million chunks, which are 8 TB where none is short. Who reads it holds some six times as much
+ * while it is taken apart, and 24 bytes of each chunk behind that.
+ */
+#define FSDPI_STATE_MOST ((size_t)64 << 20)
+
+typedef struct fsdpi_state {
+    fsdp_checkpoint_state  program;
+    char                   strategy[32];
+    bool                   has_optimizer;
+    char                   optimizer[32]; /* its kind */
+    uint64_t               optimizer_steps;
+    bool                   has_scaler;
+    fsdp_loss_scaler_state scaler;
+    fsdpi_checksums        sums;
+} fsdpi_state;
+
+/** @param[out] text  which the caller frees. FSDP_ERR_MEMORY; FSDP_ERR_ARG where it would be longer than readers take. */
+fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *bytes, fsdpi_problem *problem);
+
+/** Reads and checks. @param[out] state  its `sums` are released with fsdpi_checksums_free(); zeros after an error */
+fsdp_status fsdpi_state_read(const char *path, fsdpi_state *state, fsdpi_problem *problem);
+
+/** The same of a text in memory, with a NUL behind its `bytes`. The digits of its sum become zeros. */
+fsdp_status fsdpi_state_parse(const char *path, char *text, size_t bytes, fsdpi_state *state, fsdpi_problem *problem);
+
+#endif

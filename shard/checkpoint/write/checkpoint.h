@@ -1,0 +1,52 @@
+/**
+ * @file
+ * What an open checkpoint folder consists of, and how a save goes on from phase to phase.
+ *
+ * A save is two pieces of work on files, each followed by an agreement of all ranks: every rank writes its runs; then rank 0
+ * writes state.json and makes the folder a checkpoint. A piece of work is done at once, or by a thread. The agreements are
+ * collectives of the model's context, in calls of the program: so the thread needs no MPI, and the order of collectives is the
+ * program's.
+ */
+#ifndef FSDPI_CHECKPOINT_H
+#define FSDPI_CHECKPOINT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fsdp/checkpoint.h"
+#include "lib/context/owned.h"
+#include "shard/checkpoint/format/folder.h"
+#include "shard/checkpoint/format/state.h"
+#include "shard/checkpoint/write/writer.h"
+
+typedef enum fsdpi_save_phase { FSDPI_SAVE_IDLE, FSDPI_SAVE_WRITING, FSDPI_SAVE_COMMITTING } fsdpi_save_phase;
+
+struct fsdp_checkpoint {
+    fsdp_context           *ctx;
+    fsdp_model             *model;
+    fsdp_optimizer         *optimizer; /* NULL: none */
+    fsdpi_owned             owned;
+    fsdp_checkpoint_options options;
+    char                    folder[FSDP_CHECKPOINT_PATH_BYTES];
+    int                     lock; /* rank 0's; -1 */
+    fsdpi_stem              stems[FSDPI_N_STEMS];
+    fsdpi_writer            writer;
+    size_t                 *counts; /* of each rank's chunks, in 64 bit words */
+    fsdpi_file_chunk       *sums;   /* of all ranks, one after the other */
+    size_t                  n_sums;
+
+    /* The save under way. */
+    fsdpi_save_phase phase;
+    fsdpi_state      state;
+    char             partial[FSDPI_FOLDER_NAME_BYTES], name[FSDPI_FOLDER_NAME_BYTES];
+    const char      *function; /* the public one that began it */
+    bool             asynchronous;
+    fsdp_status (*work)(struct fsdp_checkpoint *checkpoint); /* what is done, or has been, in this phase */
+    pthread_t     thread;
+    bool          has_thread;
+    _Atomic bool  done;
+    fsdp_status   status;  /* of the work, once it is done */
+    fsdpi_problem problem; /* where that is not FSDP_OK */
+};
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * What rank 0 does when every rank has written its part.
+ */
+#include "shard/checkpoint/write/commit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+
+void fsdpi_checkpoint_partial_path(const fsdp_checkpoint *checkpoint, char *path)
+{
+    fsdpi_path_join(path, checkpoint->folder, checkpoint->partial);
+}
+
+/* ---- the checksums of all files ---------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+    const fsdpi_file_chunk *x = a, *y = b;
+
+    if (x->file != y->file) {
+        return x->file < y->file ? -1 : 1;
+    }
+    return x->begin < y->begin ? -1 : x->begin > y->begin ? 1 : 0;
+}
+
+/* The chunks of one file, from the first in `sums` on. Returns how many. */
+static size_t take_file(const fsdp_checkpoint *c, size_t file, const fsdpi_file_chunk *sums, size_t n,
+                        fsdpi_chunk *chunks, fsdpi_file_sums *about)
+{
+    size_t i = 0;
+
+    for (; i < n && sums[i].file == file; i++) {
+        chunks[i] = (fsdpi_chunk){.begin = sums[i].begin, .bytes = sums[i].bytes, .sum = sums[i].sum};
+    }
+    *about = (fsdpi_file_sums){.name     = (char *)(uintptr_t)fsdpi_writer_file_name(c->stems, file),
+                               .bytes    = fsdpi_writer_file_bytes(c->stems, file),
+                               .n_chunks = i,
+                               .chunks   = chunks};
+    return i;
+}
+
+static fsdp_status write_state(fsdp_checkpoint *c)
+{
+    char   path[FSDPI_FOLDER_PATH_BYTES], folder[FSDPI_FOLDER_PATH_BYTES], *text;
+    size_t bytes;
+
+    FSDP_TRY(fsdpi_state_write(&c->state, &text, &bytes, &c->problem));
+    fsdpi_checkpoint_partial_path(c, folder);
+    fsdpi_path_join(path, folder, FSDPI_STATE_FILE);
+    const fsdp_status status = fsdpi_write_file(path, text, bytes, &c->problem);
+    free(text);
+    return status;
+}
+
+static fsdp_status write_state_with(fsdp_checkpoint *c, fsdpi_chunk *chunks, fsdpi_file_sums *files)
+{
+    const size_t n_files = c->writer.n_files;
+    size_t       taken   = 0;
+
+    for (size_t file = 0; file < n_files; file++) {
+        taken += take_file(c, file, c->sums + taken, c->n_sums - taken, chunks + taken, &files[file]);
+    }
+    c->state.sums            = (fsdpi_checksums){.n_files = n_files, .files = files};
+    const fsdp_status status = write_state(c);
+    c->state.sums            = (fsdpi_checksums){0};
+    return status;
+}
+
+static fsdp_status write_state_file(fsdp_checkpoint *c)
+{
+    fsdpi_chunk     *chunks = calloc(c->n_sums, sizeof *chunks);
+    fsdpi_file_sums *files  = calloc(c->writer.n_files, sizeof *files);
+    fsdp_status      status;
+
+    if (chunks == NULL || files == NULL) {
+        status = fsdpi_problem_memory(&c->problem, c->folder, c->n_sums * sizeof *chunks);
+    } else {
+        qsort(c->sums, c->n_sums, sizeof *c->sums, by_place);
+        status = write_state_with(c, chunks, files);
+    }
+    free(chunks);
+    free(files);
+    return status;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------------------------- */
+
+fsdp_status fsdpi_checkpoint_commit(fsdp_checkpoint *c)
+{
+    const fsdp_checkpoint_options *o = &c->options;
+
+    FSDP_TRY(write_state_file(c));
+    FSDP_TRY(fsdpi_folder_commit(c->folder, c->state.program.step, c->partial, c->name, &c->problem));
+    fsdpi_folder_prune(c->folder, o->keep_last, o->keep_every, c->name);
+    return FSDP_OK;
+}

@@ -1,0 +1,277 @@
+/*
+ * Opening and closing a folder of checkpoints: all that is the same in every save is worked out here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectives/collectives.h"
+#include "lib/base/hash.h"
+#include "lib/device/memory.h"
+#include "shard/checkpoint/common/checks.h"
+#include "shard/checkpoint/write/work.h"
+
+#define OPEN "fsdp_checkpoint_open"
+
+/* ---- what is wrong ----------------------------------------------------------------------------------------------- */
+
+static fsdp_status check_options(fsdp_context *ctx, const fsdp_checkpoint_options *o)
+{
+    if (o->dtype != FSDP_F32 && o->dtype != FSDP_BF16) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16", fsdp_dtype_name(o->dtype));
+    }
+    if (o->keep_every > 0 && o->keep_last == 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          OPEN
+                          ": keep_every is %zu and keep_last 0, which keeps all; set keep_last, or keep_every to 0",
+                          o->keep_every);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_open(fsdp_model *model, const fsdp_optimizer *optimizer, const char *folder,
+                              const fsdp_checkpoint_options *options, fsdp_checkpoint *const *checkpoint)
+{
+    if (checkpoint == NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, OPEN ": the place for the checkpoint is NULL");
+    }
+    if (!model->committed) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                          OPEN ": the model is not committed; call fsdp_model_commit first");
+    }
+    FSDP_TRY(fsdpi_check_optimizer(model, OPEN, optimizer));
+    FSDP_TRY(fsdpi_check_path(model->ctx, OPEN, folder));
+    return check_options(model->ctx, options);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* What the header says beside tensors: that PyTorch may open it, and whose names tensors have besides. */
+typedef struct metadata {
+    size_t           n;
+    fsdpi_text_pair *pairs;
+    char            *names;
+} metadata;
+
+static void metadata_free(metadata *m)
+{
+    free(m->pairs);
+    free(m->names);
+}
+
+static void list_ties(const fsdp_model *model, metadata *m)
+{
+    char *name = m->names;
+
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t t = 0; t < unit->n_tensors; t++) {
+            const fsdpi_tensor *tensor = &unit->tensors[t];
+
+            if (tensor->owner != tensor) {
+                (void)snprintf(name, FSDPI_NAME_BYTES + 8, "tied.%s", tensor->name);
+                m->pairs[m->n++] = (fsdpi_text_pair){name, tensor->owner->name};
+                name += strlen(name) + 1;
+            }
+        }
+    }
+}
+
+/* Free it in any case. */
+static fsdp_status metadata_make(const fsdp_model *model, metadata *m, fsdpi_problem *problem)
+{
+    const size_t most = fsdpi_count_tensors(model);
+
+    *m = (metadata){.pairs = calloc(most + 1, sizeof *m->pairs), .names = calloc(most + 1, FSDPI_NAME_BYTES + 8)};
+    if (m->pairs == NULL || m->names == NULL) {
+        return fsdpi_problem_memory(problem, "the names of tied tensors", most * FSDPI_NAME_BYTES);
+    }
+    m->pairs[m->n++] = (fsdpi_text_pair){"format", "pt"};
+    list_ties(model, m);
+    return FSDP_OK;
+}
+
+static fsdp_status plan_stem(const fsdp_checkpoint *c, const char *name, const metadata *m, fsdpi_stem *stem,
+                             fsdpi_problem *problem)
+{
+    return stem->parts.n == 0 ? FSDP_OK
+                              : fsdpi_file_plan_make(name, stem->parts.infos, stem->parts.n, m->pairs, m->n,
+                                                     c->options.file_bytes, &stem->plan, problem);
+}
+
+static fsdp_status plan_files(fsdp_checkpoint *c, const metadata *m, fsdpi_problem *problem)
+{
+    const metadata format    = {.n = 1, .pairs = m->pairs};
+    fsdpi_stem    *model     = &c->stems[FSDPI_STEM_MODEL];
+    fsdpi_stem    *optimizer = &c->stems[FSDPI_STEM_OPTIMIZER];
+
+    FSDP_TRY(fsdpi_parts_of_model(c->model, c->options.dtype, &model->parts, problem));
+    if (c->optimizer != NULL) {
+        FSDP_TRY(fsdpi_parts_of_optimizer(c->optimizer, c->options.dtype != FSDP_F32, &optimizer->parts, problem));
+    }
+    FSDP_TRY(plan_stem(c, "model", m, model, problem));
+    optimizer->first_file = model->plan.n_files + (model->plan.index != NULL);
+    return plan_stem(c, "optimizer", &format, optimizer, problem);
+}
+
+static fsdp_status lay_out(fsdp_checkpoint *c)
+{
+    fsdpi_problem problem = {0};
+    metadata      m;
+    fsdp_status   status = metadata_make(c->model, &m, &problem);
+
+    if (status == FSDP_OK) {
+        status = plan_files(c, &m, &problem);
+    }
+    metadata_free(&m);
+    if (status != FSDP_OK) {
+        return fsdpi_fail_problem(c->ctx, OPEN, &problem);
+    }
+    return fsdpi_writer_open(c->model, c->optimizer, c->stems, c->options.asynchronous != 0, &c->writer);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* How many chunks each rank will have: the same in every save. */
+static fsdp_status share_counts(fsdp_checkpoint *c)
+{
+    const size_t words = sizeof(fsdpi_file_chunk) / sizeof(uint64_t);
+    fsdp_status  status;
+
+    c->counts = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, (size_t)c->ctx->size * sizeof *c->counts);
+    status    = c->counts != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+    status    = fsdpi_agree(c->ctx, OPEN, "memory", 0, status, true);
+    if (status != FSDP_OK || c->counts == NULL) {
+        return status;
+    }
+    c->counts[c->ctx->rank] = c->writer.n_chunks * words;
+    FSDP_TRY(fsdp_allgather(c->ctx, FSDP_IN_PLACE, c->counts, 1, FSDP_I64));
+    for (int rank = 0; rank < c->ctx->size; rank++) {
+        c->n_sums += c->counts[rank] / words;
+    }
+    c->sums = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, c->n_sums * sizeof *c->sums);
+    return c->sums != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+}
+
+static fsdp_status take_folder(fsdp_checkpoint *c)
+{
+    fsdpi_problem problem = {0};
+
+    return c->ctx->rank != 0 || fsdpi_folder_open(c->folder, &c->lock, &problem) == FSDP_OK
+               ? FSDP_OK
+               : fsdpi_fail_problem(c->ctx, OPEN, &problem);
+}
+
+static fsdp_status open_all(fsdp_checkpoint *c)
+{
+    FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "files", 0, lay_out(c), true));
+    const fsdp_status status = share_counts(c);
+    return fsdpi_agree(c->ctx, OPEN, "folder", 0, status == FSDP_OK ? take_folder(c) : status, true);
+}
+
+static void release(fsdp_checkpoint *c)
+{
+    fsdp_context *ctx = c->ctx;
+
+    fsdpi_work_join(c);
+    if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0) {
+        fsdpi_folder_abandon(c->folder, c->partial);
+    }
+    if (c->lock >= 0) {
+        (void)close(c->lock);
+    }
+    fsdpi_writer_close(&c->writer);
+    for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
+        fsdpi_file_plan_free(&c->stems[s].plan);
+        fsdpi_parts_free(&c->stems[s].parts);
+    }
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c->counts, (size_t)ctx->size * sizeof *c->counts);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c->sums, c->n_sums * sizeof *c->sums);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c, sizeof *c);
+}
+
+/* By fsdp_finalize(), where the program has not closed it: a save under way is given up. */
+static void release_leaked(void *object)
+{
+    release(object);
+}
+
+static fsdp_checkpoint *create(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+                               const fsdp_checkpoint_options *options)
+{
+    fsdp_checkpoint *c = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *c);
+
+    if (c != NULL) {
+        c->ctx       = model->ctx;
+        c->model     = model;
+        c->optimizer = optimizer;
+        c->options   = *options;
+        c->lock      = -1;
+        memcpy(c->folder, folder, strlen(folder) + 1);
+    }
+    return c;
+}
+
+fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+                                 const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint)
+{
+    const fsdp_checkpoint_options defaults = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
+    const fsdp_checkpoint_options chosen   = options != NULL ? *options : defaults;
+    char                          label[FSDPI_DETAIL_BYTES];
+    fsdp_checkpoint              *made = NULL;
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, OPEN ": the model is NULL; pass one from fsdp_model_create");
+    }
+    fsdp_status status = check_open(model, optimizer, folder, &chosen, checkpoint);
+    if (status == FSDP_OK) {
+        *checkpoint = NULL;
+        made        = create(model, optimizer, folder, &chosen);
+        status      = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+    }
+    (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s",
+                   folder != NULL ? folder : "", fsdp_dtype_name(chosen.dtype), chosen.file_bytes, chosen.keep_last,
+                   chosen.keep_every, chosen.asynchronous ? ", asynchronous" : "",
+                   optimizer != NULL ? ", optimizer" : "");
+    const uint64_t salt = fsdpi_hash_text(FSDPI_HASH_START, folder != NULL ? folder : "");
+    status              = fsdpi_agree(model->ctx, OPEN, label, salt, status, true);
+    if (status == FSDP_OK && made != NULL) {
+        status = open_all(made);
+    }
+    if (status != FSDP_OK || made == NULL) {
+        if (made != NULL) {
+            release(made);
+        }
+        return status;
+    }
+    fsdpi_own(made->ctx, &made->owned, "checkpoint", made, release_leaked);
+    *checkpoint = made;
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL) {
+        return FSDP_OK;
+    }
+    const fsdp_status status = fsdp_checkpoint_wait(checkpoint);
+    fsdpi_disown(checkpoint->ctx, &checkpoint->owned);
+    release(checkpoint);
+    return status;
+}
+
+fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budget *budget)
+{
+    if (checkpoint == NULL || budget == NULL) {
+        return fsdpi_fail(checkpoint != NULL ? checkpoint->ctx : NULL, FSDP_ERR_ARG,
+                          "fsdp_checkpoint_budget: the %s NULL", budget == NULL ? "budget is" : "checkpoint is");
+    }
+    const size_t staging     = fsdpi_writer_staging(&checkpoint->writer);
+    const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) + fsdpi_alloc_size(sizeof *checkpoint) +
+                               fsdpi_alloc_size((size_t)checkpoint->ctx->size * sizeof *checkpoint->counts) +
+                               fsdpi_alloc_size(checkpoint->n_sums * sizeof *checkpoint->sums);
+    budget->bytes[FSDP_MEMORY_STAGING] += staging;
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += bookkeeping;
+    budget->total += staging + bookkeeping;
+    return FSDP_OK;
+}

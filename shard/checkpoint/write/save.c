@@ -1,0 +1,237 @@
+/*
+ * Saving, from phase to phase: see shard/checkpoint/write/checkpoint.h.
+ * Cost: each rank copies what it writes once, through FSDPI_CHUNK_MOST of scratch or into its image, and sums it up; three
+ * agreements, and 32 bytes to every rank for each chunk of any.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/collectives.h"
+#include "lib/base/hash.h"
+#include "shard/checkpoint/common/checks.h"
+#include "shard/checkpoint/write/commit.h"
+#include "shard/checkpoint/write/work.h"
+
+#define SAVE       "fsdp_checkpoint_save"
+#define SAVE_ASYNC "fsdp_checkpoint_save_async"
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+static fsdp_status write_runs(fsdp_checkpoint *c)
+{
+    char path[FSDPI_FOLDER_PATH_BYTES];
+
+    fsdpi_checkpoint_partial_path(c, path);
+    return fsdpi_writer_write(&c->writer, c->asynchronous, path, &c->problem);
+}
+
+static fsdp_status commit(fsdp_checkpoint *c)
+{
+    return c->ctx->rank == 0 ? fsdpi_checkpoint_commit(c) : FSDP_OK;
+}
+
+/* This rank's own verdict on its work, recorded. */
+static fsdp_status verdict(fsdp_checkpoint *c)
+{
+    return c->status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem);
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------ */
+
+/* Ends a save, with or without success: nothing of a failed one stays. */
+static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
+{
+    if (status != FSDP_OK && c->ctx->rank == 0 && c->partial[0] != '\0') {
+        fsdpi_folder_abandon(c->folder, c->partial);
+    }
+    c->phase = FSDPI_SAVE_IDLE;
+    return status;
+}
+
+static fsdp_status share_sums(fsdp_checkpoint *c)
+{
+    return fsdp_allgatherv(c->ctx, c->writer.chunks, c->sums, c->counts, FSDP_I64);
+}
+
+static fsdp_status begin_commit(fsdp_checkpoint *c)
+{
+    fsdp_status status = fsdpi_agree(c->ctx, c->function, "writing", 0, verdict(c), true);
+
+    if (status == FSDP_OK) {
+        status = share_sums(c);
+    }
+    if (status != FSDP_OK) {
+        return end(c, status);
+    }
+    c->phase = FSDPI_SAVE_COMMITTING;
+    fsdpi_work_start(c, commit);
+    return FSDP_OK;
+}
+
+/* Whether the work of this phase is done on all ranks. Blocking, or else without waiting for files. */
+static fsdp_status is_done(fsdp_checkpoint *c, bool blocking, bool *done)
+{
+    int32_t all = blocking || atomic_load_explicit(&c->done, memory_order_acquire);
+
+    *done = true;
+    if (!blocking) {
+        FSDP_TRY(fsdp_allreduce(c->ctx, FSDP_IN_PLACE, &all, 1, FSDP_I32, FSDP_MIN));
+        *done = all != 0;
+    }
+    if (*done) {
+        fsdpi_work_join(c);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status advance(fsdp_checkpoint *c, bool blocking)
+{
+    while (c->phase != FSDPI_SAVE_IDLE) {
+        bool done;
+
+        FSDP_TRY(is_done(c, blocking, &done));
+        if (!done) {
+            return FSDP_OK;
+        }
+        if (c->phase == FSDPI_SAVE_COMMITTING) {
+            return end(c, fsdpi_agree(c->ctx, c->function, "making it the latest", 0, verdict(c), true));
+        }
+        FSDP_TRY(begin_commit(c));
+    }
+    return FSDP_OK;
+}
+
+/* ---- beginning --------------------------------------------------------------------------------------------------- */
+
+static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
+{
+    c->state               = (fsdpi_state){.program = *program};
+    c->state.program.ranks = (uint64_t)c->ctx->size;
+    (void)snprintf(c->state.strategy, sizeof c->state.strategy, "%s", fsdp_strategy_name(c->model->options.strategy));
+    if (c->optimizer != NULL) {
+        c->state.has_optimizer   = true;
+        c->state.optimizer_steps = c->optimizer->steps;
+        (void)snprintf(c->state.optimizer, sizeof c->state.optimizer, "%s",
+                       fsdpi_optimizer_kind_name(c->optimizer->options.kind));
+    }
+    if (c->model->loss_scaler != NULL) {
+        c->state.has_scaler = true;
+        c->state.scaler     = c->model->loss_scaler->state;
+    }
+}
+
+static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asynchronous,
+                              const fsdp_checkpoint_state *program)
+{
+    if (program == NULL || memchr(program->text, '\0', sizeof program->text) == NULL) {
+        return fsdpi_fail(c->ctx, FSDP_ERR_ARG, "%s: the state's %s", function,
+                          program == NULL ? "pointer is NULL" : "text has no end");
+    }
+    if (asynchronous && !c->options.asynchronous) {
+        return fsdpi_fail(c->ctx, FSDP_ERR_STATE,
+                          "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open",
+                          function);
+    }
+    return fsdpi_check_at_step_end(c->model, function);
+}
+
+/* All that ranks must agree on, but for what they hold. */
+static fsdp_status agree_on_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program, fsdp_status status)
+{
+    char     label[FSDPI_DETAIL_BYTES] = "";
+    uint64_t salt                      = FSDPI_HASH_START;
+
+    if (status == FSDP_OK) {
+        (void)snprintf(label, sizeof label, "step %" PRIu64 ", epoch %" PRIu64 ", sample %" PRIu64 ", seed %" PRIu64,
+                       program->step, program->epoch, program->sample, program->seed);
+        salt = fsdpi_hash_text(salt, program->text);
+    }
+    return fsdpi_agree(c->ctx, c->function, label, salt, status, true);
+}
+
+static fsdp_status make_files(fsdp_checkpoint *c)
+{
+    char path[FSDPI_FOLDER_PATH_BYTES];
+
+    c->problem = (fsdpi_problem){0};
+    if (c->ctx->rank != 0) {
+        return FSDP_OK;
+    }
+    fsdp_status status = fsdpi_folder_begin(c->folder, c->partial, &c->problem);
+    if (status == FSDP_OK) {
+        fsdpi_checkpoint_partial_path(c, path);
+        status = fsdpi_writer_make_files(&c->writer, path, &c->problem);
+    }
+    return status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem);
+}
+
+/* What a rank does before it knows whether the others are saving the same: one agreement says that, and that all are ready. */
+static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
+{
+    FSDP_TRY(check_save(c, c->function, c->asynchronous, program));
+    set_state(c, program);
+    fsdpi_folder_name_partial(program->step, c->partial);
+    const fsdp_status made = make_files(c);
+    if (c->asynchronous) {
+        fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
+    }
+    return made;
+}
+
+static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchronous,
+                         const fsdp_checkpoint_state *program)
+{
+    c->function              = function;
+    c->asynchronous          = asynchronous;
+    c->phase                 = FSDPI_SAVE_WRITING;
+    c->partial[0]            = '\0';
+    const fsdp_status ready  = get_ready(c, program);
+    const fsdp_status status = agree_on_state(c, program, ready);
+    if (status != FSDP_OK) {
+        return end(c, status);
+    }
+    fsdpi_work_start(c, write_runs);
+    return FSDP_OK;
+}
+
+static fsdp_status fail_null(const char *function)
+{
+    return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the checkpoint is NULL; pass one from fsdp_checkpoint_open", function);
+}
+
+fsdp_status fsdp_checkpoint_save(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state)
+{
+    if (checkpoint == NULL) {
+        return fail_null(SAVE);
+    }
+    FSDP_TRY(advance(checkpoint, true));
+    FSDP_TRY(begin(checkpoint, SAVE, false, state));
+    return advance(checkpoint, true);
+}
+
+fsdp_status fsdp_checkpoint_save_async(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state)
+{
+    if (checkpoint == NULL) {
+        return fail_null(SAVE_ASYNC);
+    }
+    FSDP_TRY(advance(checkpoint, true));
+    return begin(checkpoint, SAVE_ASYNC, true, state);
+}
+
+fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *done)
+{
+    if (checkpoint == NULL) {
+        return fail_null("fsdp_checkpoint_progress");
+    }
+    const fsdp_status status = advance(checkpoint, false);
+    if (done != NULL) {
+        *done = checkpoint->phase == FSDPI_SAVE_IDLE;
+    }
+    return status;
+}
+
+fsdp_status fsdp_checkpoint_wait(fsdp_checkpoint *checkpoint)
+{
+    return checkpoint != NULL ? advance(checkpoint, true) : fail_null("fsdp_checkpoint_wait");
+}

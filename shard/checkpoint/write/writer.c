@@ -1,0 +1,438 @@
+#include "shard/checkpoint/write/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/device/memory.h"
+#include "shard/checkpoint/format/file_io.h"
+#include "shard/checkpoint/format/folder.h"
+#include "shard/checkpoint/write/output_file.h"
+#include "shard/state/tensor.h"
+#include "shard/storage/compute.h"
+
+/* ---- files by their number --------------------------------------------------------------------------------------- */
+
+static const fsdpi_stem *stem_of(const fsdpi_stem *stems, size_t file)
+{
+    return file < stems[FSDPI_STEM_OPTIMIZER].first_file ? &stems[FSDPI_STEM_MODEL] : &stems[FSDPI_STEM_OPTIMIZER];
+}
+
+/* What it is made with: the text of an index, or what comes before the tensors. */
+static const char *beginning_of(const fsdpi_stem *stems, size_t file, size_t *bytes)
+{
+    const fsdpi_stem *stem = stem_of(stems, file);
+    const size_t      i    = file - stem->first_file;
+
+    if (i == stem->plan.n_files) {
+        *bytes = stem->plan.index_bytes;
+        return stem->plan.index;
+    }
+    *bytes = stem->plan.files[i].header_bytes;
+    return stem->plan.files[i].header;
+}
+
+const char *fsdpi_writer_file_name(const fsdpi_stem *stems, size_t file)
+{
+    const fsdpi_stem *stem = stem_of(stems, file);
+    const size_t      i    = file - stem->first_file;
+
+    return i == stem->plan.n_files ? stem->plan.index_name : stem->plan.files[i].name;
+}
+
+uint64_t fsdpi_writer_file_bytes(const fsdpi_stem *stems, size_t file)
+{
+    const fsdpi_stem *stem = stem_of(stems, file);
+    const size_t      i    = file - stem->first_file;
+
+    return i == stem->plan.n_files ? stem->plan.index_bytes : stem->plan.files[i].file_bytes;
+}
+
+static size_t count_files(const fsdpi_stem *stems)
+{
+    const fsdpi_stem *last = &stems[FSDPI_STEM_OPTIMIZER];
+
+    return last->first_file + last->plan.n_files + (last->plan.index != NULL);
+}
+
+/* ---- what to write ----------------------------------------------------------------------------------------------- */
+
+/* The file of each part, of those of its stem. */
+static size_t file_of_part(const fsdpi_stem *stem, size_t part)
+{
+    size_t i = 0;
+
+    while (part >= stem->plan.files[i].first_tensor + stem->plan.files[i].n_tensors) {
+        i++;
+    }
+    return i;
+}
+
+static void place_run(const fsdpi_stem *stem, size_t part, fsdpi_written_run *w)
+{
+    const fsdpi_tensor_info *info = &stem->parts.infos[part];
+    const size_t             file = file_of_part(stem, part);
+
+    w->dtype  = (fsdp_dtype)info->dtype;
+    w->bytes  = w->run.count * fsdp_dtype_size(w->dtype);
+    w->file   = stem->first_file + file;
+    w->offset = stem->plan.files[file].header_bytes + info->begin + w->run.begin * fsdp_dtype_size(w->dtype);
+}
+
+/* Of an ignored tensor rank 0's values are written. Returns how many runs there are; with `runs` NULL only counts. */
+static size_t list_runs(const fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
+                        fsdpi_written_run *runs)
+{
+    const int slice = fsdpi_written_slice(model);
+    size_t    n     = 0;
+
+    for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
+        for (size_t p = 0; p < stems[s].parts.n; p++) {
+            const fsdpi_part *part = &stems[s].parts.parts[p];
+            fsdpi_written_run w    = {0};
+
+            if ((part->flat == NULL && model->ctx->rank != 0) ||
+                !fsdpi_part_run(model, optimizer, part, slice, &w.run)) {
+                continue;
+            }
+            if (runs != NULL) {
+                place_run(&stems[s], p, &w);
+                runs[n] = w;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const fsdpi_written_run *x = a, *y = b;
+
+    if (x->file != y->file) {
+        return x->file < y->file ? -1 : 1;
+    }
+    return x->offset < y->offset ? -1 : x->offset > y->offset ? 1 : 0;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+/* Consecutive bytes of one file, which become one chunk. */
+typedef struct piece {
+    size_t   file;
+    uint64_t begin;
+    size_t   bytes;
+    size_t   image_at;
+} piece;
+
+typedef struct pieces {
+    fsdpi_writer *writer;
+    bool          from_image;
+    bool          counts_only;
+    const char   *folder;
+    size_t        n;
+
+    /* The file that the last piece went to. */
+    fsdpi_output_file output;
+    size_t            open_file;
+    char              path[FSDPI_FOLDER_PATH_BYTES];
+    piece             pending; /* `bytes` 0: none */
+    fsdpi_problem    *problem;
+} pieces;
+
+/* Where a piece begins in scratch: memory and file are aligned alike. */
+static unsigned char *scratch_of(const pieces *p, const piece *at)
+{
+    return p->writer->scratch + at->begin % FSDPI_DIRECT_BYTES;
+}
+
+/* BYTES up to where the piece that holds `offset` must end. */
+static size_t room_at(uint64_t offset)
+{
+    return FSDPI_CHUNK_MOST - (size_t)(offset % FSDPI_CHUNK_MOST);
+}
+
+static fsdp_status open_file(pieces *p, size_t file)
+{
+    if (p->output.fd >= 0 && p->open_file == file) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(fsdpi_output_close(&p->output, p->path, p->problem));
+    fsdpi_path_join(p->path, p->folder, fsdpi_writer_file_name(p->writer->stems, file));
+    p->open_file = file;
+    return fsdpi_output_open(p->path, p->writer->ends, &p->output, p->problem);
+}
+
+static void add_chunk(fsdpi_writer *writer, size_t i, const piece *at, const void *bytes)
+{
+    writer->chunks[i] = (fsdpi_file_chunk){
+        .file = at->file, .begin = at->begin, .bytes = at->bytes, .sum = fsdpi_checksum(bytes, at->bytes)};
+}
+
+static fsdp_status flush(pieces *p)
+{
+    const piece          whole = p->pending;
+    const unsigned char *bytes = p->from_image ? p->writer->image + whole.image_at : scratch_of(p, &whole);
+
+    p->pending.bytes = 0;
+    if (whole.bytes == 0) {
+        return FSDP_OK;
+    }
+    const size_t i = p->n++;
+    if (p->counts_only) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(open_file(p, whole.file));
+    add_chunk(p->writer, i, &whole, bytes);
+    return fsdpi_output_write(&p->output, p->path, whole.begin, bytes, whole.bytes, p->problem);
+}
+
+/* From where the model has it. A failure is kept until fsdpi_writer_write() ends. */
+static void copy(fsdpi_writer *writer, void *to, const fsdpi_written_run *w, size_t begin, size_t count)
+{
+    const void *from = fsdpi_element_of(w->run.memory, begin, w->run.dtype);
+
+    fsdpi_compute_read(writer->model, to, w->dtype, from, w->run.dtype, count);
+    if (writer->copied == FSDP_OK) {
+        writer->copied = fsdpi_compute_status(writer->model);
+    }
+}
+
+/* Data begins at multiples of a chunk's alignment and elements are powers of two: none is cut. */
+static fsdp_status add_run(pieces *p, const fsdpi_written_run *w)
+{
+    const size_t width = fsdp_dtype_size(w->dtype);
+    size_t       bytes;
+
+    for (size_t at = 0; at < w->bytes; at += bytes) {
+        const uint64_t offset = w->offset + at;
+        const size_t   room   = room_at(offset);
+
+        if (p->pending.bytes > 0 && (p->pending.file != w->file || p->pending.begin + p->pending.bytes != offset)) {
+            FSDP_TRY(flush(p));
+        }
+        if (p->pending.bytes == 0) {
+            p->pending = (piece){.file = w->file, .begin = offset, .image_at = w->image_at + at};
+        }
+        bytes = w->bytes - at < room ? w->bytes - at : room;
+        if (!p->counts_only && !p->from_image) {
+            copy(p->writer, scratch_of(p, &p->pending) + p->pending.bytes, w, at / width, bytes / width);
+        }
+        p->pending.bytes += bytes;
+        if (bytes == room) {
+            FSDP_TRY(flush(p));
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status add_runs(pieces *p)
+{
+    for (size_t r = 0; r < p->writer->n_runs; r++) {
+        FSDP_TRY(add_run(p, &p->writer->runs[r]));
+    }
+    return flush(p);
+}
+
+/* The chunks of the headers come first. Returns how many; without `chunks` only counts. */
+static size_t list_beginnings(fsdpi_writer *writer, bool counts_only)
+{
+    size_t n = 0;
+
+    for (size_t file = 0; file < writer->n_files; file++) {
+        size_t      bytes;
+        const char *text = beginning_of(writer->stems, file, &bytes);
+
+        for (size_t at = 0; at < bytes; at += FSDPI_CHUNK_MOST) {
+            const size_t left = bytes - at;
+            const piece chunk = {.file = file, .begin = at, .bytes = left < FSDPI_CHUNK_MOST ? left : FSDPI_CHUNK_MOST};
+
+            if (!counts_only) {
+                add_chunk(writer, n, &chunk, text + at);
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static size_t count_chunks(fsdpi_writer *writer)
+{
+    pieces p = {.writer = writer, .counts_only = true};
+
+    p.n = writer->writes_headers ? list_beginnings(writer, true) : 0;
+    (void)add_runs(&p);
+    return p.n;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* For that many aligned bytes, and the ends of pieces in front of them. */
+static size_t room_for(size_t bytes)
+{
+    return FSDPI_ENDS_BYTES + bytes + FSDPI_DIRECT_BYTES;
+}
+
+/* Where in such room the bytes are. */
+static unsigned char *aligned(void *room)
+{
+    unsigned char *behind_ends = (unsigned char *)room + FSDPI_ENDS_BYTES;
+    const size_t   beyond      = (uintptr_t)behind_ends % FSDPI_DIRECT_BYTES;
+
+    return behind_ends + (FSDPI_DIRECT_BYTES - beyond) % FSDPI_DIRECT_BYTES;
+}
+
+static fsdp_status allocate(fsdpi_writer *writer, bool with_image)
+{
+    writer->n_chunks = count_chunks(writer);
+    writer->chunks   = fsdpi_alloc(writer->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_chunks * sizeof(fsdpi_file_chunk));
+    if (writer->chunks == NULL && writer->n_chunks > 0) {
+        return FSDP_ERR_MEMORY;
+    }
+    if (with_image && writer->bytes > 0) {
+        writer->image_room = fsdpi_alloc(writer->ctx, FSDP_MEMORY_STAGING, room_for(writer->bytes));
+        if (writer->image_room == NULL) {
+            return FSDP_ERR_MEMORY;
+        }
+        writer->image = aligned(writer->image_room);
+    }
+    return FSDP_OK;
+}
+
+/* Neighbours in a file are neighbours there, and others begin where memory and file are aligned alike. */
+static void place_in_image(fsdpi_writer *writer)
+{
+    for (size_t r = 0; r < writer->n_runs; r++) {
+        fsdpi_written_run       *w      = &writer->runs[r];
+        const fsdpi_written_run *before = r > 0 ? w - 1 : NULL;
+
+        if (before == NULL || before->file != w->file || before->offset + before->bytes != w->offset) {
+            writer->bytes += (size_t)(w->offset - writer->bytes) % FSDPI_DIRECT_BYTES;
+        }
+        w->image_at = writer->bytes;
+        writer->bytes += w->bytes;
+    }
+}
+
+fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
+                              bool with_image, fsdpi_writer *writer)
+{
+    *writer =
+        (fsdpi_writer){.ctx = model->ctx, .model = model, .stems = stems, .writes_headers = model->ctx->rank == 0};
+    writer->n_runs = list_runs(model, optimizer, stems, NULL);
+    writer->runs   = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_runs * sizeof(fsdpi_written_run));
+    if (writer->runs == NULL && writer->n_runs > 0) {
+        return FSDP_ERR_MEMORY;
+    }
+    writer->n_files = count_files(stems);
+    (void)list_runs(model, optimizer, stems, writer->runs);
+    if (writer->n_runs > 0) {
+        qsort(writer->runs, writer->n_runs, sizeof *writer->runs, by_place);
+    }
+    place_in_image(writer);
+    return allocate(writer, with_image);
+}
+
+void fsdpi_writer_close(fsdpi_writer *writer)
+{
+    if (writer->ctx == NULL) {
+        return;
+    }
+    fsdpi_free(writer->ctx, FSDP_MEMORY_BOOKKEEPING, writer->runs, writer->n_runs * sizeof *writer->runs);
+    fsdpi_free(writer->ctx, FSDP_MEMORY_BOOKKEEPING, writer->chunks, writer->n_chunks * sizeof *writer->chunks);
+    fsdpi_free(writer->ctx, FSDP_MEMORY_STAGING, writer->image_room, room_for(writer->bytes));
+}
+
+size_t fsdpi_writer_staging(const fsdpi_writer *writer)
+{
+    return fsdpi_alloc_size(room_for(FSDPI_CHUNK_MOST)) +
+           (writer->image_room != NULL ? fsdpi_alloc_size(room_for(writer->bytes)) : 0);
+}
+
+size_t fsdpi_writer_bookkeeping(const fsdpi_writer *writer)
+{
+    return fsdpi_alloc_size(writer->n_runs * sizeof *writer->runs) +
+           fsdpi_alloc_size(writer->n_chunks * sizeof *writer->chunks);
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *folder, fsdpi_problem *problem)
+{
+    char path[FSDPI_FOLDER_PATH_BYTES];
+
+    for (size_t file = 0; file < writer->n_files; file++) {
+        size_t      bytes;
+        const char *beginning = beginning_of(writer->stems, file, &bytes);
+
+        fsdpi_path_join(path, folder, fsdpi_writer_file_name(writer->stems, file));
+        FSDP_TRY(fsdpi_output_make(path, beginning, bytes, fsdpi_writer_file_bytes(writer->stems, file), problem));
+    }
+    return FSDP_OK;
+}
+
+void fsdpi_writer_snapshot(fsdpi_writer *writer)
+{
+    writer->copied = FSDP_OK;
+    for (size_t r = 0; r < writer->n_runs; r++) {
+        const fsdpi_written_run *w  = &writer->runs[r];
+        void                    *to = writer->image + w->image_at;
+
+        if (w->dtype == w->run.dtype && !fsdpi_is_on_device(writer->model)) {
+            writer->ctx->kernels->stream(to, w->run.memory, w->bytes); /* it is read when the disk is ready for it */
+        } else {
+            copy(writer, to, w, 0, w->run.count);
+        }
+    }
+}
+
+/* Also those of whose tensors this rank holds nothing. */
+static fsdp_status sync_all(const pieces *p)
+{
+    char path[FSDPI_FOLDER_PATH_BYTES];
+
+    for (size_t file = 0; file < p->writer->n_files; file++) {
+        fsdpi_path_join(path, p->folder, fsdpi_writer_file_name(p->writer->stems, file));
+        FSDP_TRY(fsdpi_sync_path(path, p->problem));
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status write_all(pieces *p)
+{
+    fsdp_status       status = add_runs(p);
+    const fsdp_status closed = fsdpi_output_close(&p->output, p->path, p->problem);
+
+    status = status != FSDP_OK ? status : closed;
+    if (status == FSDP_OK && p->writer->copied != FSDP_OK) {
+        return fsdpi_problem_set(p->problem, p->writer->copied, "%s: the model's memory on the GPU could not be read",
+                                 p->folder);
+    }
+    return status == FSDP_OK && p->writer->writes_headers ? sync_all(p) : status;
+}
+
+static fsdp_status write_from_memory(pieces *p)
+{
+    fsdp_context *ctx  = p->writer->ctx;
+    void         *room = fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, room_for(FSDPI_CHUNK_MOST));
+
+    if (room == NULL) {
+        return fsdpi_problem_memory(p->problem, p->folder, room_for(FSDPI_CHUNK_MOST));
+    }
+    p->writer->copied        = FSDP_OK;
+    p->writer->ends          = room;
+    p->writer->scratch       = aligned(room);
+    const fsdp_status status = write_all(p);
+    p->writer->scratch       = NULL;
+    fsdpi_free(ctx, FSDP_MEMORY_STAGING, room, room_for(FSDPI_CHUNK_MOST));
+    return status;
+}
+
+fsdp_status fsdpi_writer_write(fsdpi_writer *writer, bool from_image, const char *folder, fsdpi_problem *problem)
+{
+    pieces p = {.writer = writer, .from_image = from_image, .folder = folder, .output = {.fd = -1}, .problem = problem};
+
+    p.n          = writer->writes_headers ? list_beginnings(writer, false) : 0;
+    writer->ends = writer->image_room;
+    return from_image ? write_all(&p) : write_from_memory(&p);
+}

@@ -1,0 +1,93 @@
+/**
+ * @file
+ * The bytes that one rank writes of a checkpoint: where its runs lie in which file, and the writing of them. What touches files
+ * knows no context and may run on any thread.
+ *
+ * Runs are written in the order of their place in the files. Neighbours go together, and pieces end where the file's offset is
+ * a multiple of FSDPI_CHUNK_MOST: so writes are large and aligned, and each is one chunk with its checksum. In memory a piece begins
+ * at an address that equals its offset modulo FSDPI_DIRECT_BYTES.
+ */
+#ifndef FSDPI_WRITER_H
+#define FSDPI_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard/checkpoint/common/parts.h"
+#include "shard/checkpoint/format/checksums.h"
+#include "shard/checkpoint/format/tensor_files.h"
+
+/** The tensors of one stem, and the files that they go to. */
+typedef struct fsdpi_stem {
+    fsdpi_parts     parts;
+    fsdpi_file_plan plan;
+    size_t          first_file; /* its number over all stems; behind its last file comes its index, if it has one */
+} fsdpi_stem;
+
+enum { FSDPI_STEM_MODEL, FSDPI_STEM_OPTIMIZER, FSDPI_N_STEMS };
+
+/** A run, and where it goes. */
+typedef struct fsdpi_written_run {
+    fsdpi_held_run run;
+    fsdp_dtype     dtype; /* in the file */
+    size_t         file;
+    uint64_t       offset;   /* BYTES from the start of the file */
+    size_t         bytes;    /* there */
+    size_t         image_at; /* BYTES from the start of the image */
+} fsdpi_written_run;
+
+/** As ranks tell it to each other. All of it 64 bits wide. */
+typedef struct fsdpi_file_chunk {
+    uint64_t file, begin, bytes, sum;
+} fsdpi_file_chunk;
+
+typedef struct fsdpi_writer {
+    fsdp_context      *ctx;
+    fsdp_model        *model;
+    const fsdpi_stem  *stems; /* FSDPI_N_STEMS of them */
+    size_t             n_files;
+    bool               writes_headers; /* rank 0 */
+    size_t             n_runs;
+    fsdpi_written_run *runs;
+    size_t             bytes;    /* of an image: all runs, and what aligns them */
+    size_t             n_chunks; /* of the headers, if it writes them, and of runs: the same in every save */
+    fsdpi_file_chunk  *chunks;
+    void              *image_room; /* NULL: without asynchronous saves */
+    void              *ends;       /* FSDPI_ENDS_BYTES, while it writes */
+    unsigned char     *image;      /* in it, aligned to FSDPI_DIRECT_BYTES */
+    fsdp_status        copied;     /* FSDP_OK; or why it could not be copied, into the image or into the following */
+    unsigned char     *scratch;    /* FSDPI_CHUNK_MOST and as aligned, while it writes from memory */
+} fsdpi_writer;
+
+/**
+ * Lists what this rank writes. Local.
+ * @param[in] stems    laid out; they outlive the writer
+ * @param[in] with_image  whether there is room for fsdpi_writer_snapshot()
+ * @return FSDP_OK; FSDP_ERR_MEMORY, recorded and printed. Close it all the same.
+ */
+fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
+                              bool with_image, fsdpi_writer *writer);
+void        fsdpi_writer_close(fsdpi_writer *writer);
+
+/** BYTES of staging, with what a save that blocks takes, and of bookkeeping. */
+size_t fsdpi_writer_staging(const fsdpi_writer *writer);
+size_t fsdpi_writer_bookkeeping(const fsdpi_writer *writer);
+
+/** The name of a file by its number. */
+const char *fsdpi_writer_file_name(const fsdpi_stem *stems, size_t file);
+
+/** How many BYTES it has in the end. */
+uint64_t fsdpi_writer_file_bytes(const fsdpi_stem *stems, size_t file);
+
+/** Makes all files in `folder`, with headers and their final length, and the indices. What is not synced here the writer of headers
+ * syncs in fsdpi_writer_write(). */
+fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *folder, fsdpi_problem *problem);
+
+/** Copies all runs into the image, as they will be in the files. */
+void fsdpi_writer_snapshot(fsdpi_writer *writer);
+
+/** Writes all runs into the files in `folder`, from the image or from memory, and syncs them. Sets the chunks. */
+fsdp_status fsdpi_writer_write(fsdpi_writer *writer, bool from_image, const char *folder, fsdpi_problem *problem);
+
+#endif

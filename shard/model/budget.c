@@ -1,0 +1,123 @@
+#include "shard/model/budget.h"
+
+#include "lib/context/gpu_context.h"
+#include "lib/context/init.h"
+#include "lib/device/memory.h"
+#include "shard/optimizer/optimizer.h"
+#include "shard/optimizer/optimizer_device.h"
+#include "shard/optimizer/optimizer_kind.h"
+#include "shard/state/plan.h"
+#include "shard/state/strategy.h"
+
+static fsdp_status check_budget(const fsdp_model *model, fsdp_strategy strategy, int size,
+                                fsdp_optimizer_kind optimizer, const fsdp_budget *budget)
+{
+    if (budget == NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_model_budget: the place for the budget is NULL");
+    }
+    if ((int)strategy < 0 || (int)strategy >= FSDP_N_STRATEGIES || !fsdpi_is_optimizer_kind(optimizer)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_budget: strategy %d with optimizer %d; use one of "
+                          "fsdp_strategy and one of fsdp_optimizer_kind",
+                          (int)strategy, (int)optimizer);
+    }
+    if (size < 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_budget: %d ranks; pass at least 1, or 0 for the context's", size);
+    }
+    return FSDP_OK;
+}
+
+/* How many ranks the contexts of a model have: that of all ranks, and those of the group and of the replicas where there
+ * are several. */
+static size_t list_contexts(const fsdpi_plan *plan, int sizes[3])
+{
+    size_t n = 0;
+
+    sizes[n++] = plan->size;
+    if (fsdpi_is_hybrid(plan->strategy)) {
+        sizes[n++] = plan->group;
+    }
+    if (fsdpi_is_hybrid(plan->strategy) && plan->group < plan->size) {
+        sizes[n++] = plan->size / plan->group;
+    }
+    return n;
+}
+
+static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_budget *budget)
+{
+    const fsdp_context *ctx = model->ctx;
+    int                 sizes[3];
+    const size_t        n = list_contexts(plan, sizes);
+
+    for (size_t i = 0; i < n; i++) {
+        budget->bytes[FSDP_MEMORY_STAGING] += fsdpi_alloc_size((size_t)ctx->config.staging_bytes) +
+                                              fsdpi_gpu_context_host_bytes(ctx, sizes[i]) +
+                                              fsdpi_gpu_context_bytes(ctx);
+        budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i]);
+    }
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] +=
+        fsdpi_alloc_size(fsdpi_model_bytes(plan->size)) + fsdpi_optimizer_bookkeeping(plan);
+    budget->device += n * fsdpi_gpu_context_bytes(ctx);
+}
+
+size_t fsdpi_contexts_device_bytes(const fsdp_model *model, fsdp_strategy strategy, int size)
+{
+    fsdpi_plan plan;
+    int        sizes[3];
+
+    return fsdpi_plan_make(model, strategy, size, &plan) == FSDP_OK
+               ? list_contexts(&plan, sizes) * fsdpi_gpu_context_bytes(model->ctx)
+               : 0;
+}
+
+/* What the model has on a GPU, of what has been added up, and for its sake. `state`: BYTES of moments. */
+static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t state, size_t staging,
+                       fsdp_budget *budget)
+{
+    const size_t norms   = fsdpi_alloc_size(plan->norms * sizeof(double));
+    const size_t scratch = fsdpi_alloc_size(plan->norm_scratch_bytes);
+
+    if (!fsdpi_is_on_device(model)) {
+        return;
+    }
+    budget->bytes[FSDP_MEMORY_OPTIMIZER] += staging;
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += norms + scratch;
+    budget->device += budget->bytes[FSDP_MEMORY_PARAMETERS] + budget->bytes[FSDP_MEMORY_GRADIENTS] +
+                      budget->bytes[FSDP_MEMORY_OPTIMIZER] + budget->bytes[FSDP_MEMORY_GATHERED] +
+                      budget->bytes[FSDP_MEMORY_GRADIENT_VIEWS] + scratch;
+    if (fsdpi_is_offloaded(model)) {
+        budget->device -= plan->held * sizeof(float) + state;
+    }
+}
+
+fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, int size, fsdp_optimizer_kind optimizer,
+                              fsdp_budget *budget)
+{
+    fsdp_budget sum = {0};
+    fsdpi_plan  plan;
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_budget: the model is NULL; pass one from fsdp_model_create");
+    }
+    FSDP_TRY(check_budget(model, strategy, size, optimizer, budget));
+    FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, &plan));
+    const size_t moments = fsdpi_moment_bytes(model->options.moment_dtype) * fsdpi_optimizer_states(optimizer);
+    sum.parameters       = plan.parameters;
+    sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * sizeof(float) + plan.low_bytes + plan.ignored_bytes;
+    sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * sizeof(float);
+    sum.bytes[FSDP_MEMORY_OPTIMIZER]      = plan.held_trainable * moments;
+    sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes;
+    sum.bytes[FSDP_MEMORY_GRADIENT_VIEWS] = plan.buckets * fsdp_dtype_size(model->options.reduce_dtype);
+    sum.bytes[FSDP_MEMORY_BOOKKEEPING]    = plan.bookkeeping_bytes;
+    add_device(model, &plan, plan.held_trainable * moments,
+               fsdpi_optimizer_staging(model, &plan, optimizer, model->options.moment_dtype), &sum);
+    add_contexts(model, &plan, &sum);
+    for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
+        sum.total += sum.bytes[kind];
+    }
+    sum.shared    = fsdpi_is_on_device(model) ? 0 : plan.views_bytes;
+    sum.unsharded = plan.parameters * sizeof(float) + plan.trainable * (sizeof(float) + moments) + plan.ignored_bytes;
+    *budget       = sum;
+    return FSDP_OK;
+}

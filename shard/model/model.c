@@ -1,0 +1,239 @@
+#include "fsdp/model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/log.h"
+#include "lib/context/gpu_context.h"
+#include "lib/device/memory.h"
+#include "shard/hooks/model_hook.h"
+#include "shard/model/device_memory.h"
+#include "shard/model/node_memory.h"
+#include "shard/optimizer/optimizer.h"
+#include "shard/optimizer/optimizer_kind.h"
+#include "shard/schedule/gather.h"
+#include "shard/schedule/zero_grad.h"
+#include "shard/state/groups.h"
+#include "shard/state/model.h"
+#include "shard/state/strategy.h"
+#include "shard/storage/compute.h"
+#include "shard/storage/initial_values.h"
+#include "shard/storage/storage.h"
+
+/* ---- creation ---------------------------------------------------------------------------------------------------- */
+
+static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype dtype)
+{
+    if (dtype != FSDP_F32 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_model_create: %s is %s; use f32, bf16 or f16, and start from FSDP_MODEL_OPTIONS_DEFAULT", field,
+            fsdp_dtype_name(dtype));
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    if ((int)options->placement < 0 || (int)options->placement >= FSDP_N_PLACEMENTS) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no placement; use one of fsdp_placement",
+                          (int)options->placement);
+    }
+    if (options->placement != FSDP_ON_HOST && ctx->gpu.device == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_create: a model on the GPU, and this context uses none (%s); use FSDP_ON_HOST",
+                          fsdpi_gpu_why_none(ctx));
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    if ((int)options->strategy < 0 || (int)options->strategy >= FSDP_N_STRATEGIES) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no strategy; use one of fsdp_strategy",
+                          (int)options->strategy);
+    }
+    if (!fsdpi_is_optimizer_kind(options->optimizer)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no optimizer; use one of fsdp_optimizer_kind",
+                          (int)options->optimizer);
+    }
+    if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                          fsdp_dtype_name(options->moment_dtype));
+    }
+    if (!(isfinite(options->gradient_divisor) && options->gradient_divisor >= 0.0)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
+                          options->gradient_divisor);
+    }
+    FSDP_TRY(check_placement(ctx, options));
+    FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
+    FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
+    FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype));
+    if (options->quantized_params && options->strategy != FSDP_FULL_SHARD) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_create: quantized_params with %s; only FULL_SHARD gathers quantised parameters",
+                          fsdp_strategy_name(options->strategy));
+    }
+    return fsdpi_groups_check(ctx, options);
+}
+
+static void destroy_model(void *object)
+{
+    fsdp_model_destroy(object);
+}
+
+fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model)
+{
+    const fsdp_model_options defaults = FSDP_MODEL_OPTIONS_DEFAULT;
+    const fsdp_model_options chosen   = options != NULL ? *options : defaults;
+    char                     label[FSDPI_DETAIL_BYTES];
+    fsdp_model              *made = NULL;
+
+    if (ctx == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_create: the context is NULL; pass one from fsdp_init");
+    }
+    fsdp_status status = check_options(ctx, &chosen);
+    if (model == NULL) {
+        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
+    } else if (status == FSDP_OK) {
+        *model = NULL;
+        made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_model_bytes(ctx->size));
+        status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+    }
+    (void)snprintf(
+        label, sizeof label,
+        "%s, seed %" PRIu64
+        ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g, placement %d%s%s",
+        fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer, chosen.group_size,
+        fsdp_dtype_name(chosen.param_dtype), fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
+        fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
+        chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "");
+    status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
+    if (status != FSDP_OK || made == NULL || model == NULL) {
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
+        return status;
+    }
+    made->ctx     = ctx;
+    made->options = chosen;
+    made->compute = chosen.placement == FSDP_ON_HOST ? &fsdpi_compute_host : &fsdpi_compute_device;
+    status        = fsdpi_groups_open(made);
+    if (status != FSDP_OK) {
+        fsdpi_groups_close(made);
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
+        return status;
+    }
+    fsdpi_own(ctx, &made->owned, "model", made, destroy_model);
+    *model = made;
+    return FSDP_OK;
+}
+
+/* ---- commit ------------------------------------------------------------------------------------------------------ */
+
+static fsdp_status check_limit(const fsdp_model *model)
+{
+    fsdp_budget budget;
+
+    FSDP_TRY(fsdp_model_budget(model, model->options.strategy, 0, model->options.optimizer, &budget));
+    if (model->options.memory_limit != 0 && budget.total > model->options.memory_limit) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_commit: the model needs %zu bytes per rank, and the limit "
+                          "is %zu; use more ranks, FULL_SHARD or a higher memory_limit",
+                          budget.total, model->options.memory_limit);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_commit(fsdp_model *model)
+{
+    if (model->committed) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_commit: the model is committed; call it once");
+    }
+    if (model->add_status != FSDP_OK) {
+        return fsdpi_record(model->ctx, model->add_status, "%s", model->add_error);
+    }
+    if (model->n_units == 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_commit: the model has 0 units; call fsdp_unit_add first");
+    }
+    return check_limit(model);
+}
+
+/* One agreement per unit, so that the error names the unit in which ranks differ. */
+static fsdp_status agree_on_units(const fsdp_model *model, fsdp_status status)
+{
+    char label[FSDPI_DETAIL_BYTES];
+
+    (void)snprintf(label, sizeof label, "%zu units", model->n_units);
+    FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, 0, status, false));
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        (void)snprintf(label, sizeof label, "unit '%.100s' with %zu tensors of %zu elements", unit->name,
+                       unit->n_tensors, unit->elements);
+        FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, unit->fingerprint, FSDP_OK, false));
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_model_commit(fsdp_model *model)
+{
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_commit: the model is NULL; pass one from fsdp_model_create");
+    }
+    FSDP_TRY(agree_on_units(model, check_commit(model)));
+    FSDP_TRY(fsdpi_node_memory_check(model));
+    FSDP_TRY(fsdpi_device_memory_check(model));
+    const fsdp_status status = fsdpi_storage_open(model);
+    if (status != FSDP_OK) {
+        fsdpi_storage_close(model);
+        return status;
+    }
+    fsdpi_draw_initial_values(model);
+    model->committed = true;
+    model->syncs     = true;
+    FSDP_TRY(fsdpi_gather_refresh(model, true));
+    fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu units, %s", model->n_units,
+              fsdp_strategy_name(model->options.strategy));
+    return FSDP_OK;
+}
+
+void fsdp_model_destroy(fsdp_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    fsdp_context *ctx = model->ctx;
+    fsdpi_disown(ctx, &model->owned);
+    fsdp_loss_scaler_destroy(model->loss_scaler);
+    fsdpi_optimizers_release(model);
+    if (model->committed) {
+        fsdpi_step_end(model);
+    }
+    fsdpi_hook_room_close(model);
+    fsdpi_storage_close(model);
+    fsdpi_groups_close(model);
+    while (model->first != NULL) {
+        fsdp_unit *unit = model->first;
+
+        model->first = unit->next;
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, unit, unit->bytes);
+    }
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, fsdpi_model_bytes(model->ctx->size));
+}
+
+fsdp_status fsdp_model_set_sync(fsdp_model *model, int on)
+{
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_model_set_sync: the model is NULL; pass one from fsdp_model_create");
+    }
+    if (!model->committed || !model->options.local_gradients || model->open > 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_set_sync: %s",
+                          !model->committed                 ? "call fsdp_model_commit first"
+                          : !model->options.local_gradients ? "the model was made without `local_gradients`; set it"
+                                                            : "a pass is open; end it first");
+    }
+    model->syncs = on != 0;
+    return FSDP_OK;
+}

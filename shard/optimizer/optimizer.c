@@ -1,0 +1,307 @@
+#include "shard/optimizer/optimizer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "lib/device/memory.h"
+#include "shard/optimizer/optimizer_groups.h"
+#include "shard/optimizer/optimizer_kind.h"
+#include "shard/optimizer/optimizer_state.h"
+#include "shard/schedule/between_passes.h"
+#include "shard/schedule/failed_step.h"
+#include "shard/schedule/gather.h"
+#include "shard/schedule/reduction.h"
+#include "shard/state/slices.h"
+#include "shard/storage/model_memory.h"
+
+static size_t optimizer_bytes(const fsdpi_plan *plan)
+{
+    return sizeof(fsdp_optimizer) + plan->n_flats * sizeof(fsdpi_flat_state) +
+           plan->n_tensors * (sizeof(fsdpi_group) + sizeof(size_t));
+}
+
+size_t fsdpi_optimizer_bookkeeping(const fsdpi_plan *plan)
+{
+    return fsdpi_alloc_size(optimizer_bytes(plan));
+}
+
+/* ---- creation ---------------------------------------------------------------------------------------------------- */
+
+static fsdp_status out_of_range(fsdp_context *ctx, const char *field, double value, const char *range)
+{
+    return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.%s is %g; it must be %s", field, value, range);
+}
+
+static fsdp_status check_betas(fsdp_context *ctx, const fsdp_optimizer_options *options)
+{
+    if (!(options->beta1 >= 0.0 && options->beta1 < 1.0)) {
+        return out_of_range(ctx, "beta1", options->beta1, "0 or more, and below 1");
+    }
+    if (!(options->beta2 >= 0.0 && options->beta2 < 1.0)) {
+        return out_of_range(ctx, "beta2", options->beta2, "0 or more, and below 1");
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
+{
+    if (!fsdpi_is_optimizer_kind(options->kind)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.kind is %d; use one of fsdp_optimizer_kind",
+                          (int)options->kind);
+    }
+    if (!fsdpi_is_rate(options->lr)) {
+        return out_of_range(ctx, "lr", options->lr, "0 or more");
+    }
+    if (!fsdpi_is_rate(options->weight_decay)) {
+        return out_of_range(ctx, "weight_decay", options->weight_decay, "0 or more");
+    }
+    if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                          fsdp_dtype_name(options->moment_dtype));
+    }
+    switch (options->kind) {
+    case FSDP_SGD:
+        return FSDP_OK;
+    case FSDP_SGD_MOMENTUM:
+        return options->momentum > 0.0 && options->momentum < 1.0
+                   ? FSDP_OK
+                   : out_of_range(ctx, "momentum", options->momentum, "above 0 and below 1");
+    case FSDP_LION:
+        return check_betas(ctx, options);
+    case FSDP_ADAM:
+    case FSDP_ADAMW:
+        FSDP_TRY(check_betas(ctx, options));
+        return isfinite(options->eps) && options->eps > 0.0 ? FSDP_OK
+                                                            : out_of_range(ctx, "eps", options->eps, "above 0");
+    }
+    return FSDP_OK;
+}
+
+/* The slowest decay of a moment that the options ask for; 0 where there is no moment. */
+static double slowest_beta(const fsdp_optimizer_options *options)
+{
+    switch (options->kind) {
+    case FSDP_SGD:
+        return 0.0;
+    case FSDP_SGD_MOMENTUM:
+        return options->momentum;
+    case FSDP_LION:
+        return options->beta2;
+    case FSDP_ADAM:
+    case FSDP_ADAMW:
+        return fmax(options->beta1, options->beta2);
+    }
+    return 0.0;
+}
+
+/* Half the distance from one bf16 to the next is 1/512 to 1/256 of it: what moves it by less is lost. */
+static void warn_of_moments_that_stand_still(const fsdp_context *ctx, const fsdp_optimizer_options *options)
+{
+    const double beta = slowest_beta(options);
+
+    if (ctx->rank == 0 && options->moment_dtype == FSDP_BF16 && 1.0 - beta < 1.0 / 256.0) {
+        fsdpi_log(
+            ctx, FSDP_LOG_WARN,
+            "fsdp_optimizer_create: moments in bf16 keep %.9g of themselves a step, and rounding takes back a decay "
+            "below 1/256; use 0.99 or less, or moments in f32",
+            beta);
+    }
+}
+
+static size_t moments_bytes(const fsdpi_flat *flat, fsdp_dtype moment_dtype)
+{
+    return flat->frozen ? 0 : fsdpi_held_elements(flat) * fsdpi_moment_bytes(moment_dtype);
+}
+
+static void release_states(fsdp_optimizer *optimizer)
+{
+    size_t u = 0;
+
+    if (optimizer == NULL) {
+        return;
+    }
+    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
+        for (size_t k = 0; k < FSDPI_MOST_STATES; k++) {
+            fsdpi_home_free(optimizer->model, fsdpi_home_of_state(optimizer->model), FSDP_MEMORY_OPTIMIZER,
+                            optimizer->flats[u].moments[k], moments_bytes(flat, optimizer->options.moment_dtype));
+        }
+    }
+    optimizer->by->close(optimizer);
+    fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer, optimizer_bytes(&optimizer->model->plan));
+}
+
+/* In the allocation of the optimizer, behind its flat parameters: room for the groups, then the group of each tensor. */
+static void lay_out_groups(fsdp_optimizer *optimizer)
+{
+    const fsdp_model *model = optimizer->model;
+    size_t            u     = 0;
+
+    optimizer->groups = (fsdpi_group *)(void *)(optimizer->flats + model->plan.n_flats);
+    size_t *group     = (size_t *)(void *)(optimizer->groups + model->plan.n_tensors);
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, u++) {
+        optimizer->flats[u].group = group;
+        group += flat->n_tensors;
+    }
+}
+
+/* NULL, with what could be allocated released again, where memory is short. */
+static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimizer_options *options)
+{
+    const size_t    n_states = fsdpi_optimizer_states(options->kind);
+    fsdp_optimizer *made     = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer_bytes(&model->plan));
+    bool            complete = made != NULL;
+    size_t          u        = 0;
+
+    if (!complete) {
+        return NULL;
+    }
+    made->model   = model;
+    made->options = *options;
+    made->by      = fsdpi_is_on_device(model) ? &fsdpi_optimizer_device : &fsdpi_optimizer_host;
+    lay_out_groups(made);
+    for (const fsdpi_flat *flat = model->flats; flat != NULL && complete; flat = flat->next, u++) {
+        for (size_t k = 0; k < n_states && complete; k++) {
+            made->flats[u].moments[k] = fsdpi_home_alloc(model, fsdpi_home_of_state(model), FSDP_MEMORY_OPTIMIZER,
+                                                         moments_bytes(flat, options->moment_dtype));
+            complete                  = made->flats[u].moments[k] != NULL || flat->frozen;
+        }
+    }
+    if (!complete || made->by->open(made) != FSDP_OK) {
+        release_states(made);
+        return NULL;
+    }
+    return made;
+}
+
+static void describe_options(const fsdp_optimizer_options *o, char *text, size_t size)
+{
+    (void)snprintf(text, size,
+                   "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments %s%s",
+                   (int)o->kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
+                   o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "");
+}
+
+static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_options *options,
+                                  fsdp_optimizer *const *optimizer)
+{
+    if (options == NULL || optimizer == NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_create: the %s NULL",
+                          options == NULL ? "options are" : "place for the optimizer is");
+    }
+    if (!model->committed) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                          "fsdp_optimizer_create: the model is not committed; call "
+                          "fsdp_model_commit first");
+    }
+    return check_options(model->ctx, options);
+}
+
+fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options, fsdp_optimizer **optimizer)
+{
+    char            label[FSDPI_DETAIL_BYTES] = "";
+    fsdp_optimizer *made                      = NULL;
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_optimizer_create: the model is NULL; pass one from fsdp_model_create");
+    }
+    fsdp_status status = check_creation(model, options, optimizer);
+    if (status == FSDP_OK) {
+        *optimizer = NULL;
+        describe_options(options, label, sizeof label);
+        made   = allocate_optimizer(model, options);
+        status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+    }
+    status = fsdpi_agree(model->ctx, "fsdp_optimizer_create", label, 0, status, false);
+    if (status != FSDP_OK || made == NULL) {
+        release_states(made);
+        return status;
+    }
+    made->next        = model->optimizers;
+    model->optimizers = made;
+    *optimizer        = made;
+    warn_of_moments_that_stand_still(model->ctx, options);
+    return FSDP_OK;
+}
+
+void fsdp_optimizer_destroy(fsdp_optimizer *optimizer)
+{
+    if (optimizer == NULL) {
+        return;
+    }
+    for (fsdp_optimizer **link = &optimizer->model->optimizers; *link != NULL; link = &(*link)->next) {
+        if (*link == optimizer) {
+            *link = optimizer->next;
+            break;
+        }
+    }
+    release_states(optimizer);
+}
+
+const fsdp_model *fsdpi_optimizer_model(const fsdp_optimizer *optimizer)
+{
+    return optimizer->model;
+}
+
+void fsdpi_optimizers_release(fsdp_model *model)
+{
+    while (model->optimizers != NULL) {
+        fsdp_optimizer_destroy(model->optimizers);
+    }
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+fsdp_status fsdp_optimizer_set_lr(fsdp_optimizer *optimizer, double lr)
+{
+    if (optimizer == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_optimizer_set_lr: the optimizer is NULL");
+    }
+    if (!fsdpi_is_rate(lr)) {
+        return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_set_lr: %g; it must be 0 or more", lr);
+    }
+    optimizer->options.lr = lr;
+    return FSDP_OK;
+}
+
+size_t fsdp_optimizer_steps(const fsdp_optimizer *optimizer)
+{
+    return optimizer != NULL ? optimizer->steps : 0;
+}
+
+static fsdp_status check_step(const fsdp_optimizer *optimizer)
+{
+    FSDP_TRY(fsdpi_between_passes(optimizer->model, "fsdp_optimizer_step"));
+    FSDP_TRY(fsdpi_check_none_local(optimizer->model, "fsdp_optimizer_step"));
+    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
+        if (!flat->has_gradient && !flat->frozen) {
+            return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_STATE,
+                              "fsdp_optimizer_step: unit '%s' has no gradient "
+                              "since the last step; run its backward pass first",
+                              flat->name);
+        }
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
+{
+    char rates[FSDPI_DETAIL_BYTES / 2];
+    char label[FSDPI_DETAIL_BYTES];
+
+    if (optimizer == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_optimizer_step: the optimizer is NULL");
+    }
+    const uint64_t hash = fsdpi_describe_rates(optimizer, rates, sizeof rates);
+    (void)snprintf(label, sizeof label, "step %zu, units in order %08" PRIx32 ", %s", optimizer->steps + 1,
+                   (uint32_t)optimizer->model->order, rates);
+    FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, check_step(optimizer), false));
+    fsdpi_gather_drop(optimizer->model);
+    optimizer->by->update(optimizer);
+    fsdpi_gradients_forget(optimizer->model);
+    optimizer->model->error = FSDP_OK;
+    optimizer->steps++;
+    return fsdpi_gather_refresh(optimizer->model, !fsdpi_is_offloaded(optimizer->model));
+}

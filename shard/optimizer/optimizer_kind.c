@@ -1,0 +1,40 @@
+#include "shard/optimizer/optimizer_kind.h"
+
+#include "lib/base/error.h"
+
+size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
+{
+    switch (kind) {
+    case FSDP_SGD:
+        return 0;
+    case FSDP_SGD_MOMENTUM:
+    case FSDP_LION:
+        return 1;
+    case FSDP_ADAM:
+    case FSDP_ADAMW:
+        return 2;
+    }
+    return 0;
+}
+
+fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options)
+{
+    static const fsdp_optimizer_options defaults[FSDP_N_OPTIMIZER_KINDS] = {
+        [FSDP_SGD]          = {.lr = 1e-2},
+        [FSDP_SGD_MOMENTUM] = {.lr = 1e-2, .momentum = 0.9},
+        [FSDP_ADAMW]        = {.lr = 1e-3, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [FSDP_ADAM]         = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [FSDP_LION]         = {.lr = 1e-4, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99},
+    };
+
+    if (options == NULL || !fsdpi_is_optimizer_kind(kind)) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_optimizer_options_init: kind %d; use one of fsdp_optimizer_kind, and "
+                          "a place for the options",
+                          (int)kind);
+    }
+    *options              = defaults[kind];
+    options->kind         = kind;
+    options->moment_dtype = FSDP_F32;
+    return FSDP_OK;
+}

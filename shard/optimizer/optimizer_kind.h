@@ -1,0 +1,28 @@
+/**
+ * @file
+ * Kinds of optimizers, and the types of their moments.
+ */
+#ifndef FSDPI_OPTIMIZER_KIND_H
+#define FSDPI_OPTIMIZER_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fsdp/optimizer.h"
+
+/** Moments that an optimizer holds per parameter. */
+size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind);
+
+static inline bool fsdpi_is_optimizer_kind(fsdp_optimizer_kind kind)
+{
+    return (int)kind >= 0 && (int)kind < FSDP_N_OPTIMIZER_KINDS;
+}
+
+/** BYTES of one moment; 0 for a type that moments cannot have. */
+static inline size_t fsdpi_moment_bytes(fsdp_dtype moment_dtype)
+{
+    return moment_dtype == FSDP_F32 ? sizeof(float) : moment_dtype == FSDP_BF16 ? sizeof(uint16_t) : 0;
+}
+
+#endif

@@ -1,0 +1,364 @@
+/*
+ * Gathered views. A view has a place: a region of its own under the strategies that keep views, else one of a few slots.
+ * The place is the node's: each rank adds its part to it, once all ranks have called for it, which says that none of them
+ * reads what was there before. So all that is done with places here follows from the calls alone, never from what has
+ * arrived when: it is the same on all ranks.
+ *
+ * An event is the beginning of a pass of a unit. The last events are kept; of the places where they went as they do now, the
+ * one that agrees for longest, and of several the latest, says what is expected next, and gathered ahead. So a unit may come
+ * several times in a step, for a recomputation or because it is used twice, and what comes behind it is still known. Where
+ * something else comes, the time is lost and nothing more: PyTorch's order of execution.
+ */
+#include "shard/schedule/gather.h"
+
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "shard/schedule/failed_step.h"
+#include "shard/state/slices.h"
+#include "shard/state/strategy.h"
+#include "shard/storage/compute.h"
+#include "shard/storage/quantized.h"
+
+/* Event number 2 i is the forward pass of unit i, and 2 i + 1 its backward pass. */
+static fsdp_unit *unit_of_event(const fsdp_model *model, size_t event)
+{
+    fsdp_unit *unit = model->first;
+
+    for (size_t i = 0; i < event / 2; i++) {
+        unit = unit->next;
+    }
+    return unit;
+}
+
+const char *fsdpi_begin_name(fsdpi_pass pass)
+{
+    return pass == FSDPI_FORWARD ? "fsdp_unit_begin_forward" : "fsdp_unit_begin_backward";
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+static size_t slot_number(const fsdp_unit *unit)
+{
+    return (size_t)(unit->slot - unit->model->views) / unit->model->plan.view_bytes;
+}
+
+static fsdp_status complete(fsdpi_view *view)
+{
+    if (view->gathering == NULL) {
+        return FSDP_OK;
+    }
+    const fsdp_status gathered = fsdp_wait(view->gathering), unpacked = fsdp_wait(view->unpacking);
+    const fsdp_status status = gathered != FSDP_OK ? gathered : unpacked;
+
+    view->gathering = NULL;
+    view->unpacking = NULL;
+    if (gathered == FSDP_OK && view->packed != NULL) {
+        fsdpi_dequantize(view);
+    }
+    view->packed   = NULL;
+    view->gathered = status == FSDP_OK;
+    return status;
+}
+
+/* The first error counts. */
+static fsdp_status complete_all(fsdp_unit *unit)
+{
+    fsdp_status status = FSDP_OK;
+
+    for (size_t m = 0; m < unit->n_members; m++) {
+        fsdpi_view       *view = unit->members[m].view;
+        const fsdp_status one  = complete(view);
+
+        status = status != FSDP_OK ? status : one;
+    }
+    return status;
+}
+
+static void drop(fsdp_unit *unit)
+{
+    for (size_t m = 0; m < unit->n_members; m++) {
+        fsdpi_view *view = unit->members[m].view;
+
+        view->packed = NULL; /* nobody reads it any more */
+        (void)complete(view);
+        view->gathered = false;
+    }
+    if (unit->slot != NULL) {
+        unit->model->slots[slot_number(unit)] = NULL;
+        unit->slot                            = NULL;
+    }
+}
+
+static bool is_gathered(const fsdp_unit *unit)
+{
+    for (size_t m = 0; m < unit->n_members; m++) {
+        const fsdpi_view *view = unit->members[m].view;
+
+        if (!view->gathered && view->gathering == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A free slot, the small one first; if there is none and it is wanted now, that of a unit which nobody has begun. */
+static unsigned char *take_slot(fsdp_unit *unit, bool now)
+{
+    fsdp_model       *model = unit->model;
+    const fsdpi_plan *plan  = &model->plan;
+    const size_t      n = unit->view_bytes <= plan->small_view_bytes ? plan->n_views : plan->n_views - 1; /* that fit */
+    size_t            i = n;
+
+    while (i > 0 && model->slots[i - 1] != NULL) {
+        i--;
+    }
+    if (i == 0 && now) {
+        for (i = n; i > 0 && model->slots[i - 1]->pass != FSDPI_CLOSED;) {
+            i--;
+        }
+        if (i > 0) {
+            drop(model->slots[i - 1]);
+        }
+    }
+    if (i == 0) {
+        return NULL;
+    }
+    model->slots[i - 1] = unit;
+    return model->views + (i - 1) * plan->view_bytes;
+}
+
+/* Whether the unit's views have a place to be gathered in, of which there is always one for what is wanted now. */
+static bool find_place(fsdp_unit *unit, bool now)
+{
+    if (fsdpi_keeps_views(unit->model->options.strategy)) {
+        return true;
+    }
+    if (unit->slot == NULL) {
+        unit->slot = take_slot(unit, now);
+    }
+    for (size_t m = 0; m < unit->n_members && unit->slot != NULL; m++) {
+        unit->members[m].view->memory = unit->slot + unit->members[m].slot_offset;
+    }
+    return unit->slot != NULL;
+}
+
+/* ---- gathering --------------------------------------------------------------------------------------------------- */
+
+/* Sets `gathering` where it has to be gathered; does nothing if there is no place, which only happens ahead of time. */
+static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
+{
+    const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name};
+
+    if (is_gathered(unit) || !find_place(unit, now)) {
+        return FSDP_OK;
+    }
+    for (size_t m = 0; m < unit->n_members; m++) {
+        fsdpi_flat *flat = unit->members[m].flat;
+        fsdpi_view *view = unit->members[m].view;
+        const void *part = flat->low != NULL ? (const void *)flat->low : flat->master;
+
+        if (view->gathered || view->gathering != NULL) {
+            continue;
+        }
+        if (flat->quantized) {
+            FSDP_TRY(fsdpi_gather_quantized(flat, &purpose, view));
+        } else {
+            FSDP_TRY(fsdpi_iallgather(unit->model->shards, &purpose, part, view->memory, fsdpi_held_elements(flat),
+                                      flat->dtype, &view->gathering));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Behind the last event that is expected soon enough to be gathered ahead. */
+static size_t end_of_expected(const fsdp_model *model)
+{
+    const size_t left = model->n_events - model->expected, depth = (size_t)model->ctx->config.prefetch;
+
+    return model->expected + (left < depth ? left : depth);
+}
+
+static fsdp_status gather_ahead(fsdp_model *model)
+{
+    for (size_t i = model->expected; i < end_of_expected(model); i++) {
+        const size_t event = model->events[i];
+        fsdp_unit   *next  = unit_of_event(model, event);
+
+        if (next->pass == FSDPI_CLOSED) {
+            FSDP_TRY(issue(next, event % 2 == 0 ? FSDPI_FORWARD : FSDPI_BACKWARD, false));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Blocking: this rank's bad call, of which the others learn. */
+static fsdp_status refuse(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
+{
+    fsdp_model         *model   = unit->model;
+    const fsdpi_flat   *flat    = unit->n_members > 0 ? unit->members[0].flat : NULL;
+    const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name, .status = status};
+
+    fsdpi_error_hand_on(model->ctx, model->shards, status);
+    return fsdpi_allgather(model->shards, &purpose, NULL, NULL, flat != NULL ? fsdpi_held_elements(flat) : 0,
+                           flat != NULL ? flat->dtype : FSDP_F32);
+}
+
+/*
+ * Where nothing has to move, ranks only compare what they call if passes wait anyway: else it would wait for reductions that
+ * are under way.
+ */
+static fsdp_status compare(const fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
+{
+    fsdp_context *shards = unit->model->shards;
+
+    if (status == FSDP_OK && shards->config.prefetch > 0) {
+        return FSDP_OK;
+    }
+    return fsdpi_agree(shards, fsdpi_begin_name(pass), unit->name, 0, status, status != FSDP_OK);
+}
+
+/* NO_SHARD computes on what it holds, padding and all. */
+static fsdp_status begin_whole(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
+{
+    FSDP_TRY(compare(unit, pass, status));
+    for (size_t m = 0; m < unit->n_members; m++) {
+        const fsdpi_flat *flat = unit->members[m].flat;
+
+        unit->members[m].view->memory = flat->low != NULL ? flat->low : (unsigned char *)flat->master;
+    }
+    return FSDP_OK;
+}
+
+/* How many events up to number `i` are those up to the last one. */
+static size_t agreement(const fsdp_model *model, size_t i)
+{
+    size_t n = 0;
+
+    while (n <= i && model->events[i - n] == model->events[model->n_events - 1 - n]) {
+        n++;
+    }
+    return n;
+}
+
+static size_t find_expected(const fsdp_model *model)
+{
+    size_t most = 0, expected = model->n_events;
+
+    for (size_t i = model->n_events - 1; i > most; i--) { /* number i - 1 and those before it are i */
+        const size_t n = agreement(model, i - 1);
+
+        if (n > most) {
+            most     = n;
+            expected = i;
+        }
+    }
+    return expected;
+}
+
+static void note_event(fsdp_model *model, size_t event)
+{
+    if (model->n_events == FSDPI_EVENTS_PER_UNIT * model->n_units) { /* the oldest are forgotten */
+        model->n_events -= model->n_units;
+        memmove(model->events, model->events + model->n_units, model->n_events * sizeof *model->events);
+    }
+    model->order                     = fsdpi_hash_word(model->order, event);
+    model->events[model->n_events++] = event;
+    model->expected                  = find_expected(model);
+}
+
+static fsdp_status fetch(fsdp_unit *unit, fsdpi_pass pass)
+{
+    note_event(unit->model, 2 * unit->index + (pass == FSDPI_BACKWARD));
+    if (is_gathered(unit)) {
+        FSDP_TRY(compare(unit, pass, FSDP_OK));
+    } else {
+        FSDP_TRY(issue(unit, pass, true));
+    }
+    FSDP_TRY(gather_ahead(unit->model));
+    return complete_all(unit);
+}
+
+fsdp_status fsdpi_gather(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
+{
+    fsdp_model *model = unit->model;
+
+    if (model->options.strategy == FSDP_NO_SHARD) {
+        return begin_whole(unit, pass, status);
+    }
+    if (status != FSDP_OK) {
+        status = refuse(unit, pass, status);
+    } else {
+        status = fetch(unit, pass);
+    }
+    fsdpi_error_hand_on(model->shards, model->ctx, status);
+    return status;
+}
+
+static bool is_expected(const fsdp_unit *unit)
+{
+    const fsdp_model *model = unit->model;
+
+    for (size_t i = model->expected; i < end_of_expected(model); i++) {
+        if (model->events[i] / 2 == unit->index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fsdpi_gather_release(fsdp_unit *unit)
+{
+    if (unit->slot != NULL && !is_expected(unit)) {
+        drop(unit);
+    }
+}
+
+/* ---- after a step ------------------------------------------------------------------------------------------------ */
+
+fsdp_status fsdpi_gather_settle(fsdp_model *model)
+{
+    fsdp_status status = FSDP_OK;
+
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        const fsdp_status one = complete_all(unit);
+
+        status = status != FSDP_OK ? status : one;
+    }
+    return status;
+}
+
+void fsdpi_gather_forget(fsdp_model *model)
+{
+    model->n_events = 0;
+    model->expected = 0;
+    fsdpi_gather_drop(model);
+}
+
+void fsdpi_gather_drop(fsdp_model *model)
+{
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        drop(unit);
+    }
+}
+
+static void refresh_low(fsdpi_flat *flat)
+{
+    if (flat->quantized) {
+        fsdpi_quantize(flat);
+    } else if (flat->low != NULL) {
+        fsdpi_compute_cast(flat->model, flat->low, flat->dtype, flat->master, FSDP_F32, fsdpi_held_elements(flat));
+    }
+}
+
+fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows)
+{
+    for (fsdpi_flat *flat = model->flats; flat != NULL && lows; flat = flat->next) {
+        refresh_low(flat);
+    }
+    for (fsdp_unit *unit = model->first; unit != NULL && model->options.strategy == FSDP_SHARD_OPTIM;
+         unit            = unit->next) {
+        FSDP_TRY(issue(unit, FSDPI_FORWARD, true));
+    }
+    return fsdpi_step_fail(model, fsdpi_compute_status(model));
+}

@@ -1,0 +1,574 @@
+/*
+ * Gradient views and their reduction. A view lies in a bucket, which is reduced as a whole: of one unit where gradients are
+ * sharded; under NO_SHARD of as many as are ended one after the other until it is full, the first bucket of a step sooner
+ * than the others, so that the link has something to do early (Li et al., PyTorch Distributed, 2020). Buckets follow the
+ * order in which units really come, so nothing needs to be rebuilt.
+ *
+ * Reductions are completed in order of issue, and only where the calls say so: when a bucket is needed again and before
+ * gradients are looked at. What they give is therefore the same whatever has arrived when.
+ */
+#include "shard/schedule/reduction.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/base/hash.h"
+#include "shard/hooks/model_hook.h"
+#include "shard/schedule/failed_step.h"
+#include "shard/state/slices.h"
+#include "shard/state/tensor.h"
+#include "shard/storage/compute.h"
+
+enum { FIRST_BUCKET_BYTES = 1 << 20 };
+
+static const char end_name[] = "fsdp_unit_end_backward";
+
+static size_t width_of(const fsdp_model *model)
+{
+    return fsdp_dtype_size(model->options.reduce_dtype);
+}
+
+/* ---- adding up --------------------------------------------------------------------------------------------------- */
+
+/* What passes without communication have left goes into the view. */
+static void add_local(const fsdpi_member *member)
+{
+    fsdpi_flat      *flat  = member->flat;
+    fsdp_model      *model = flat->model;
+    const fsdp_dtype dtype = model->options.reduce_dtype;
+
+    fsdpi_compute_accumulate(model, flat->local, false, member->gradient_view, dtype, 1.0, flat->layout.padded);
+    fsdpi_compute_cast(model, member->gradient_view, dtype, flat->local, FSDP_F32, flat->layout.padded);
+    flat->has_local = false;
+}
+
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
+
+static void free_bucket(fsdpi_bucket *bucket)
+{
+    *bucket = (fsdpi_bucket){.memory = bucket->memory, .room = bucket->room};
+}
+
+/* Where this rank's part of a view is. */
+static unsigned char *own_part(const fsdpi_member *member)
+{
+    const fsdpi_flat *flat = member->flat;
+
+    return fsdpi_element_of(member->bucket->memory,
+                            member->bucket_offset + (size_t)fsdpi_held_slices(flat->model).first * flat->layout.shard,
+                            flat->model->options.reduce_dtype);
+}
+
+/* From the mean over the ranks to what the model's options ask for. */
+static double factor_of(const fsdp_model *model)
+{
+    const double divisor = model->options.gradient_divisor;
+
+    return divisor > 0.0 ? (double)model->ctx->size / divisor : 1.0;
+}
+
+/*
+ * Over groups and then over replicas: sums, which are divided at the end and so give the bits of one reduction; but of f16,
+ * whose range is narrow, means of means.
+ */
+static fsdp_redop stage_op(const fsdp_model *model)
+{
+    return model->replicas == NULL || model->options.reduce_dtype == FSDP_F16 ? FSDP_AVG : FSDP_SUM;
+}
+
+/* The first reduction since the last step may put its result where it is to be. */
+static bool lands_at_once(const fsdpi_flat *flat)
+{
+    const fsdp_model *model = flat->model;
+
+    return model->options.strategy != FSDP_NO_SHARD && model->options.reduce_dtype == FSDP_F32 &&
+           factor_of(model) == 1.0 && model->replicas == NULL && !flat->has_gradient && flat->reducing == 0;
+}
+
+static fsdp_status issue_reduce_scatter(fsdpi_member *member)
+{
+    fsdpi_flat         *flat    = member->flat;
+    fsdp_model         *model   = flat->model;
+    const fsdpi_purpose purpose = {.name = end_name, .label = flat->name};
+    unsigned char *view = fsdpi_element_of(member->bucket->memory, member->bucket_offset, model->options.reduce_dtype);
+
+    member->landed = lands_at_once(flat);
+    return fsdpi_ireduce_scatter(
+        model->shards, &purpose, view, member->landed ? (unsigned char *)flat->gradient : own_part(member),
+        fsdpi_held_elements(flat), model->options.reduce_dtype, stage_op(model), &member->reducing);
+}
+
+/* The label tells ranks apart whose units came in another order. */
+static fsdp_status issue_allreduce(fsdp_model *model, fsdpi_bucket *bucket)
+{
+    const fsdpi_purpose purpose = {.name = end_name, .label = bucket->label};
+    const char         *last    = "";
+    uint64_t            order   = FSDPI_HASH_START;
+    size_t              n       = 0;
+
+    for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket, n++) {
+        last  = member->flat->name;
+        order = fsdpi_hash_text(order, last);
+    }
+    (void)snprintf(bucket->label, sizeof bucket->label, "%zu gradients up to '%s', order %08" PRIx32, n, last,
+                   (uint32_t)order);
+    return fsdpi_iallreduce(model->ctx, &purpose, FSDP_IN_PLACE, bucket->memory, bucket->used,
+                            model->options.reduce_dtype, FSDP_AVG, &bucket->request);
+}
+
+/* Over the ranks of `ctx`, this rank's part of each view in the bucket. */
+static fsdp_status average_by_hook(fsdp_context *ctx, const fsdpi_bucket *bucket)
+{
+    for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        FSDP_TRY(fsdpi_hook_average_part(member->flat, ctx, end_name, (float *)(void *)own_part(member)));
+    }
+    return FSDP_OK;
+}
+
+/* Waits for all that is under way for a bucket; the first error counts. */
+static fsdp_status wait_for(fsdpi_bucket *bucket)
+{
+    fsdp_status status = fsdp_wait(bucket->request);
+
+    bucket->request = NULL;
+    for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        const fsdp_status one = fsdp_wait(member->reducing);
+
+        member->reducing = NULL;
+        status           = status != FSDP_OK ? status : one;
+    }
+    return status;
+}
+
+static fsdp_status add_over_replicas(fsdp_model *model, fsdpi_member *member)
+{
+    const fsdpi_purpose purpose = {.name = end_name, .label = member->flat->name};
+
+    return fsdpi_iallreduce(model->replicas, &purpose, FSDP_IN_PLACE, own_part(member),
+                            fsdpi_held_elements(member->flat), model->options.reduce_dtype, stage_op(model),
+                            &member->reducing);
+}
+
+/* From the groups to all: sums of groups over the replicas. */
+static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
+{
+    if (model->replicas == NULL || bucket->replicated) {
+        return FSDP_OK;
+    }
+    bucket->replicated = true;
+    FSDP_TRY(wait_for(bucket));
+    if (model->hook != NULL) {
+        return average_by_hook(model->replicas, bucket);
+    }
+    for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        FSDP_TRY(add_over_replicas(model, member));
+    }
+    return FSDP_OK;
+}
+
+static void take_result(const fsdpi_member *member)
+{
+    fsdpi_flat      *flat  = member->flat;
+    fsdp_model      *model = flat->model;
+    const fsdp_dtype dtype = model->options.reduce_dtype;
+    unsigned char   *part  = own_part(member);
+    const size_t     n     = fsdpi_held_elements(flat);
+
+    if (stage_op(model) == FSDP_SUM) {
+        const int ranks = model->hook != NULL ? model->shards->size : model->ctx->size;
+
+        fsdpi_compute_divide(model, part, dtype, (size_t)ranks, n);
+    }
+    if (!member->landed) {
+        fsdpi_compute_accumulate(model, flat->gradient, !flat->has_gradient, part, dtype, factor_of(model), n);
+    }
+    flat->has_gradient = true;
+    flat->gradient_passes++;
+}
+
+/* The oldest bucket becomes free, with its result taken or not. */
+static void release_oldest(fsdp_model *model, bool take)
+{
+    fsdpi_bucket *bucket = model->issued_first;
+
+    model->issued_first = bucket->next;
+    for (fsdpi_member *member = bucket->first, *next; member != NULL; member = next) {
+        next = member->next_in_bucket;
+        if (take) {
+            take_result(member);
+        }
+        member->flat->reducing--;
+        member->bucket = NULL;
+        member->landed = false;
+    }
+    free_bucket(bucket);
+}
+
+/* Completes the oldest reduction. */
+static fsdp_status retire(fsdp_model *model)
+{
+    fsdpi_bucket     *bucket = model->issued_first;
+    fsdp_status       status = replicate(model, bucket);
+    const fsdp_status end    = wait_for(bucket);
+
+    status = status != FSDP_OK ? status : end;
+    if (status == FSDP_OK && model->hook != NULL && model->options.strategy == FSDP_NO_SHARD) {
+        status = average_by_hook(model->ctx, bucket);
+    }
+    release_oldest(model, status == FSDP_OK && !bucket->failed);
+    status = status != FSDP_OK ? status : fsdpi_compute_status(model);
+    fsdpi_error_hand_on(model->replicas != NULL ? model->replicas : model->shards, model->ctx, status);
+    return status;
+}
+
+static fsdp_status issue_reductions(fsdp_model *model, fsdpi_bucket *bucket)
+{
+    if (model->options.strategy == FSDP_NO_SHARD) {
+        return model->hook == NULL ? issue_allreduce(model, bucket) : FSDP_OK;
+    }
+    for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        FSDP_TRY(issue_reduce_scatter(member));
+    }
+    return FSDP_OK;
+}
+
+static void append(fsdp_model *model, fsdpi_bucket *bucket)
+{
+    fsdpi_bucket **end = &model->issued_first;
+
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end           = bucket;
+    model->filling = model->filling == bucket ? NULL : model->filling;
+    model->n_issued++;
+}
+
+/* Whatever fails, the bucket is among those that are issued, to be waited for. */
+static fsdp_status issue(fsdp_model *model, fsdpi_bucket *bucket)
+{
+    fsdp_status status = issue_reductions(model, bucket);
+
+    bucket->issued = true;
+    bucket->failed = status != FSDP_OK;
+    for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        member->flat->reducing++;
+    }
+    append(model, bucket);
+    for (fsdpi_bucket *before = model->issued_first; before != bucket && status == FSDP_OK && model->hook == NULL;
+         before               = before->next) {
+        status         = replicate(model, before);
+        before->failed = before->failed || status != FSDP_OK;
+    }
+    FSDP_TRY(status);
+    return model->ctx->config.prefetch == 0 ? retire(model) : FSDP_OK;
+}
+
+/* ELEMENTS from which on a bucket is reduced. */
+static size_t limit_of(const fsdp_model *model)
+{
+    const size_t first = FIRST_BUCKET_BYTES / width_of(model);
+
+    return model->n_issued == 0 && first < model->plan.bucket ? first : model->plan.bucket;
+}
+
+static bool is_full(const fsdp_model *model, const fsdpi_bucket *bucket)
+{
+    return bucket->closed || model->options.strategy != FSDP_NO_SHARD || model->ctx->config.prefetch == 0 ||
+           bucket->used >= limit_of(model);
+}
+
+/* One that is free and large enough, the small one first; NULL. */
+static fsdpi_bucket *find_free_bucket(const fsdp_model *model, size_t count)
+{
+    for (size_t i = model->plan.n_buckets; i-- > 0;) {
+        fsdpi_bucket *bucket = &model->buckets[i];
+
+        if (!bucket->taken && bucket->room >= count) {
+            return bucket;
+        }
+    }
+    return NULL;
+}
+
+/* There is always one once everything under way is completed: for each unit that may be open. */
+static fsdp_status take_bucket(fsdp_model *model, size_t count, fsdpi_bucket **taken)
+{
+    fsdpi_bucket *bucket = find_free_bucket(model, count);
+
+    while (bucket == NULL && model->issued_first != NULL) {
+        FSDP_TRY(retire(model));
+        bucket = find_free_bucket(model, count);
+    }
+    if (bucket == NULL) {
+        (void)fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                         "fsdp_unit_begin_backward: no room for %zu gradients; end other backward passes first", count);
+        return FSDP_ERR_STATE;
+    }
+    bucket->taken = true;
+    *taken        = bucket;
+    return FSDP_OK;
+}
+
+/* Room for `count` ELEMENTS: in the bucket being filled, if they fit in. */
+static fsdp_status find_bucket(fsdp_model *model, size_t count, fsdpi_bucket **found)
+{
+    fsdpi_bucket *bucket = model->filling;
+
+    if (bucket != NULL && !is_full(model, bucket) && bucket->used + count <= bucket->room && model->syncs) {
+        *found = bucket;
+        return FSDP_OK;
+    }
+    model->filling = NULL;
+    if (bucket != NULL) {
+        bucket->closed = true;
+        if (bucket->open == 0) {
+            FSDP_TRY(issue(model, bucket));
+        }
+    }
+    FSDP_TRY(take_bucket(model, count, found));
+    (*found)->closed = !model->syncs;
+    if (model->syncs) {
+        model->filling = *found;
+    }
+    return FSDP_OK;
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+/* The next of a unit's members that has a gradient, from number `m` on; NULL. */
+static fsdpi_member *next_trainable(const fsdp_unit *unit, size_t m)
+{
+    while (m < unit->n_members && unit->members[m].flat->frozen) {
+        m++;
+    }
+    return m < unit->n_members ? &unit->members[m] : NULL;
+}
+
+static fsdpi_member *first_trainable(const fsdp_unit *unit)
+{
+    return next_trainable(unit, 0);
+}
+
+static fsdpi_member *behind(const fsdp_unit *unit, const fsdpi_member *member)
+{
+    return next_trainable(unit, (size_t)(member - unit->members) + 1);
+}
+
+static void join_bucket(fsdpi_member *member, fsdpi_bucket *bucket)
+{
+    fsdp_model *model = member->flat->model;
+
+    member->bucket         = bucket;
+    member->bucket_offset  = bucket->used;
+    member->gradient_view  = fsdpi_element_of(bucket->memory, bucket->used, model->options.reduce_dtype);
+    member->next_in_bucket = NULL;
+    if (bucket->last != NULL) {
+        bucket->last->next_in_bucket = member;
+    } else {
+        bucket->first = member;
+    }
+    bucket->last = member;
+    bucket->used += member->flat->layout.padded;
+    bucket->open++;
+    fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
+}
+
+static void unlink_member(fsdpi_bucket *bucket, const fsdpi_member *member)
+{
+    fsdpi_member *before = NULL;
+
+    for (fsdpi_member *other = bucket->first; other != member; other = other->next_in_bucket) {
+        before = other;
+    }
+    if (before != NULL) {
+        before->next_in_bucket = member->next_in_bucket;
+    } else {
+        bucket->first = member->next_in_bucket;
+    }
+    bucket->last = bucket->last == member ? before : bucket->last;
+}
+
+/* A unit's closed views, from a bucket that has to wait for open ones into one of their own, which is reduced. They leave
+ * zeros. */
+static fsdp_status reduce_apart(fsdp_unit *unit)
+{
+    fsdp_model   *model  = unit->model;
+    fsdpi_member *first  = first_trainable(unit);
+    fsdpi_bucket *shared = first->bucket, *own;
+
+    FSDP_TRY(take_bucket(model, unit->gradients, &own));
+    for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
+        const size_t   bytes = member->flat->layout.padded * width_of(model);
+        unsigned char *view  = fsdpi_element_of(shared->memory, member->bucket_offset, model->options.reduce_dtype);
+
+        unlink_member(shared, member);
+        join_bucket(member, own);
+        fsdpi_compute_copy(model, member->gradient_view, view, bytes);
+        fsdpi_compute_clear(model, view, bytes);
+        own->open--;
+    }
+    return issue(model, own);
+}
+
+/* A unit comes again: what its last pass left has to be reduced first. */
+static fsdp_status complete_last(fsdp_unit *unit)
+{
+    fsdp_model   *model  = unit->model;
+    fsdpi_bucket *bucket = first_trainable(unit)->bucket;
+
+    if (bucket->issued) {
+        return retire(model);
+    }
+    return bucket->open == 0 ? issue(model, bucket) : reduce_apart(unit);
+}
+
+fsdp_status fsdpi_gradient_open(fsdp_unit *unit)
+{
+    fsdp_model   *model = unit->model;
+    fsdpi_member *first = first_trainable(unit);
+    fsdpi_bucket *bucket;
+
+    if (first == NULL) {
+        return FSDP_OK;
+    }
+    while (first->bucket != NULL) {
+        FSDP_TRY(complete_last(unit));
+    }
+    FSDP_TRY(find_bucket(model, unit->gradients, &bucket));
+    for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
+        join_bucket(member, bucket);
+    }
+    return fsdpi_compute_status(model);
+}
+
+static void keep_local(fsdp_unit *unit)
+{
+    const fsdp_dtype dtype = unit->model->options.reduce_dtype;
+
+    free_bucket(first_trainable(unit)->bucket); /* nobody else is in it */
+    for (fsdpi_member *member = first_trainable(unit); member != NULL; member = behind(unit, member)) {
+        fsdpi_flat *flat = member->flat;
+
+        fsdpi_compute_accumulate(unit->model, flat->local, !flat->has_local, member->gradient_view, dtype, 1.0,
+                                 flat->layout.padded);
+        flat->has_local = true;
+        member->bucket  = NULL;
+    }
+}
+
+/* Takes the unit's open views out of their bucket, where they leave zeros. */
+static void withdraw(fsdp_unit *unit)
+{
+    fsdp_model   *model  = unit->model;
+    fsdpi_member *first  = first_trainable(unit);
+    fsdpi_bucket *bucket = first != NULL && first->gradient_view != NULL ? first->bucket : NULL;
+
+    for (fsdpi_member *member = first; member != NULL && bucket != NULL; member = behind(unit, member)) {
+        fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
+        unlink_member(bucket, member);
+        member->bucket        = NULL;
+        member->gradient_view = NULL;
+        bucket->open--;
+    }
+    if (bucket != NULL && bucket->first == NULL) {
+        model->filling = model->filling == bucket ? NULL : model->filling;
+        free_bucket(bucket);
+    }
+}
+
+/* Blocking: this rank's bad call, of which the others learn. */
+static fsdp_status refuse(fsdp_unit *unit, fsdp_status status)
+{
+    fsdp_model         *model   = unit->model;
+    const fsdpi_member *first   = first_trainable(unit);
+    const fsdpi_purpose purpose = {
+        .name = end_name, .label = first != NULL ? first->flat->name : unit->name, .status = status};
+
+    withdraw(unit);
+    fsdpi_error_hand_on(model->ctx, model->shards, status);
+    status =
+        fsdpi_reduce_scatter(model->shards, &purpose, NULL, NULL, first != NULL ? fsdpi_held_elements(first->flat) : 0,
+                             model->options.reduce_dtype, FSDP_AVG);
+    fsdpi_error_hand_on(model->shards, model->ctx, status);
+    return status;
+}
+
+fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
+{
+    fsdp_model   *model = unit->model;
+    fsdpi_member *first = first_trainable(unit);
+
+    if (status != FSDP_OK) {
+        return refuse(unit, status);
+    }
+    if (first == NULL) {
+        return FSDP_OK;
+    }
+    if (!model->syncs) {
+        keep_local(unit);
+        return fsdpi_compute_status(model);
+    }
+    fsdpi_bucket *bucket = first->bucket;
+    for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
+        if (member->flat->has_local) {
+            add_local(member);
+        }
+        bucket->open--;
+    }
+    return bucket->open == 0 && is_full(model, bucket) ? issue(model, bucket) : FSDP_OK;
+}
+
+fsdp_status fsdpi_gradients_settle(fsdp_model *model, const char *function)
+{
+    fsdp_status   status  = fsdpi_step_check(model, function);
+    fsdpi_bucket *filling = model->filling;
+
+    if (status == FSDP_OK && filling != NULL && filling->open == 0) {
+        status = issue(model, filling);
+    }
+    while (model->issued_first != NULL && status == FSDP_OK) {
+        status = retire(model);
+    }
+    return fsdpi_step_fail(model, status);
+}
+
+static void leave_bucket(fsdpi_member *member)
+{
+    member->bucket         = NULL;
+    member->gradient_view  = NULL;
+    member->landed         = false;
+    member->flat->reducing = 0;
+}
+
+fsdp_status fsdpi_gradients_abandon(fsdp_model *model)
+{
+    fsdp_status status = FSDP_OK;
+
+    for (size_t i = 0; i < model->plan.n_buckets; i++) {
+        const fsdp_status one = wait_for(&model->buckets[i]);
+
+        status = status != FSDP_OK ? status : one;
+        free_bucket(&model->buckets[i]);
+    }
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (fsdpi_member *member = first_trainable(unit); member != NULL; member = behind(unit, member)) {
+            leave_bucket(member);
+        }
+    }
+    model->filling      = NULL;
+    model->issued_first = NULL;
+    return status;
+}
+
+void fsdpi_gradients_forget(fsdp_model *model)
+{
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        flat->has_gradient    = false;
+        flat->has_local       = false;
+        flat->gradient_passes = 0;
+        flat->checked_passes  = 0;
+    }
+    model->n_issued = 0;
+    model->order    = FSDPI_HASH_START;
+}

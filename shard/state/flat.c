@@ -1,0 +1,333 @@
+/*
+ * How the tensors of a unit become flat parameters. Tensors follow each other in the order in which they were given, so a
+ * unit whose tensors are all alike is one flat parameter, and as long as it is.
+ */
+#include "shard/state/flat.h"
+
+#include <string.h>
+
+#include "lib/device/memory.h"
+#include "shard/state/int8_blocks.h"
+#include "shard/state/strategy.h"
+#include "shard/state/tensor.h"
+
+/* ---- which tensors go together ----------------------------------------------------------------------------------- */
+
+static bool is_frozen(const fsdpi_tensor *tensor)
+{
+    return (tensor->flags & FSDP_TENSOR_FROZEN) != 0;
+}
+
+static bool is_quantized(const fsdpi_tensor *tensor)
+{
+    return tensor->unit->model->options.quantized_params && tensor->dtype == FSDP_F32 &&
+           (tensor->flags & FSDP_TENSOR_KEEP_DTYPE) == 0;
+}
+
+/* Of two tensors of one unit. */
+static bool go_together(const fsdpi_tensor *a, const fsdpi_tensor *b)
+{
+    const fsdp_model *model = a->unit->model;
+
+    return a == b || (fsdpi_is_divided(a) && fsdpi_is_divided(b) && !a->shared && !b->shared &&
+                      fsdpi_gathered_dtype(model, a) == fsdpi_gathered_dtype(model, b) &&
+                      is_quantized(a) == is_quantized(b) && is_frozen(a) == is_frozen(b));
+}
+
+/* The owner of the unit's tensor `i` where that is the first of a flat parameter the unit uses; else NULL. */
+static const fsdpi_tensor *first_of_flat(const fsdp_unit *unit, size_t i)
+{
+    const fsdpi_tensor *owner = unit->tensors[i].owner;
+
+    if (!fsdpi_is_divided(owner) || (owner != &unit->tensors[i] && owner->unit == unit)) {
+        return NULL;
+    }
+    for (size_t j = 0; j < i; j++) {
+        const fsdpi_tensor *before = unit->tensors[j].owner;
+
+        if (before == owner || (before->unit == unit && owner->unit == unit && go_together(before, owner))) {
+            return NULL;
+        }
+    }
+    return owner;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
+
+typedef struct extent {
+    size_t elements, n_tensors;
+} extent;
+
+static extent extent_of(const fsdpi_tensor *first)
+{
+    const fsdp_unit *unit = first->unit;
+    extent           sum  = {0};
+
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        if (go_together(first, &unit->tensors[i])) {
+            sum.elements += unit->tensors[i].count;
+            sum.n_tensors++;
+        }
+    }
+    return sum;
+}
+
+/* BYTES of the name of a flat parameter; 0 where it has its unit's. */
+static size_t name_bytes(const fsdpi_tensor *first, bool is_first)
+{
+    return is_first ? 0 : strlen(first->unit->name) + 1 + strlen(first->name) + 1;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t fsdpi_packed_slice_bytes(const fsdp_layout *layout)
+{
+    return fsdpi_alloc_size(fsdpi_int8_packed_bytes(layout->shard));
+}
+
+/* BYTES that all slices take as they are gathered, where that is not straight into the view: see shard/storage/quantized.c. */
+static size_t packed_bytes(const fsdp_layout *layout, bool quantized)
+{
+    return quantized ? (size_t)layout->size * fsdpi_packed_slice_bytes(layout) : 0;
+}
+
+/* BYTES of a view, with what it is unpacked from. */
+static size_t view_bytes(const fsdp_layout *layout, size_t width, bool quantized)
+{
+    return layout->padded * width + packed_bytes(layout, quantized);
+}
+
+/* 0 stands for nothing yet. */
+static size_t smaller(size_t a, size_t b)
+{
+    return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
+static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layout *layout, size_t width,
+                     fsdpi_plan *plan)
+{
+    const size_t packed = packed_bytes(layout, plan->strategy == FSDP_FULL_SHARD && is_quantized(first));
+
+    plan->parameters += e->elements;
+    plan->padded += layout->padded;
+    plan->padded_trainable += is_frozen(first) ? 0 : layout->padded;
+    plan->trainable += is_frozen(first) ? 0 : e->elements;
+    plan->low_bytes += packed > 0 ? packed : fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
+    plan->shard   = larger(plan->shard, layout->shard);
+    plan->longest = larger(plan->longest, is_frozen(first) ? 0 : layout->padded);
+    plan->views_bytes += layout->padded * width;
+    plan->n_tensors += e->n_tensors;
+    plan->n_flats++;
+}
+
+static void plan_ignored(const fsdp_unit *unit, fsdpi_plan *plan)
+{
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        const fsdpi_tensor *tensor = &unit->tensors[i];
+
+        if (tensor->owner == tensor && !fsdpi_is_divided(tensor)) {
+            plan->ignored_bytes +=
+                fsdpi_alloc_size(tensor->count * fsdp_dtype_size(fsdpi_gathered_dtype(unit->model, tensor)));
+        }
+    }
+}
+
+fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan)
+{
+    size_t view = 0, gradient = 0, n_own = 0;
+
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        const fsdpi_tensor *first = first_of_flat(unit, i);
+        fsdp_layout         layout;
+
+        if (first == NULL) {
+            continue;
+        }
+        const extent e     = extent_of(first);
+        const size_t width = fsdp_dtype_size(fsdpi_gathered_dtype(unit->model, first));
+        if (fsdp_layout_init(e.elements, plan->size, &layout) != FSDP_OK) {
+            return fsdpi_record(unit->model->ctx, FSDP_ERR_ARG, "unit '%s': %s", unit->name, fsdp_last_error(NULL));
+        }
+        if (first->unit == unit) {
+            plan->name_bytes += name_bytes(first, n_own++ == 0);
+            plan_own(first, &e, &layout, width, plan);
+        }
+        view += view_bytes(&layout, width, plan->strategy == FSDP_FULL_SHARD && is_quantized(first));
+        gradient += is_frozen(first) ? 0 : layout.padded;
+        plan->n_members++;
+    }
+    plan->view_bytes       = larger(plan->view_bytes, view);
+    plan->small_view_bytes = smaller(plan->small_view_bytes, view);
+    plan->bucket           = larger(plan->bucket, gradient);
+    plan->small_bucket     = smaller(plan->small_bucket, gradient);
+    plan_ignored(unit, plan);
+    return FSDP_OK;
+}
+
+/* That hooks may see: the first and the last tensor of a slice can fall into three each. */
+static size_t parts_of(size_t n_flats, size_t n_tensors)
+{
+    return n_tensors + 4 * n_flats;
+}
+
+size_t fsdpi_flats_bytes(const fsdpi_plan *plan)
+{
+    return plan->n_flats * sizeof(fsdpi_flat) + plan->n_members * sizeof(fsdpi_member) +
+           parts_of(plan->n_flats, plan->n_tensors) * sizeof(fsdp_gradient_tensor) +
+           plan->n_tensors * (sizeof(fsdp_interval) + sizeof(fsdpi_tensor *) + sizeof(size_t)) + plan->name_bytes;
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+/* What is left of each array in the memory of all flat parameters. */
+typedef struct room {
+    fsdpi_flat           *flats;
+    fsdpi_member         *members;
+    fsdp_gradient_tensor *parts;
+    fsdp_interval        *intervals;
+    fsdpi_tensor        **tensors;
+    size_t               *counts;
+    char                 *names;
+} room;
+
+static room divide_memory(const fsdp_model *model)
+{
+    const fsdpi_plan *plan = &model->plan;
+    room              r    = {.flats = model->flats_memory};
+
+    r.members   = (fsdpi_member *)(void *)(r.flats + plan->n_flats);
+    r.parts     = (fsdp_gradient_tensor *)(void *)(r.members + plan->n_members);
+    r.intervals = (fsdp_interval *)(void *)(r.parts + parts_of(plan->n_flats, plan->n_tensors));
+    r.tensors   = (fsdpi_tensor **)(void *)(r.intervals + plan->n_tensors);
+    r.counts    = (size_t *)(void *)(r.tensors + plan->n_tensors);
+    r.names     = (char *)(r.counts + plan->n_tensors);
+    return r;
+}
+
+static const char *make_name(const fsdpi_tensor *first, bool is_first, room *r)
+{
+    char *name = r->names;
+
+    if (is_first) {
+        return first->unit->name;
+    }
+    r->names = stpcpy(stpcpy(stpcpy(name, first->unit->name), "/"), first->name) + 1;
+    return name;
+}
+
+static fsdpi_flat *build_flat(const fsdpi_tensor *first, bool is_first, room *r)
+{
+    const fsdp_unit *unit = first->unit;
+    fsdpi_flat      *flat = r->flats++;
+    size_t           end  = 0;
+
+    *flat = (fsdpi_flat){.model     = unit->model,
+                         .name      = make_name(first, is_first, r),
+                         .dtype     = fsdpi_gathered_dtype(unit->model, first),
+                         .frozen    = is_frozen(first),
+                         .quantized = is_quantized(first),
+                         .tensors   = r->tensors,
+                         .counts    = r->counts,
+                         .intervals = r->intervals,
+                         .parts     = r->parts};
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        fsdpi_tensor *tensor = &unit->tensors[i];
+
+        if (go_together(first, tensor)) {
+            flat->tensors[flat->n_tensors]  = tensor;
+            flat->counts[flat->n_tensors++] = tensor->count;
+            tensor->offset                  = end;
+            end += tensor->count;
+        }
+    }
+    (void)fsdp_layout_init(end, unit->model->ctx->size, &flat->layout); /* has been done for the plan */
+    r->tensors += flat->n_tensors;
+    r->counts += flat->n_tensors;
+    r->intervals += flat->n_tensors;
+    r->parts += parts_of(1, flat->n_tensors);
+    return flat;
+}
+
+static void add_member(fsdp_unit *unit, fsdpi_flat *flat, room *r)
+{
+    fsdpi_member *member = r->members++;
+
+    *member             = (fsdpi_member){.flat = flat};
+    member->view        = fsdpi_keeps_views(unit->model->options.strategy) ? &flat->view : &member->in_slot;
+    member->slot_offset = unit->view_bytes;
+    unit->view_bytes += view_bytes(&flat->layout, fsdp_dtype_size(flat->dtype), flat->quantized);
+    unit->gradients += flat->frozen ? 0 : flat->layout.padded;
+    unit->n_members++;
+}
+
+/* Which of the unit's members each of its tensors is in, and where. */
+static void find_members(fsdp_unit *unit)
+{
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        fsdpi_tensor *tensor = &unit->tensors[i];
+
+        tensor->offset = tensor->owner->offset;
+        for (size_t m = 0; m < unit->n_members; m++) {
+            const fsdpi_flat *flat = unit->members[m].flat;
+
+            for (size_t k = 0; k < flat->n_tensors; k++) {
+                tensor->member = flat->tensors[k] == tensor->owner ? &unit->members[m] : tensor->member;
+            }
+        }
+    }
+}
+
+static void build_unit(fsdp_unit *unit, fsdpi_flat ***end, room *r)
+{
+    bool is_first = true;
+
+    unit->members = r->members;
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        const fsdpi_tensor *first = first_of_flat(unit, i);
+
+        if (first != NULL && first->unit == unit) {
+            fsdpi_flat *flat = build_flat(first, is_first, r);
+
+            is_first = false;
+            **end    = flat;
+            *end     = &flat->next;
+            add_member(unit, flat, r);
+        } else if (first != NULL) {
+            add_member(unit, first->member->flat, r);
+        }
+    }
+    find_members(unit);
+}
+
+static void place_ignored(fsdp_model *model)
+{
+    unsigned char *memory = model->ignored;
+
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            fsdpi_tensor *tensor = &unit->tensors[i];
+
+            if (tensor->owner == tensor && !fsdpi_is_divided(tensor)) {
+                tensor->whole = memory;
+                memory += fsdpi_alloc_size(tensor->count * fsdp_dtype_size(fsdpi_gathered_dtype(model, tensor)));
+            }
+            tensor->whole = tensor->owner->whole;
+        }
+    }
+}
+
+void fsdpi_flats_build(fsdp_model *model)
+{
+    room         r     = divide_memory(model);
+    fsdpi_flat **end   = &model->flats;
+    size_t       index = 0;
+
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        unit->index = index++;
+        build_unit(unit, &end, &r);
+    }
+    place_ignored(model);
+}

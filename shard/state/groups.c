@@ -1,0 +1,161 @@
+#include "shard/state/groups.h"
+
+#include "lib/base/yielding.h"
+#include "lib/context/gpu_context.h"
+#include "lib/context/init.h"
+#include "lib/device/memory.h"
+#include "shard/state/strategy.h"
+
+static bool nodes_are_equal(const fsdp_context *ctx)
+{
+    for (int m = 0; m < ctx->nodes.count; m++) {
+        if (fsdpi_node_size(&ctx->nodes, m) != ctx->nodes.largest) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool groups_are_nodes(const fsdp_model *model)
+{
+    const fsdp_context *ctx = model->ctx;
+
+    return model->options.group_size == 0 || (model->options.group_size == ctx->nodes.largest && nodes_are_equal(ctx));
+}
+
+fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    const bool divides = options->group_size == 0 || (options->group_size > 0 && ctx->size % options->group_size == 0);
+
+    if (options->group_size < 0 || (fsdpi_is_hybrid(options->strategy) && !divides)) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_model_create: group_size is %d, which does not divide the %d ranks; use a divisor, or 0 "
+            "for the nodes",
+            options->group_size, ctx->size);
+    }
+    if (fsdpi_is_hybrid(options->strategy) && options->group_size == 0 && !nodes_are_equal(ctx)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "fsdp_model_create: %s with group_size 0 needs nodes of equal size, and these have up to %d "
+                          "ranks; set a group_size",
+                          fsdp_strategy_name(options->strategy), ctx->nodes.largest);
+    }
+    return FSDP_OK;
+}
+
+/* What a context holds from its beginning also counts as its parent's. */
+static void count_context(fsdp_context *ctx, const fsdp_context *part)
+{
+    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
+    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
+    fsdpi_count_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_count_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
+}
+
+static void uncount_context(fsdp_context *ctx, const fsdp_context *part)
+{
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
+}
+
+/* Of `size` ranks; all ranks are one part in their own order, and then MPI_Comm_split(), which may spin, is not needed. */
+static int split(const fsdp_context *ctx, int size, int color, int key, MPI_Comm *comm)
+{
+    return size == ctx->size ? fsdpi_mpi_duplicate(ctx->comm, comm, ctx->config.timeout_s)
+                             : MPI_Comm_split(ctx->comm, color, key, comm);
+}
+
+static fsdp_status open_part(fsdp_model *model, int size, int color, int key, const fsdp_config *config,
+                             fsdpi_lane lane, fsdp_context **part)
+{
+    fsdp_context *ctx = model->ctx;
+    MPI_Comm      comm;
+
+    FSDPI_TRY_MPI(ctx, split(ctx, size, color, key, &comm));
+    const fsdp_status status = fsdp_init(comm, config, part);
+    (void)MPI_Comm_free(&comm);
+    if (status != FSDP_OK) {
+        return fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
+    }
+    (*part)->shown_rank = ctx->rank;
+    (*part)->gpu.leader = &ctx->gpu;
+    count_context(ctx, *part);
+    fsdpi_trace_share(&ctx->trace, &(*part)->trace, lane);
+    return FSDP_OK;
+}
+
+fsdpi_held fsdpi_slices_of_rank(const fsdp_model *model, int rank)
+{
+    const fsdp_context *ctx      = model->ctx;
+    const int           n        = ctx->size / model->shards->size;
+    const bool          by_node  = fsdpi_is_hybrid(model->options.strategy) && groups_are_nodes(model);
+    const int           position = by_node ? ctx->nodes.position_of[rank] : rank % model->shards->size;
+
+    if (model->options.strategy == FSDP_NO_SHARD) {
+        return (fsdpi_held){.first = 0, .n = ctx->size};
+    }
+    return (fsdpi_held){.first = position * n, .n = n};
+}
+
+int fsdpi_holder_of_slice(const fsdp_model *model, int slice)
+{
+    const fsdp_context *ctx      = model->ctx;
+    const int           position = slice / (ctx->size / model->shards->size);
+
+    return model->replicas != NULL && groups_are_nodes(model) ? fsdpi_rank_at(&ctx->nodes, 0, position) : position;
+}
+
+/*
+ * One group of all ranks has no replicas, and is then no different from the strategy without groups.
+ * Groups that are nodes reduce over the nodes in the same order as FULL_SHARD does, one partial sum after the other: so the
+ * replicas must not be taken for nodes of several ranks where FSDP_NODE_SIZE pretends so.
+ */
+fsdp_status fsdpi_groups_open(fsdp_model *model)
+{
+    fsdp_context *ctx    = model->ctx;
+    fsdp_config   config = ctx->config;
+    const bool    nodes  = groups_are_nodes(model);
+    const int     size   = model->options.group_size > 0 ? model->options.group_size : ctx->nodes.largest;
+    int           group = ctx->rank / size, position = ctx->rank % size;
+
+    config.trace  = ""; /* theirs go into the file of `ctx` */
+    model->shards = ctx;
+    if (!fsdpi_is_hybrid(model->options.strategy)) {
+        return FSDP_OK;
+    }
+    if (nodes) {
+        group    = ctx->nodes.mine;
+        position = ctx->nodes.position;
+    }
+    fsdp_context *shards = NULL, *replicas = NULL;
+    fsdp_status   status = open_part(model, size, group, position, &config, FSDPI_LANE_SHARDS, &shards);
+    if (nodes) {
+        config.node_size = 1;
+    }
+    if (size < ctx->size) {
+        const fsdp_status other =
+            open_part(model, ctx->size / size, position, group, &config, FSDPI_LANE_REPLICAS, &replicas);
+        status = status != FSDP_OK ? status : other;
+    }
+    model->shards   = shards != NULL ? shards : ctx;
+    model->replicas = replicas;
+    return fsdpi_agree(ctx, "fsdp_model_create", "groups", 0, status, true);
+}
+
+static void close_part(fsdp_context *ctx, fsdp_context *part)
+{
+    if (part != NULL && part != ctx) {
+        uncount_context(ctx, part);
+        (void)fsdp_finalize(part);
+    }
+}
+
+void fsdpi_groups_close(fsdp_model *model)
+{
+    close_part(model->ctx, model->shards);
+    close_part(model->ctx, model->replicas);
+    model->shards   = model->ctx;
+    model->replicas = NULL;
+}

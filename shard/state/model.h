@@ -1,0 +1,236 @@
+/**
+ * @file
+ * What a model and its units consist of.
+ *
+ * Under every strategy a flat parameter is thought of as divided into one slice per rank, as fsdp_layout says. FULL_SHARD holds the
+ * slice of this rank; NO_SHARD holds all of them, one after the other. What walks over the slices it holds, in order of
+ * rank, therefore computes bitwise the same under both.
+ */
+#ifndef FSDPI_MODEL_H
+#define FSDPI_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectives/collectives.h"
+#include "fsdp/hook.h"
+#include "fsdp/layout.h"
+#include "fsdp/loss_scaler.h"
+#include "fsdp/model.h"
+#include "lib/context/context.h"
+
+enum { FSDPI_NAME_BYTES = 256, FSDPI_EVENTS_PER_UNIT = 8 };
+
+typedef struct fsdpi_flat   fsdpi_flat;
+typedef struct fsdpi_member fsdpi_member;
+
+/** As it was described. */
+typedef struct fsdpi_tensor {
+    const char          *name;
+    fsdp_unit           *unit;
+    struct fsdpi_tensor *owner; /* whose elements these are; itself unless it is tied */
+    fsdp_dtype           dtype;
+    fsdp_fill            fill;
+    double               a, b;
+    unsigned             flags;
+    bool                 shared; /* tied from another unit */
+    size_t               n_dims;
+    size_t               shape[FSDP_MAX_DIMS];
+    size_t               count; /* ELEMENTS */
+    /* from commit on; of a tied tensor its owner's */
+    fsdpi_member  *member; /* NULL for an ignored tensor */
+    size_t         offset; /* of its first element in the flat parameter */
+    unsigned char *whole;  /* of an ignored tensor: its memory */
+} fsdpi_tensor;
+
+typedef enum fsdpi_pass { FSDPI_CLOSED, FSDPI_FORWARD, FSDPI_BACKWARD } fsdpi_pass;
+
+/** A gathered view: see shard/schedule/gather.c. */
+typedef struct fsdpi_view {
+    unsigned char *memory;
+    fsdp_request  *gathering;
+    fsdp_request  *unpacking; /* behind it, where the flat parameter is quantised and on the host */
+    fsdpi_flat    *packed;    /* on a GPU: which one's slices it gathers, for the kernels that come behind */
+    bool           gathered;
+} fsdpi_view;
+
+/**
+ * Tensors that are divided over the ranks, gathered and reduced as one: those of a unit that are gathered in the same type
+ * and are alike frozen or not. A tensor that is tied from another unit is one of its own. PyTorch's FlatParameter.
+ */
+struct fsdpi_flat {
+    fsdpi_flat           *next;
+    fsdp_model           *model;
+    const char           *name;  /* the unit's, or of the unit's second one and on also its first tensor's */
+    fsdp_dtype            dtype; /* in which it is gathered */
+    bool                  frozen, quantized;
+    size_t                n_tensors;
+    fsdpi_tensor        **tensors;
+    size_t               *counts;    /* ELEMENTS of each tensor */
+    fsdp_interval        *intervals; /* room for one slice's */
+    fsdp_gradient_tensor *parts;     /* room for what a hook sees */
+    fsdp_layout           layout;
+    float                *master;
+    unsigned char        *low;                     /* `master` as it is gathered; NULL where that is f32 */
+    float                *gradient;                /* reduced; NULL where frozen */
+    float                *local;                   /* the whole one's, not reduced yet; NULL without local_gradients */
+    double               *norms;                   /* of each slice held, where the GPU computes them; NULL */
+    bool                  has_gradient, has_local; /* since the last step */
+    size_t                reducing;                /* reductions under way */
+    size_t                gradient_passes;         /* that have been added up in `gradient`; 0 without one */
+    size_t                checked_passes;          /* how many of them the loss scaler has seen; 0 before it has */
+    fsdpi_view            view;                    /* where it has a place of its own, in which it stays */
+};
+
+/** A flat parameter as one unit uses it. */
+struct fsdpi_member {
+    fsdpi_flat *flat;
+    fsdpi_view *view; /* the flat parameter's, or `in_slot` */
+    fsdpi_view  in_slot;
+    size_t      slot_offset; /* BYTES */
+    /* the gradient view: see shard/schedule/reduction.c */
+    struct fsdpi_bucket *bucket;
+    size_t               bucket_offset;
+    unsigned char       *gradient_view;
+    fsdpi_member        *next_in_bucket;
+    fsdp_request        *reducing;
+    bool                 landed; /* the result is in flat->gradient already */
+};
+
+struct fsdp_unit {
+    fsdp_unit     *next;
+    fsdp_model    *model;
+    const char    *name;
+    size_t         index;
+    size_t         n_tensors;
+    fsdpi_tensor  *tensors;
+    size_t         elements; /* of all its tensors, of tied and ignored ones too */
+    size_t         bytes;    /* of this structure with all that it points to before commit */
+    uint64_t       fingerprint;
+    size_t         n_members; /* from commit on, as the rest */
+    fsdpi_member  *members;
+    size_t         view_bytes; /* of all members */
+    size_t         gradients;  /* ELEMENTS of all members' gradient views */
+    fsdpi_pass     pass;
+    unsigned char *slot;      /* that it has; NULL */
+    double         begun;     /* its pass, for a trace */
+    uint64_t       view_hash; /* FSDP_VERIFY=full */
+};
+
+/** Gradient views that are reduced together. */
+typedef struct fsdpi_bucket {
+    struct fsdpi_bucket *next; /* among those under way, in order of issue */
+    unsigned char       *memory;
+    size_t               room, used; /* ELEMENTS */
+    size_t               open;       /* views in their backward pass */
+    fsdpi_member        *first, *last;
+    bool                 taken, closed, issued, replicated, failed;
+    fsdp_request        *request; /* of all views at once */
+    char                 label[FSDPI_NAME_BYTES + 64];
+} fsdpi_bucket;
+
+/** What a model needs on one rank: counted for a budget, and allocated at commit. ELEMENTS unless they are called bytes. */
+typedef struct fsdpi_plan {
+    fsdp_strategy strategy;
+    int           size, group;           /* ranks in all, and that share one copy */
+    size_t        parameters, trainable; /* without padding */
+    size_t        padded, padded_trainable;
+    size_t        held, held_trainable; /* of all flat parameters, by one rank */
+    size_t        low_bytes;            /* of all slices first, then of those held */
+    size_t        local;
+    size_t        ignored_bytes;
+    size_t        n_views, view_bytes; /* slots; 0 where every flat parameter has a region */
+    size_t        small_view_bytes;    /* of the last slot */
+    size_t        views_bytes;         /* in all, once per node */
+    size_t        n_buckets, bucket;
+    size_t        small_bucket, buckets;                     /* the last one, and all together */
+    size_t        n_flats, n_members, n_tensors, name_bytes; /* see shard/state/flat.c */
+    size_t        bookkeeping_bytes;
+    /* of a model on a GPU; else 0 */
+    size_t norms; /* numbers: one for each slice held of each flat parameter */
+    size_t norm_scratch_bytes;
+    size_t shard, longest; /* of one flat parameter: largest slice, and most that a rank holds with a gradient */
+} fsdpi_plan;
+
+struct fsdp_loss_scaler {
+    fsdp_model              *model;
+    fsdp_loss_scaler_options options;
+    fsdp_loss_scaler_state   state;
+    bool                     finite; /* what was found of the gradients that count as checked */
+};
+
+/** Streams that bring masters and moments to the GPU and back: see shard/optimizer/optimizer_device.c. */
+typedef struct fsdpi_offload {
+    fsdpi_gpu_stream in, out; /* NULL where nothing is offloaded */
+} fsdpi_offload;
+
+struct fsdp_model {
+    fsdp_context      *ctx;
+    fsdp_context      *shards;   /* the ranks that share one copy; `ctx` itself unless there are several */
+    fsdp_context      *replicas; /* the ranks that hold the same part of other copies; NULL where there is one */
+    fsdpi_owned        owned;
+    fsdp_model_options options;
+    const struct fsdpi_compute *compute; /* by the host or by a GPU: see shard/storage/compute.h */
+    fsdp_unit                  *first, *last;
+    size_t                      n_units;
+    fsdpi_flat                 *flats; /* from commit on, in order of the units */
+    void                       *flats_memory;
+    fsdp_status                 add_status; /* of the first fsdp_unit_add() that failed */
+    char                        add_error[FSDPI_DETAIL_BYTES];
+    bool                        committed;
+    bool                        syncs;  /* passes reduce their gradients */
+    bool                        failed; /* a pass has since fsdp_model_zero_grad(): see shard/schedule/failed_step.c */
+    fsdp_status                 error;  /* with which it did, or a later call that left the step as it was; FSDP_OK */
+    char                        error_text[FSDPI_DETAIL_BYTES];
+    size_t                      open; /* units in a pass */
+    fsdpi_plan                  plan;
+    float                      *masters, *reduced, *locals; /* of all units, one after the other */
+    float                      *offloaded_masters;          /* instead of `masters` */
+    unsigned char              *lows, *views, *gradient_views, *ignored;
+    double                     *norms;        /* in memory that the GPU writes */
+    void                       *norm_scratch; /* on the GPU */
+    fsdpi_offload               offload;
+    fsdp_status
+         compute_status; /* the first failure on the GPU that nobody has been told: see shard/storage/compute.h */
+    char compute_error[FSDPI_DETAIL_BYTES];
+    fsdp_unit   **slots; /* who has each slot of `views` */
+    fsdpi_bucket *buckets;
+    fsdpi_bucket *filling;
+    fsdpi_bucket *issued_first; /* and those behind it: in order of issue */
+    fsdp_hook    *hook;         /* NULL: none */
+    float        *hook_room;    /* where it works on gradients of a GPU; NULL */
+    size_t        n_issued;     /* buckets since the last step */
+    size_t       *events;       /* the last ones, FSDPI_EVENTS_PER_UNIT for each unit: see shard/schedule/gather.c */
+    size_t        n_events;
+    size_t        expected; /* which of them and of those behind it come next; n_events: unknown */
+    uint64_t      order;    /* a hash of the events since the last step, which says whether ranks know the same ones */
+    struct fsdp_optimizer *optimizers;
+    fsdp_loss_scaler      *loss_scaler;      /* NULL: none */
+    fsdp_loss_scaler       loss_scaler_room; /* where it is, so that budgets count it */
+    double                 slice_norms[];    /* of each rank's slices */
+};
+
+/** BYTES of a model on `size` ranks. */
+static inline size_t fsdpi_model_bytes(int size)
+{
+    return sizeof(fsdp_model) + (size_t)size * sizeof(double);
+}
+
+static inline bool fsdpi_is_on_device(const fsdp_model *model)
+{
+    return model->options.placement != FSDP_ON_HOST;
+}
+
+static inline bool fsdpi_is_offloaded(const fsdp_model *model)
+{
+    return model->options.placement == FSDP_ON_DEVICE_OFFLOADED;
+}
+
+/** Whether parameters of that WIDTH are held as they are gathered, beside their masters. */
+static inline bool fsdpi_has_low(const fsdp_model *model, size_t width)
+{
+    return width != sizeof(float) || fsdpi_is_offloaded(model);
+}
+
+#endif

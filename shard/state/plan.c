@@ -1,0 +1,122 @@
+#include "shard/state/plan.h"
+
+#include <stdint.h>
+
+#include "lib/context/buffer_alloc.h"
+#include "lib/device/memory.h"
+#include "shard/state/flat.h"
+#include "shard/state/strategy.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static fsdp_status check_group(const fsdp_model *model, const fsdpi_plan *plan)
+{
+    if (plan->size % plan->group != 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_budget: groups of %d ranks do not divide %d ranks; set a group_size that does",
+                          plan->group, plan->size);
+    }
+    return FSDP_OK;
+}
+
+/*
+ * As many slots as units may be open, and as may be gathered ahead. One of the latter is as small as the smallest unit: for
+ * one that stays open beside a chain of layers, which have the others then.
+ */
+static void plan_views(const fsdp_model *model, fsdpi_plan *plan)
+{
+    const fsdp_config *config = &model->ctx->config;
+    const size_t       open   = (size_t)config->views_in_flight;
+
+    if (plan->strategy == FSDP_NO_SHARD) {
+        plan->views_bytes = 0;
+    } else if (!fsdpi_keeps_views(plan->strategy)) {
+        plan->n_views          = least(model->n_units, open + (size_t)config->prefetch);
+        plan->small_view_bytes = plan->n_views > open ? plan->small_view_bytes : plan->view_bytes;
+        plan->views_bytes      = (plan->n_views - 1) * plan->view_bytes + plan->small_view_bytes;
+    }
+}
+
+/* One more than units may be open, so that one can be reduced meanwhile; small, as above. */
+static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
+{
+    const fsdp_config *config = &model->ctx->config;
+    const size_t       limit  = (size_t)config->bucket_bytes / fsdp_dtype_size(model->options.reduce_dtype);
+    const size_t       open   = (size_t)config->views_in_flight;
+
+    plan->n_buckets = least(model->n_units, open + (config->prefetch > 0));
+    if (plan->strategy == FSDP_NO_SHARD && config->prefetch > 0) {
+        plan->bucket = least(plan->padded_trainable, limit > plan->bucket ? limit : plan->bucket);
+    }
+    if (plan->strategy == FSDP_NO_SHARD || plan->n_buckets <= open) {
+        plan->small_bucket = plan->bucket;
+    }
+    plan->buckets = (plan->n_buckets - 1) * plan->bucket + plan->small_bucket;
+}
+
+static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
+{
+    const int n_buffers = (plan->held > 0 && !fsdpi_is_offloaded(model)) + (plan->low_bytes > 0) +
+                          (plan->views_bytes > 0) +
+                          2 * (plan->held_trainable > 0); /* those of list_shared() in storage.c */
+
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        plan->bookkeeping_bytes += fsdpi_alloc_size(unit->bytes);
+    }
+    plan->bookkeeping_bytes += (size_t)n_buffers * fsdpi_buffer_bookkeeping(plan->group) +
+                               fsdpi_alloc_size(fsdpi_flats_bytes(plan)) +
+                               fsdpi_alloc_size(plan->n_views * sizeof(fsdp_unit *)) +
+                               fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
+                               fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t));
+}
+
+static void plan_device(const fsdp_model *model, fsdpi_plan *plan)
+{
+    const fsdpi_gpu_device *gpu   = model->ctx->gpu.device;
+    const int               group = plan->strategy == FSDP_NO_SHARD ? 1 : plan->group;
+
+    if (fsdpi_is_on_device(model)) {
+        plan->norms              = plan->n_flats * (size_t)(plan->size / group);
+        plan->norm_scratch_bytes = gpu->ops->compute->norm_scratch(plan->shard);
+    }
+}
+
+/* Each unit can be counted, and so can, times all that is held of an element and many views, what this leaves. */
+static fsdp_status check_extent(const fsdp_unit *unit, const fsdpi_plan *plan)
+{
+    const size_t most = PTRDIFF_MAX / 1024;
+
+    if (plan->padded > most || plan->ignored_bytes > most) {
+        (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_ARG,
+                         "the model's size in bytes overflows at unit '%s'; check the shapes of its tensors",
+                         unit->name);
+        return FSDP_ERR_ARG;
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int size, fsdpi_plan *plan)
+{
+    const int group = model->options.group_size > 0 ? model->options.group_size : model->ctx->nodes.largest;
+
+    *plan = (fsdpi_plan){.strategy = strategy, .size = size, .group = fsdpi_is_hybrid(strategy) ? group : size};
+    FSDP_TRY(check_group(model, plan));
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        FSDP_TRY(fsdpi_plan_unit(unit, plan));
+        FSDP_TRY(check_extent(unit, plan));
+    }
+    const size_t share   = strategy == FSDP_NO_SHARD ? 1 : (size_t)plan->group;
+    plan->held           = plan->padded / share;
+    plan->held_trainable = plan->padded_trainable / share;
+    plan->low_bytes      = plan->low_bytes / share;
+    plan->longest        = plan->longest / share;
+    plan->local          = model->options.local_gradients ? plan->padded_trainable : 0;
+    plan_views(model, plan);
+    plan_buckets(model, plan);
+    plan_bookkeeping(model, plan);
+    plan_device(model, plan);
+    return FSDP_OK;
+}

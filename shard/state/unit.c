@@ -1,0 +1,315 @@
+/*
+ * What a program says about its units, and what can be wrong with it. Nothing is allocated here but the description.
+ */
+#include "shard/state/unit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "lib/device/memory.h"
+#include "shard/state/tensor.h"
+
+static const unsigned KNOWN_FLAGS =
+    FSDP_TENSOR_NO_WEIGHT_DECAY | FSDP_TENSOR_FROZEN | FSDP_TENSOR_IGNORED | FSDP_TENSOR_KEEP_DTYPE;
+
+/* ---- what can be wrong ------------------------------------------------------------------------------------------- */
+
+fsdp_status fsdpi_remember_failed_add(fsdp_model *model, fsdp_status status)
+{
+    if (model->add_status == FSDP_OK) {
+        model->add_status = status;
+        (void)snprintf(model->add_error, sizeof model->add_error, "%.*s", FSDPI_DETAIL_BYTES - 1, model->ctx->error);
+    }
+    return status;
+}
+
+static bool name_is_good(const char *name)
+{
+    return name != NULL && name[0] != '\0' && strnlen(name, FSDPI_NAME_BYTES) < FSDPI_NAME_BYTES;
+}
+
+static fsdp_status check_fill(fsdp_context *ctx, const char *unit, const fsdp_tensor *tensor)
+{
+    if ((int)tensor->fill < 0 || tensor->fill > FSDP_FILL_UNIFORM || !isfinite(tensor->a) || !isfinite(tensor->b)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "unit '%s', tensor '%s': fill %d with %g and %g; use one of fsdp_fill with "
+                          "finite numbers",
+                          unit, tensor->name, (int)tensor->fill, tensor->a, tensor->b);
+    }
+    if ((tensor->flags & ~KNOWN_FLAGS) != 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': flags 0x%x are unknown; use FSDP_TENSOR_*", unit,
+                          tensor->name, tensor->flags);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status count_elements(fsdp_context *ctx, const char *unit, const fsdp_tensor *tensor, size_t *count)
+{
+    if (tensor->n_dims > FSDP_MAX_DIMS) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': %zu dimensions; at most %d are possible", unit,
+                          tensor->name, tensor->n_dims, FSDP_MAX_DIMS);
+    }
+    *count = 1;
+    for (size_t d = 0; d < tensor->n_dims; d++) {
+        if (tensor->shape[d] == 0) {
+            return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                              "unit '%s', tensor '%s': extent %zu is 0, so it has no elements; leave "
+                              "the tensor out",
+                              unit, tensor->name, d);
+        }
+        if (!fsdpi_multiply(*count, tensor->shape[d], count) || *count > PTRDIFF_MAX / sizeof(double)) {
+            return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                              "unit '%s', tensor '%s': the size in bytes overflows at extent %zu, %zu", unit,
+                              tensor->name, d, tensor->shape[d]);
+        }
+    }
+    return FSDP_OK;
+}
+
+/* All that can be wrong with one tensor but a name that is used twice. */
+static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, const fsdp_tensor *tensor, size_t *count)
+{
+    if (!name_is_good(tensor->name)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor %zu: the name must have 1 to %d bytes", unit, i,
+                          FSDPI_NAME_BYTES - 1);
+    }
+    if (tensor->tied_to != NULL) { /* all but the shape is the owner's */
+        return count_elements(ctx, unit, tensor, count);
+    }
+    if (fsdp_dtype_size(tensor->dtype) == 0) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': %d is no element type", unit, tensor->name,
+                          (int)tensor->dtype);
+    }
+    if (tensor->dtype != FSDP_F32 && tensor->dtype != FSDP_BF16 && tensor->dtype != FSDP_F16) {
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "unit '%s', tensor '%s': element type %s; use f32, bf16 or f16",
+                          unit, tensor->name, fsdp_dtype_name(tensor->dtype));
+    }
+    FSDP_TRY(check_fill(ctx, unit, tensor));
+    return count_elements(ctx, unit, tensor, count);
+}
+
+static const fsdp_tensor *find_description(const fsdp_tensor *tensors, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(tensors[i].name, name) == 0) {
+            return &tensors[i];
+        }
+    }
+    return NULL;
+}
+
+static fsdp_status check_name_is_new(const fsdp_model *model, const char *unit, const fsdp_tensor *tensors, size_t i)
+{
+    const char *name = tensors[i].name;
+
+    if (fsdpi_find_tensor(model, name) != NULL || find_description(tensors, i, name) != NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "unit '%s', tensor '%s': the name is taken; names are unique in a model", unit, name);
+    }
+    return FSDP_OK;
+}
+
+static bool shapes_are_equal(size_t n_dims, const size_t *shape, const fsdp_tensor *tensor)
+{
+    return n_dims == tensor->n_dims && memcmp(shape, tensor->shape, n_dims * sizeof *shape) == 0;
+}
+
+/* The owner was added before, or stands further up in the same unit. */
+static fsdp_status check_tie(const fsdp_model *model, const char *unit, const fsdp_tensor *tensors, size_t i)
+{
+    const fsdp_tensor  *tied  = &tensors[i];
+    const fsdp_tensor  *here  = find_description(tensors, i, tied->tied_to);
+    const fsdpi_tensor *known = fsdpi_find_tensor(model, tied->tied_to);
+
+    if (here == NULL && known == NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "unit '%s', tensor '%s': tied to '%.255s', which is no tensor added before; add that first",
+                          unit, tied->name, tied->tied_to);
+    }
+    if (here != NULL ? !shapes_are_equal(here->n_dims, here->shape, tied)
+                     : !shapes_are_equal(known->n_dims, known->shape, tied)) {
+        return fsdpi_fail(
+            model->ctx, FSDP_ERR_ARG,
+            "unit '%s', tensor '%s': its shape is not that of '%s', to which it is tied; give it the same", unit,
+            tied->name, tied->tied_to);
+    }
+    return FSDP_OK;
+}
+
+/* What a unit needs room for: its structure, arrays and names, in one allocation. */
+typedef struct unit_extent {
+    size_t elements;
+    size_t name_bytes;
+    size_t bytes;
+} unit_extent;
+
+static fsdp_status check_tensors(const fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n,
+                                 unit_extent *extent)
+{
+    extent->elements   = 0;
+    extent->name_bytes = strlen(name) + 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t count = 0;
+
+        FSDP_TRY(check_tensor(model->ctx, name, i, &tensors[i], &count));
+        FSDP_TRY(check_name_is_new(model, name, tensors, i));
+        FSDP_TRY(tensors[i].tied_to != NULL ? check_tie(model, name, tensors, i) : FSDP_OK);
+        extent->elements += count; /* each below 2^60: the sum is checked before it can overflow */
+        if (extent->elements > PTRDIFF_MAX / sizeof(double)) {
+            return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                              "unit '%s': the size in bytes overflows at tensor '%s'; divide "
+                              "the unit",
+                              name, tensors[i].name);
+        }
+        extent->name_bytes += strlen(tensors[i].name) + 1;
+    }
+    extent->bytes = sizeof(fsdp_unit) + n * sizeof(fsdpi_tensor) + extent->name_bytes;
+    return FSDP_OK;
+}
+
+static fsdp_status check_unit(const fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n,
+                              fsdp_unit *const *unit, unit_extent *extent)
+{
+    fsdp_context *ctx = model->ctx;
+
+    if (model->committed) {
+        return fsdpi_fail(ctx, FSDP_ERR_STATE,
+                          "fsdp_unit_add: unit '%s' comes after fsdp_model_commit; add all units "
+                          "before it",
+                          name != NULL ? name : "");
+    }
+    if (!name_is_good(name)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_unit_add: the name must have 1 to %d bytes", FSDPI_NAME_BYTES - 1);
+    }
+    if (tensors == NULL || n == 0 || unit == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG,
+                          "fsdp_unit_add: unit '%s' has %zu tensors%s; there must be at least 1, and a "
+                          "place for the unit",
+                          name, n, tensors == NULL ? " at NULL" : "");
+    }
+    for (const fsdp_unit *other = model->first; other != NULL; other = other->next) {
+        if (strcmp(other->name, name) == 0) {
+            return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_unit_add: the name '%s' is taken; names are unique in a model",
+                              name);
+        }
+    }
+    return check_tensors(model, name, tensors, n, extent);
+}
+
+/* ---- adding ------------------------------------------------------------------------------------------------------ */
+
+static const char *copy_name(char **room, const char *name)
+{
+    char *copy = *room;
+
+    *room = stpcpy(copy, name) + 1;
+    return copy;
+}
+
+static uint64_t hash_tensor(uint64_t hash, const fsdp_tensor *tensor)
+{
+    hash = fsdpi_hash_text(hash, tensor->name);
+    hash = fsdpi_hash_bytes(hash, tensor->shape, tensor->n_dims * sizeof tensor->shape[0]);
+    hash = fsdpi_hash_u64(hash, tensor->n_dims);
+    if (tensor->tied_to != NULL) {
+        return fsdpi_hash_text(hash, tensor->tied_to);
+    }
+    hash = fsdpi_hash_u64(hash, (uint64_t)tensor->dtype);
+    hash = fsdpi_hash_u64(hash, (uint64_t)tensor->fill);
+    hash = fsdpi_hash_bytes(hash, &tensor->a, sizeof tensor->a);
+    hash = fsdpi_hash_bytes(hash, &tensor->b, sizeof tensor->b);
+    return fsdpi_hash_u64(hash, tensor->flags);
+}
+
+static void describe_tensor(fsdp_unit *unit, const fsdp_tensor *tensor, char **names)
+{
+    fsdpi_tensor *made = &unit->tensors[unit->n_tensors];
+
+    *made = (fsdpi_tensor){.name   = copy_name(names, tensor->name),
+                           .unit   = unit,
+                           .owner  = made,
+                           .dtype  = tensor->dtype,
+                           .fill   = tensor->fill,
+                           .a      = tensor->a,
+                           .b      = tensor->b,
+                           .flags  = tensor->flags,
+                           .n_dims = tensor->n_dims,
+                           .count  = 1};
+    memcpy(made->shape, tensor->shape, sizeof made->shape);
+    for (size_t d = 0; d < made->n_dims; d++) {
+        made->count *= made->shape[d];
+    }
+    unit->n_tensors++;
+    unit->elements += made->count;
+    unit->fingerprint = hash_tensor(unit->fingerprint, tensor);
+}
+
+/* The unit is in the model already, so that its own tensors are found too. */
+static void tie(fsdp_unit *unit, const fsdp_tensor *tensors)
+{
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        if (tensors[i].tied_to != NULL) {
+            fsdpi_tensor *owner = fsdpi_find_tensor(unit->model, tensors[i].tied_to)->owner;
+
+            unit->tensors[i].owner = owner;
+            unit->tensors[i].dtype = owner->dtype;
+            unit->tensors[i].flags = owner->flags;
+            owner->shared          = owner->shared || owner->unit != unit;
+        }
+    }
+}
+
+static void fill_unit(fsdp_unit *unit, const char *name, const fsdp_tensor *tensors, size_t n)
+{
+    unit->tensors     = (fsdpi_tensor *)(void *)(unit + 1);
+    char *names       = (char *)(unit->tensors + n);
+    unit->name        = copy_name(&names, name);
+    unit->fingerprint = fsdpi_hash_text(FSDPI_HASH_START, name);
+    for (size_t i = 0; i < n; i++) {
+        describe_tensor(unit, &tensors[i], &names);
+    }
+}
+
+static void append(fsdp_model *model, fsdp_unit *unit)
+{
+    unit->model = model;
+    if (model->last != NULL) {
+        model->last->next = unit;
+    } else {
+        model->first = unit;
+    }
+    model->last = unit;
+    model->n_units++;
+}
+
+fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n_tensors,
+                          fsdp_unit **unit)
+{
+    unit_extent extent = {0};
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_unit_add: the model is NULL; pass one from fsdp_model_create");
+    }
+    const fsdp_status status = check_unit(model, name, tensors, n_tensors, unit, &extent);
+    if (status != FSDP_OK) {
+        return model->committed ? status : fsdpi_remember_failed_add(model, status);
+    }
+    fsdp_unit *made = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, extent.bytes);
+    if (made == NULL) {
+        return fsdpi_remember_failed_add(model, FSDP_ERR_MEMORY);
+    }
+    made->bytes = extent.bytes;
+    fill_unit(made, name, tensors, n_tensors);
+    append(model, made);
+    tie(made, tensors);
+    *unit = made;
+    return FSDP_OK;
+}
+
+const char *fsdp_unit_name(const fsdp_unit *unit)
+{
+    return unit != NULL ? unit->name : "";
+}

@@ -1,0 +1,13 @@
+/**
+ * @file
+ * Units as a program describes them.
+ */
+#ifndef FSDPI_UNIT_H
+#define FSDPI_UNIT_H
+
+#include "shard/state/model.h"
+
+/** Keeps the failure of adding a unit until commit, where the other ranks learn of it. Returns `status`. */
+fsdp_status fsdpi_remember_failed_add(fsdp_model *model, fsdp_status status);
+
+#endif

@@ -1,0 +1,126 @@
+/**
+ * @file
+ * Element-wise work on what a model holds, wherever that is: by the processor, at once; or by the model's GPU, in the stream
+ * that fsdp_stream_set() has named, where all that uses the model's memory comes in order. Collectives begin behind what is in
+ * this stream when they are issued, and end before what comes into it when they have been waited for.
+ *
+ * On a GPU none of these waits unless it says so. What fails there is kept until fsdpi_compute_status() asks. Counts are
+ * ELEMENTS; arguments and results are those of fsdpi_kernels.
+ */
+#ifndef FSDPI_COMPUTE_H
+#define FSDPI_COMPUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shard/state/model.h"
+
+typedef enum fsdpi_norm { FSDPI_SQUARED_NORM, FSDPI_ABSOLUTE_MAXIMUM } fsdpi_norm;
+
+/** The functions below, by one of those who do the work. */
+typedef struct fsdpi_compute {
+    fsdp_status (*status)(fsdp_model *model);
+    void (*finish)(fsdp_model *model);
+    void (*clear)(fsdp_model *model, void *memory, size_t bytes);
+    void (*copy)(fsdp_model *model, void *to, const void *from, size_t bytes);
+    void (*cast)(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count);
+    void (*accumulate)(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
+                       size_t count);
+    void (*scale)(fsdp_model *model, float *x, double factor, size_t count);
+    void (*clamp)(fsdp_model *model, float *x, double limit, size_t count);
+    void (*divide)(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count);
+    void (*read)(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype, size_t count);
+    void (*write)(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype, size_t count);
+    fsdp_status (*measure)(fsdp_model *model, fsdpi_norm norm);
+    double (*norm_of_slice)(fsdpi_flat *flat, fsdpi_norm norm, int i);
+    void (*quantize)(fsdpi_flat *flat);
+    fsdp_status (*unpack)(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
+} fsdpi_compute;
+
+extern const fsdpi_compute fsdpi_compute_host, fsdpi_compute_device;
+
+/** FSDP_OK; or the first failure since the last call, recorded. */
+static inline fsdp_status fsdpi_compute_status(fsdp_model *model)
+{
+    return model->compute->status(model);
+}
+
+/** Waits on the host for all that the model has in streams. */
+static inline void fsdpi_compute_finish(fsdp_model *model)
+{
+    model->compute->finish(model);
+}
+
+static inline void fsdpi_compute_clear(fsdp_model *model, void *memory, size_t bytes)
+{
+    model->compute->clear(model, memory, bytes);
+}
+
+static inline void fsdpi_compute_copy(fsdp_model *model, void *to, const void *from, size_t bytes)
+{
+    model->compute->copy(model, to, from, bytes);
+}
+
+static inline void fsdpi_compute_cast(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *in,
+                                      fsdp_dtype in_dtype, size_t count)
+{
+    model->compute->cast(model, out, out_dtype, in, in_dtype, count);
+}
+
+static inline void fsdpi_compute_accumulate(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype,
+                                            double factor, size_t count)
+{
+    model->compute->accumulate(model, sum, fresh, x, dtype, factor, count);
+}
+
+static inline void fsdpi_compute_scale(fsdp_model *model, float *x, double factor, size_t count)
+{
+    model->compute->scale(model, x, factor, count);
+}
+
+static inline void fsdpi_compute_clamp(fsdp_model *model, float *x, double limit, size_t count)
+{
+    model->compute->clamp(model, x, limit, count);
+}
+
+/** x[i] = x[i] / divisor, rounded once. */
+static inline void fsdpi_compute_divide(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count)
+{
+    model->compute->divide(model, x, dtype, divisor, count);
+}
+
+/**
+ * From the model's memory to memory of the host, rounded to another type where it has one, and back. The model's type is
+ * not wider than f32. On a GPU they wait until that is done; what is offloaded has come back before.
+ */
+static inline void fsdpi_compute_read(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from,
+                                      fsdp_dtype dtype, size_t count)
+{
+    model->compute->read(model, out, out_dtype, from, dtype, count);
+}
+
+static inline void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in,
+                                       fsdp_dtype in_dtype, size_t count)
+{
+    model->compute->write(model, to, dtype, in, in_dtype, count);
+}
+
+/** Computes one number for each slice held of each gradient, and waits for them, where that is done ahead. */
+static inline fsdp_status fsdpi_norms_measure(fsdp_model *model, fsdpi_norm norm)
+{
+    return model->compute->measure(model, norm);
+}
+
+/** That number of the `i`-th slice held. Measured before. */
+static inline double fsdpi_norm_of_slice(fsdpi_flat *flat, fsdpi_norm norm, int i)
+{
+    return flat->model->compute->norm_of_slice(flat, norm, i);
+}
+
+/** Packs the slice that this rank holds, for the others (shard/storage/quantized.h). */
+static inline void fsdpi_quantize(fsdpi_flat *flat)
+{
+    flat->model->compute->quantize(flat);
+}
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * The model's GPU does it, in the stream of fsdpi_stream_of().
+ */
+#include "shard/state/slices.h"
+#include "shard/storage/compute.h"
+#include "shard/storage/model_gpu.h"
+#include "shard/storage/quantized.h"
+
+enum { PIECE = 4096 }; /* ELEMENTS, of 4 bytes at most, that pass through the stack at a time */
+
+/* ---- element by element ------------------------------------------------------------------------------------------ */
+
+static void clear(fsdp_model *model, void *memory, size_t bytes)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model, gpu->ops->clear(gpu, memory, bytes, fsdpi_stream_of(model)));
+}
+
+static void copy(fsdp_model *model, void *to, const void *from, size_t bytes)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model, gpu->ops->copy(gpu, to, from, bytes, fsdpi_stream_of(model)));
+}
+
+static void cast(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model,
+                       gpu->ops->compute->cast(gpu, out, out_dtype, in, in_dtype, count, fsdpi_stream_of(model)));
+}
+
+static void accumulate(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
+                       size_t count)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model,
+                       gpu->ops->compute->accumulate(gpu, sum, fresh, x, dtype, factor, count, fsdpi_stream_of(model)));
+}
+
+static void scale(fsdp_model *model, float *x, double factor, size_t count)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model, gpu->ops->compute->scale(gpu, x, factor, count, fsdpi_stream_of(model)));
+}
+
+static void clamp(fsdp_model *model, float *x, double limit, size_t count)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model, gpu->ops->compute->clamp(gpu, x, limit, count, fsdpi_stream_of(model)));
+}
+
+static void divide(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count)
+{
+    fsdpi_gpu_device *gpu    = fsdpi_gpu_of(model);
+    const void *const term[] = {x};
+
+    fsdpi_compute_keep(model,
+                       gpu->ops->reduce(gpu, &x, 1, term, 1, count, dtype, FSDP_AVG, divisor, fsdpi_stream_of(model)));
+}
+
+/* ---- to and from the host ---------------------------------------------------------------------------------------- */
+
+static void finish(fsdp_model *model)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model, gpu->ops->stream_finish(gpu, fsdpi_stream_of(model)));
+    if (model->offload.out != NULL) {
+        fsdpi_compute_keep(model, gpu->ops->stream_finish(gpu, model->offload.out));
+    }
+}
+
+/* One that returns when it is done. */
+static void copy_and_wait(fsdp_model *model, void *to, const void *from, size_t bytes)
+{
+    if (model->offload.out != NULL) {
+        fsdpi_compute_finish(model);
+    }
+    fsdpi_compute_copy(model, to, from, bytes);
+    fsdpi_compute_finish(model);
+}
+
+static void read_to_host(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype,
+                         size_t count)
+{
+    const size_t  width = fsdp_dtype_size(dtype), out_width = fsdp_dtype_size(out_dtype);
+    unsigned char piece[PIECE * sizeof(float)];
+
+    if (dtype == out_dtype) {
+        copy_and_wait(model, out, from, count * width);
+        return;
+    }
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t n = count - i < PIECE ? count - i : PIECE;
+
+        copy_and_wait(model, piece, (const unsigned char *)from + i * width, n * width);
+        model->ctx->kernels->cast((unsigned char *)out + i * out_width, out_dtype, piece, dtype, n);
+    }
+}
+
+static void write_from_host(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype,
+                            size_t count)
+{
+    const size_t  width = fsdp_dtype_size(dtype), in_width = fsdp_dtype_size(in_dtype);
+    unsigned char piece[PIECE * sizeof(float)];
+
+    if (dtype == in_dtype) {
+        copy_and_wait(model, to, in, count * width);
+        return;
+    }
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t n = count - i < PIECE ? count - i : PIECE;
+
+        model->ctx->kernels->cast(piece, dtype, (const unsigned char *)in + i * in_width, in_dtype, n);
+        copy_and_wait(model, (unsigned char *)to + i * width, piece, n * width);
+    }
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
+
+static void measure(fsdpi_flat *flat, fsdpi_norm norm, int i)
+{
+    fsdp_model              *model = flat->model;
+    fsdpi_gpu_device        *gpu   = fsdpi_gpu_of(model);
+    const fsdpi_gpu_compute *by    = gpu->ops->compute;
+
+    fsdpi_compute_keep(model, (norm == FSDPI_SQUARED_NORM ? by->squared_norm : by->absolute_maximum)(
+                                  gpu, flat->norms + i, fsdpi_slice_in(flat, flat->gradient, i), flat->layout.shard,
+                                  model->norm_scratch, fsdpi_stream_of(model)));
+}
+
+static fsdp_status measure_all(fsdp_model *model, fsdpi_norm norm)
+{
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        for (int i = 0; i < fsdpi_held_slices(model).n && flat->has_gradient; i++) {
+            measure(flat, norm, i);
+        }
+    }
+    fsdpi_compute_finish(model);
+    return fsdpi_compute_status(model);
+}
+
+static double norm_of_slice(fsdpi_flat *flat, fsdpi_norm norm, int i)
+{
+    (void)norm; /* is the one that was measured */
+    return flat->norms[i];
+}
+
+static void quantize(fsdpi_flat *flat)
+{
+    fsdpi_quantize_run(flat, flat->master, 0, flat->layout.shard);
+}
+
+const fsdpi_compute fsdpi_compute_device = {.status        = fsdpi_compute_kept,
+                                            .finish        = finish,
+                                            .clear         = clear,
+                                            .copy          = copy,
+                                            .cast          = cast,
+                                            .accumulate    = accumulate,
+                                            .scale         = scale,
+                                            .clamp         = clamp,
+                                            .divide        = divide,
+                                            .read          = read_to_host,
+                                            .write         = write_from_host,
+                                            .measure       = measure_all,
+                                            .norm_of_slice = norm_of_slice,
+                                            .quantize      = quantize,
+                                            .unpack        = fsdpi_unpack_on_device};

@@ -1,0 +1,94 @@
+/*
+ * The processor does it at once, with the kernels of the context. Nothing fails.
+ */
+#include "shard/state/int8_blocks.h"
+#include "shard/state/slices.h"
+#include "shard/storage/compute.h"
+#include "shard/storage/quantized.h"
+
+static fsdp_status never_fails(fsdp_model *model)
+{
+    (void)model;
+    return FSDP_OK;
+}
+
+static void is_finished(fsdp_model *model)
+{
+    (void)model;
+}
+
+static void clear(fsdp_model *model, void *memory, size_t bytes)
+{
+    model->ctx->device->clear(memory, bytes);
+}
+
+static void copy(fsdp_model *model, void *to, const void *from, size_t bytes)
+{
+    model->ctx->device->copy(to, from, bytes);
+}
+
+static void cast(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count)
+{
+    model->ctx->kernels->cast(out, out_dtype, in, in_dtype, count);
+}
+
+static void accumulate(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
+                       size_t count)
+{
+    model->ctx->kernels->accumulate(sum, fresh, x, dtype, factor, count);
+}
+
+static void scale(fsdp_model *model, float *x, double factor, size_t count)
+{
+    model->ctx->kernels->scale(x, factor, count, FSDP_F32);
+}
+
+static void clamp(fsdp_model *model, float *x, double limit, size_t count)
+{
+    model->ctx->kernels->clamp(x, limit, count, FSDP_F32);
+}
+
+static void divide(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count)
+{
+    const void *const term[] = {x};
+
+    model->ctx->kernels->reduce(x, term, 1, count, dtype, FSDP_AVG, divisor);
+}
+
+/* norm_of_slice() computes when it is asked. */
+static fsdp_status measure(fsdp_model *model, fsdpi_norm norm)
+{
+    (void)model;
+    (void)norm;
+    return FSDP_OK;
+}
+
+static double norm_of_slice(fsdpi_flat *flat, fsdpi_norm norm, int i)
+{
+    const fsdpi_kernels *kernels = flat->model->ctx->kernels;
+    const float         *slice   = fsdpi_slice_in(flat, flat->gradient, i);
+
+    return norm == FSDPI_SQUARED_NORM ? kernels->squared_norm(slice, flat->layout.shard, FSDP_F32)
+                                      : kernels->absolute_maximum(slice, flat->layout.shard, FSDP_F32);
+}
+
+static void quantize(fsdpi_flat *flat)
+{
+    fsdpi_int8_pack(flat->master, flat->layout.shard, flat->low);
+}
+
+const fsdpi_compute fsdpi_compute_host = {.status        = never_fails,
+                                          .finish        = is_finished,
+                                          .clear         = clear,
+                                          .copy          = copy,
+                                          .cast          = cast,
+                                          .accumulate    = accumulate,
+                                          .scale         = scale,
+                                          .clamp         = clamp,
+                                          .divide        = divide,
+                                          .read          = cast,
+                                          .write         = cast,
+                                          .measure       = measure,
+                                          .norm_of_slice = norm_of_slice,
+                                          .quantize      = quantize,
+                                          .unpack        = fsdpi_unpack_on_host};

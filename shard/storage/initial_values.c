@@ -1,0 +1,80 @@
+#include "shard/storage/initial_values.h"
+
+#include "fsdp/random.h"
+#include "shard/state/slices.h"
+#include "shard/state/tensor.h"
+#include "shard/storage/compute.h"
+
+static float initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t stream, size_t index)
+{
+    switch (tensor->fill) {
+    case FSDP_FILL_CONSTANT:
+        break;
+    case FSDP_FILL_NORMAL:
+        return (float)(tensor->a + tensor->b * fsdp_random_normal(seed, stream, index));
+    case FSDP_FILL_UNIFORM:
+        return (float)(tensor->a + (tensor->b - tensor->a) * fsdp_random_uniform(seed, stream, index));
+    }
+    return (float)tensor->a;
+}
+
+static void draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count, float *values)
+{
+    const uint64_t stream = fsdp_random_stream(tensor->name);
+
+    for (size_t i = 0; i < count; i++) {
+        values[i] = initial_value(tensor, model->options.seed, stream, begin + i);
+    }
+}
+
+enum { PIECE = 4096 }; /* ELEMENTS that are drawn beside where they belong at a time */
+
+/* To memory of the model that may be a GPU's, and may not be f32: piece by piece. */
+static void draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count, unsigned char *to,
+                       fsdp_dtype dtype)
+{
+    float piece[PIECE];
+
+    for (size_t at = 0; at < count; at += PIECE) {
+        const size_t n = count - at < PIECE ? count - at : PIECE;
+
+        draw_run(model, tensor, begin + at, n, piece);
+        fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, FSDP_F32, n);
+    }
+}
+
+static void draw_slice(fsdpi_flat *flat, int i)
+{
+    const size_t n     = fsdpi_held_intervals(flat, i);
+    float       *slice = fsdpi_slice_in(flat, flat->master, i);
+
+    for (size_t k = 0; k < n; k++) {
+        const fsdp_interval *run    = &flat->intervals[k];
+        const fsdpi_tensor  *tensor = flat->tensors[run->tensor];
+        float               *values = slice + run->shard_begin;
+
+        if (fsdpi_is_on_device(flat->model)) {
+            draw_apart(flat->model, tensor, run->tensor_begin, run->count, (unsigned char *)values, FSDP_F32);
+        } else {
+            draw_run(flat->model, tensor, run->tensor_begin, run->count, values);
+        }
+    }
+}
+
+void fsdpi_draw_initial_values(fsdp_model *model)
+{
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        for (int i = 0; i < fsdpi_held_slices(model).n; i++) {
+            draw_slice(flat, i);
+        }
+    }
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            if (unit->tensors[i].whole != NULL && unit->tensors[i].owner == &unit->tensors[i]) {
+                const fsdpi_tensor *tensor = &unit->tensors[i];
+
+                draw_apart(model, tensor, 0, tensor->count, tensor->whole, fsdpi_gathered_dtype(model, tensor));
+            }
+        }
+    }
+}

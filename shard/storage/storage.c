@@ -1,0 +1,247 @@
+#include "shard/storage/storage.h"
+
+#include <string.h>
+
+#include "lib/context/buffer_alloc.h"
+#include "lib/device/memory.h"
+#include "shard/state/flat.h"
+#include "shard/state/plan.h"
+#include "shard/state/slices.h"
+#include "shard/state/strategy.h"
+#include "shard/state/tensor.h"
+#include "shard/storage/model_gpu.h"
+#include "shard/storage/model_memory.h"
+
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
+
+/* Memory of the model that peers reach; on groups it counts in the context of all ranks as well. What the ranks of a node
+ * have between them counts whole on each of them. */
+static fsdp_status open_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                               void **memory)
+{
+    FSDP_TRY(fsdpi_buffer_alloc(model->shards, kind, purpose, bytes, memory));
+    if (kind == FSDP_BUFFER_DEVICE && model->shards != model->ctx) {
+        fsdpi_count_device_memory(model->ctx, purpose, bytes);
+    } else if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
+        fsdpi_count_memory(model->ctx, purpose, bytes);
+    }
+    if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) {
+        fsdpi_uncount_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
+    }
+    if (model->shards != model->ctx && bytes > 0) {
+        fsdpi_count_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(model->shards->size));
+    }
+    return FSDP_OK;
+}
+
+static void close_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                         const void *memory)
+{
+    if (memory == NULL) {
+        return;
+    }
+    if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) {
+        fsdpi_count_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
+    }
+    if (kind == FSDP_BUFFER_DEVICE && model->shards != model->ctx) {
+        fsdpi_uncount_device_memory(model->ctx, purpose, bytes);
+    } else if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
+        fsdpi_uncount_memory(model->ctx, purpose, bytes);
+    }
+    if (model->shards != model->ctx) {
+        fsdpi_uncount_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(model->shards->size));
+    }
+    (kind == FSDP_BUFFER_DEVICE ? fsdpi_buffer_free_device : fsdpi_buffer_drop)(model->shards, memory);
+}
+
+/* The five kinds of memory that peers reach. */
+typedef struct shared_memory {
+    fsdp_buffer_kind kind;
+    fsdp_memory_kind purpose;
+    size_t           bytes;
+    void           **place;
+} shared_memory;
+
+enum { N_SHARED = 5 };
+
+static void list_shared(fsdp_model *model, shared_memory list[N_SHARED])
+{
+    const fsdpi_plan      *plan          = &model->plan;
+    const size_t           reduce_width  = fsdp_dtype_size(model->options.reduce_dtype);
+    const bool             on_device     = fsdpi_is_on_device(model);
+    const fsdp_buffer_kind own           = on_device ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_RANK;
+    const size_t           masters       = fsdpi_is_offloaded(model) ? 0 : plan->held * sizeof(float);
+    const shared_memory    all[N_SHARED] = {
+           {own, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->masters},
+           {own, FSDP_MEMORY_GRADIENTS, plan->held_trainable * sizeof(float), (void **)(void *)&model->reduced},
+           {own, FSDP_MEMORY_PARAMETERS, plan->low_bytes, (void **)(void *)&model->lows},
+           {on_device ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_NODE, FSDP_MEMORY_GATHERED, plan->views_bytes,
+            (void **)(void *)&model->views},
+           {own, FSDP_MEMORY_GRADIENT_VIEWS, plan->buckets * reduce_width, (void **)(void *)&model->gradient_views}};
+
+    memcpy(list, all, sizeof all);
+}
+
+/* Memory of this rank alone. */
+typedef struct private_memory {
+    fsdpi_home       home;
+    fsdp_memory_kind purpose;
+    size_t           bytes;
+    void           **place;
+} private_memory;
+
+enum { N_PRIVATE = 9 };
+
+static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
+{
+    const fsdpi_plan    *plan           = &model->plan;
+    const fsdpi_home     home           = fsdpi_home_of_elements(model);
+    const size_t         masters        = fsdpi_is_offloaded(model) ? plan->held * sizeof(float) : 0;
+    const private_memory all[N_PRIVATE] = {
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, fsdpi_flats_bytes(plan), &model->flats_memory},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_views * sizeof(fsdp_unit *), (void **)(void *)&model->slots},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_buckets * sizeof(fsdpi_bucket),
+         (void **)(void *)&model->buckets},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t),
+         (void **)(void *)&model->events},
+        {home, FSDP_MEMORY_GRADIENTS, plan->local * sizeof(float), (void **)(void *)&model->locals},
+        {home, FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored},
+        {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->offloaded_masters},
+        {FSDPI_AT_PINNED, FSDP_MEMORY_BOOKKEEPING, plan->norms * sizeof(double), (void **)(void *)&model->norms},
+        {FSDPI_AT_DEVICE, FSDP_MEMORY_BOOKKEEPING, plan->norm_scratch_bytes, &model->norm_scratch}};
+
+    memcpy(list, all, sizeof all);
+}
+
+static fsdp_status open_private(fsdp_model *model)
+{
+    private_memory list[N_PRIVATE];
+
+    list_private(model, list);
+    for (int i = 0; i < N_PRIVATE; i++) {
+        if (list[i].bytes == 0) {
+            continue;
+        }
+        *list[i].place = fsdpi_home_alloc(model, list[i].home, list[i].purpose, list[i].bytes);
+        if (*list[i].place == NULL) {
+            return FSDP_ERR_MEMORY;
+        }
+    }
+    return FSDP_OK;
+}
+
+static void close_private(fsdp_model *model)
+{
+    private_memory list[N_PRIVATE];
+
+    list_private(model, list);
+    for (int i = 0; i < N_PRIVATE; i++) {
+        fsdpi_home_free(model, list[i].home, list[i].purpose, *list[i].place, list[i].bytes);
+        *list[i].place = NULL;
+    }
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static fsdp_status open_offload(fsdp_model *model)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    if (!fsdpi_is_offloaded(model)) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(gpu->ops->stream_open(gpu, false, &model->offload.in));
+    return gpu->ops->stream_open(gpu, false, &model->offload.out);
+}
+
+static void close_offload(fsdp_model *model)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    if (fsdpi_is_offloaded(model) && model->ctx->broken == FSDP_OK) {
+        (void)gpu->ops->stream_close(gpu, model->offload.in);
+        (void)gpu->ops->stream_close(gpu, model->offload.out);
+    }
+    model->offload = (fsdpi_offload){0};
+}
+
+/* ---- laying out -------------------------------------------------------------------------------------------------- */
+
+/* Every flat parameter's place in each array. */
+static void lay_out(fsdp_model *model)
+{
+    float         *master   = fsdpi_is_offloaded(model) ? model->offloaded_masters : model->masters;
+    float         *gradient = model->reduced, *local = model->locals;
+    unsigned char *low = model->lows, *view = model->views;
+    double        *norms = model->norms;
+
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        const size_t held = fsdpi_held_elements(flat), width = fsdp_dtype_size(flat->dtype);
+        const size_t low_bytes = flat->quantized               ? fsdpi_packed_slice_bytes(&flat->layout)
+                                 : fsdpi_has_low(model, width) ? held * width
+                                                               : 0;
+
+        flat->master = master;
+        master += held;
+        if (low_bytes > 0) {
+            flat->low = low;
+            low += low_bytes;
+        }
+        if (!flat->frozen) {
+            flat->gradient = gradient;
+            flat->local    = local;
+            gradient += held;
+            local += local != NULL ? flat->layout.padded : 0;
+        }
+        if (norms != NULL) {
+            flat->norms = norms;
+            norms += fsdpi_held_slices(model).n;
+        }
+        if (fsdpi_keeps_views(model->options.strategy)) {
+            flat->view.memory = view;
+            view += flat->layout.padded * width;
+        }
+    }
+    for (size_t i = 0; i < model->plan.n_buckets; i++) {
+        model->buckets[i] = (fsdpi_bucket){
+            .memory = fsdpi_element_of(model->gradient_views, i * model->plan.bucket, model->options.reduce_dtype),
+            .room   = i + 1 < model->plan.n_buckets ? model->plan.bucket : model->plan.small_bucket};
+    }
+}
+
+fsdp_status fsdpi_storage_open(fsdp_model *model)
+{
+    shared_memory list[N_SHARED];
+    fsdp_status   status = fsdpi_plan_make(model, model->options.strategy, model->ctx->size, &model->plan);
+
+    status = status == FSDP_OK ? open_private(model) : status;
+    status = status == FSDP_OK ? open_offload(model) : status;
+    FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", "allocation", 0, status, true));
+    list_shared(model, list);
+    for (int i = 0; i < N_SHARED; i++) {
+        status = open_shared(model, list[i].kind, list[i].purpose, list[i].bytes, list[i].place);
+        if (model->shards != model->ctx) { /* other groups may have had no room */
+            status = status != FSDP_OK ? fsdpi_record(model->ctx, status, "%s", fsdpi_error_recorded(model->shards))
+                                       : status;
+            status = fsdpi_agree(model->ctx, "fsdp_model_commit", "memory", 0, status, true);
+        }
+        FSDP_TRY(status);
+    }
+    fsdpi_flats_build(model);
+    lay_out(model);
+    return FSDP_OK;
+}
+
+void fsdpi_storage_close(fsdp_model *model)
+{
+    shared_memory list[N_SHARED];
+
+    close_offload(model);
+    list_shared(model, list);
+    for (int i = N_SHARED; i-- > 0;) {
+        close_shared(model, list[i].kind, list[i].purpose, list[i].bytes, *list[i].place);
+        *list[i].place = NULL;
+    }
+    close_private(model);
+    model->flats = NULL;
+}

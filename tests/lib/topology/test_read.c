@@ -1,0 +1,259 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/topology/nodes.h"
+#include "tests/support/unit_test.h"
+
+/* ---- what is not to be printed ----------------------------------------------------------------------------------- */
+
+static int   kept_stderr = -1;
+static FILE *caught;
+
+static int catch_stderr(void **state)
+{
+    (void)state;
+    (void)fflush(stderr);
+    caught      = tmpfile();
+    kept_stderr = dup(STDERR_FILENO);
+    (void)setenv("FSDP_LOG", "off", 1); /* what the library itself says is said on purpose */
+    return caught != NULL && kept_stderr >= 0 && dup2(fileno(caught), STDERR_FILENO) >= 0 ? 0 : -1;
+}
+
+/* Fails the test if anything has come. */
+static int release_stderr(void **state)
+{
+    char text[256];
+
+    (void)state;
+    (void)fflush(stderr);
+    (void)dup2(kept_stderr, STDERR_FILENO);
+    (void)close(kept_stderr);
+    (void)unsetenv("FSDP_LOG");
+    rewind(caught);
+    const size_t n = fread(text, 1, sizeof text - 1, caught);
+    text[n]        = '\0';
+    (void)fclose(caught);
+    if (n > 0) {
+        print_error("on stderr: %s\n", text);
+    }
+    return n == 0 ? 0 : -1;
+}
+
+/* ---- files that are no topology ---------------------------------------------------------------------------------- */
+
+static char made[64];
+
+static const char *make_file(const char *text)
+{
+    (void)snprintf(made, sizeof made, "/tmp/fsdp_bad_topology.%d.xml", (int)getpid());
+    FILE *file = fopen(made, "we");
+    assert_non_null(file);
+    (void)fputs(text, file);
+    assert_int_equal(0, fclose(file));
+    return made;
+}
+
+static void assert_refused(const char *file, const char *words)
+{
+    fsdp_topology *topology = (fsdp_topology *)(void *)made;
+
+    assert_int_equal(FSDP_ERR_ARG, fsdp_topology_open(file, &topology));
+    assert_null(topology);
+    assert_non_null(strstr(fsdp_last_error(NULL), words));
+    (void)remove(made);
+}
+
+static void a_file_that_is_not_there_is_an_error(void **state)
+{
+    (void)state;
+    assert_refused("/nowhere/at/all.xml", "/nowhere/at/all.xml: No such file or directory");
+    assert_refused("/tmp", "/tmp");
+}
+
+static void a_file_that_holds_no_topology_is_an_error(void **state)
+{
+    (void)state;
+    assert_refused(make_file(""), "holds no topology");
+    assert_refused(make_file("hello"), "holds no topology");
+    assert_refused(make_file("<?xml version=\"1.0\"?><topologyx version=\"2.0\"></topologyx>"), "holds no topology");
+}
+
+static void version_3_is_an_error_that_says_how_to_write_2(void **state)
+{
+    (void)state;
+    assert_refused(make_file("<?xml version=\"1.0\"?>\n<topology version=\"3.0\">\n</topology>\n"),
+                   "is version 3 of hwloc's XML, and version 2 is read here");
+}
+
+static void a_file_that_is_cut_off_is_an_error(void **state)
+{
+    (void)state;
+    assert_refused(make_file("<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n  <object type=\"Machine\""),
+                   "is cut off");
+}
+
+static void a_file_that_does_not_parse_is_an_error(void **state)
+{
+    (void)state;
+    assert_refused(make_file("<topology version=\"2.0\"><object <<< </topology>"), "hwloc cannot read");
+    assert_refused(make_file("<topology version=\"2.0\"></topology>"), "hwloc cannot read");
+    assert_refused(make_file("<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x1\"/></wrong></topology>"),
+                   "hwloc cannot read");
+}
+
+/* One thread, which is number 4100: bit 4 of the word above 128 empty ones. */
+static void a_thread_above_4095_is_unsupported(void **state)
+{
+    fsdp_topology *topology;
+    char           commas[129], text[4096];
+
+    (void)state;
+    memset(commas, ',', 128);
+    commas[128] = '\0';
+    (void)snprintf(text, sizeof text,
+                   "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x10%s\" complete_cpuset=\"0x10%s\" "
+                   "allowed_cpuset=\"0x10%s\" nodeset=\"0x1\" complete_nodeset=\"0x1\" allowed_nodeset=\"0x1\">"
+                   "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x10%s\" complete_cpuset=\"0x10%s\" "
+                   "nodeset=\"0x1\" complete_nodeset=\"0x1\"/>"
+                   "<object type=\"PU\" os_index=\"4100\" cpuset=\"0x10%s\" complete_cpuset=\"0x10%s\" nodeset=\"0x1\" "
+                   "complete_nodeset=\"0x1\"/></object></topology>\n",
+                   commas, commas, commas, commas, commas, commas, commas);
+    assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_topology_open(make_file(text), &topology));
+    assert_non_null(strstr(fsdp_last_error(NULL), "number 4100; 0 to 4095 are supported"));
+    (void)remove(made);
+}
+
+static void null_is_an_error_or_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(FSDP_ERR_ARG, fsdp_topology_open(NULL, NULL));
+    assert_null(fsdp_topology_node(NULL));
+    fsdp_topology_close(NULL);
+    assert_int_equal(FSDP_ERR_ARG, fsdp_gpu_health_read(NULL, 0, NULL));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_local_rank_look(NULL));
+    assert_string_equal("", fsdp_binding(NULL));
+}
+
+/* ---- what is read ------------------------------------------------------------------------------------------------ */
+
+static void a_console_is_no_gpu_and_links_are_found(void **state)
+{
+    fsdp_topology   *topology = open_node("two_sockets.xml");
+    const fsdp_node *node     = fsdp_topology_node(topology);
+
+    (void)state;
+    assert_int_equal(3, node->n_gpus);
+    assert_string_equal("0000:06:00.0", node->gpus[0].address);
+    assert_string_equal("made-up V100", node->gpus[0].name);
+    assert_int_equal(0x10de, node->gpus[0].vendor);
+    assert_int_equal(FSDP_LINK_UNKNOWN, node->links[1].type);
+    assert_int_equal(FSDP_LINK_NVLINK, node->links[1 * 3 + 2].type);
+    assert_int_equal(50000, node->links[2 * 3 + 1].max_bandwidth);
+    assert_int_equal(1, node->n_nics);
+    assert_string_equal("mlx4_0", node->nics[0].name);
+    assert_int_equal(1, node->nics[0].fabric);
+    fsdp_topology_close(topology);
+}
+
+static void the_node_of_eight_gpus_is_what_the_file_says(void **state)
+{
+    static const char *const THREADS[] = {"12-13,28-29", "14-15,30-31", "4-5,20-21", "6-7,22-23",
+                                          "0-1,16-17",   "2-3,18-19",   "8-9,24-25", "10-11,26-27"};
+    fsdp_topology           *topology  = open_node("eight_gpus.xml");
+    const fsdp_node         *node      = fsdp_topology_node(topology);
+
+    (void)state;
+    assert_int_equal(1, node->n_packages);
+    assert_int_equal(4, node->n_numas);
+    assert_int_equal(8, node->n_caches);
+    assert_int_equal(3, node->caches[0].level);
+    assert_int_equal(0, node->cores[0].level);
+    assert_int_equal(16, node->n_cores);
+    assert_int_equal(8, node->n_gpus);
+    assert_int_equal(5, node->n_nics);
+    for (int g = 0; g < 8; g++) {
+        assert_int_equal(g, node->gpus[g].smi);
+        assert_int_equal(0x1f, node->gpus[g].hive);
+        assert_true(node->gpus[g].bytes == (uint64_t)67092480 * 1024);
+        assert_true(mask_is(&node->gpus[g].threads, THREADS[g]));
+    }
+    assert_int_equal(200000, node->links[1].max_bandwidth);
+    assert_int_equal(0, node->is_here);
+    fsdp_topology_close(topology);
+}
+
+static void a_record_says_that_nothing_else_was_asked(void **state)
+{
+    fsdp_topology   *topology = open_node("eight_gpus.xml");
+    const fsdp_node *node     = fsdp_topology_node(topology);
+    fsdp_gpu_health  health;
+
+    (void)state;
+    assert_int_equal(1, node->sources[FSDP_SOURCE_HWLOC].present);
+    assert_int_equal(0, node->sources[FSDP_SOURCE_SMI].present);
+    assert_int_equal(0, node->sources[FSDP_SOURCE_HIP].present);
+    assert_non_null(strstr(node->sources[FSDP_SOURCE_SMI].text, "recorded"));
+    assert_string_equal("rocm-smi", fsdp_source_name(FSDP_SOURCE_SMI));
+    assert_int_equal(FSDP_OK, fsdp_gpu_health_read(topology, 0, &health));
+    assert_true(health.used_bytes < 0.0 && health.busy_percent < 0.0 && health.temperature_celsius < 0.0);
+    assert_int_equal(FSDP_ERR_ARG, fsdp_gpu_health_read(topology, 8, &health));
+    fsdp_topology_close(topology);
+}
+
+static void a_variable_names_the_file(void **state)
+{
+    fsdp_topology *topology;
+
+    (void)state;
+    (void)setenv("FSDP_TOPOLOGY", node_file("laptop.xml"), 1);
+    const fsdp_status status = fsdp_topology_open(NULL, &topology);
+    (void)unsetenv("FSDP_TOPOLOGY");
+    assert_int_equal(FSDP_OK, status);
+    assert_int_equal(4, fsdp_topology_node(topology)->n_cores);
+    fsdp_topology_close(topology);
+}
+
+/* Whatever machine this is. */
+static void this_machine_is_read_in_silence(void **state)
+{
+    fsdp_topology  *topology;
+    fsdp_local_rank mine;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_topology_open(NULL, &topology));
+    const fsdp_node *node = fsdp_topology_node(topology);
+    assert_int_equal(1, node->is_here);
+    assert_true(node->n_cores >= 1);
+    assert_int_equal(FSDP_OK, fsdp_local_rank_look(&mine));
+    for (int thread = 0; thread < 64 * FSDP_MASK_WORDS; thread++) {
+        assert_true(!fsdp_mask_has(&mine.threads, thread) || fsdp_mask_has(&node->threads, thread));
+    }
+    for (int s = 0; s < FSDP_N_SOURCES; s++) {
+        assert_true(node->sources[s].text[0] != '\0');
+    }
+    fsdp_topology_close(topology);
+}
+
+int main(void)
+{
+#define SILENT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
+    static const struct CMUnitTest tests[] = {
+        SILENT(a_file_that_is_not_there_is_an_error),
+        SILENT(a_file_that_holds_no_topology_is_an_error),
+        SILENT(version_3_is_an_error_that_says_how_to_write_2),
+        SILENT(a_file_that_is_cut_off_is_an_error),
+        SILENT(a_file_that_does_not_parse_is_an_error),
+        SILENT(a_thread_above_4095_is_unsupported),
+        SILENT(null_is_an_error_or_nothing),
+        SILENT(a_console_is_no_gpu_and_links_are_found),
+        SILENT(the_node_of_eight_gpus_is_what_the_file_says),
+        SILENT(a_record_says_that_nothing_else_was_asked),
+        SILENT(a_variable_names_the_file),
+        SILENT(this_machine_is_read_in_silence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

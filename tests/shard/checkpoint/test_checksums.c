@@ -1,0 +1,191 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shard/checkpoint/format/checksums.h"
+#include "shard/checkpoint/format/file_io.h"
+#include "test_files.h"
+#include "tests/support/unit_test.h"
+
+static fsdpi_problem problem;
+
+/* The generator of xxHash's own sanity check, and the sums that it lists for a seed of 0. */
+static void sums_are_those_of_xxh3(void **state)
+{
+    static const struct {
+        size_t   bytes;
+        uint64_t sum;
+    } known[] = {{0, 0x2d06800538d394c2u},   {1, 0xc44bdff4074eecdbu},   {6, 0x27b56a84cd2d7325u},
+                 {12, 0xa713daf0dfbb77e7u},  {24, 0xa3fe70bf9d3510ebu},  {48, 0x397da259ecba1f11u},
+                 {80, 0xbcdefbbb2c47c90au},  {195, 0xcd94217ee362ec3au}, {403, 0xcdeb804d65c6dea4u},
+                 {512, 0x617e49599013cb6bu}, {2048, 0xdd59e2c3a5f038e0u}};
+    unsigned char bytes[2048];
+    uint64_t      generator = 2654435761u;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (unsigned char)(generator >> 56);
+        generator *= 11400714785074694797u;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        assert_true(fsdpi_checksum(bytes, known[i].bytes) == known[i].sum);
+    }
+}
+
+static fsdp_status get(const char *text, fsdpi_checksums *sums)
+{
+    fsdpi_json_value *root;
+
+    assert_int_equal(FSDP_OK, fsdpi_json_parse("state.json", text, strlen(text), &root, &problem));
+    const fsdp_status status = fsdpi_checksums_get(root, sums, &problem);
+    fsdpi_json_free(root);
+    return status;
+}
+
+static void refused(const char *files, const char *says)
+{
+    char            text[1024];
+    fsdpi_checksums sums;
+
+    (void)snprintf(text, sizeof text, "{\"checksums\":{\"algorithm\":\"XXH3_64\",\"files\":%s}}", files);
+    assert_int_equal(FSDP_ERR_FORMAT, get(text, &sums));
+    assert_null(sums.files);
+    test_contains(problem.text, says);
+}
+
+static void sums_are_written_and_read(void **state)
+{
+    fsdpi_chunk       chunks[] = {{0, 5, UINT64_MAX}, {5, FSDPI_CHUNK_MOST, 0}, {5 + FSDPI_CHUNK_MOST, 1, 0xabc}};
+    fsdpi_file_sums   files[]  = {{.name = "a", .bytes = 6 + FSDPI_CHUNK_MOST, .n_chunks = 3, .chunks = chunks},
+                                  {.name = "b"}};
+    fsdpi_checksums   sums     = {.n_files = 2, .files = files}, read;
+    fsdpi_json_writer writer;
+    char             *text;
+    size_t            bytes;
+
+    (void)state;
+    fsdpi_json_writer_init(&writer, 2);
+    fsdpi_json_begin_object(&writer, NULL, false);
+    fsdpi_checksums_put(&writer, &sums);
+    fsdpi_json_end_object(&writer);
+    assert_int_equal(FSDP_OK, fsdpi_json_writer_end(&writer, &text, &bytes, &problem));
+    test_contains(text, "{\"name\": \"a\", \"bytes\": 4194310, \"chunks\": [[5, \"ffffffffffffffff\"], [4194304, ");
+    assert_int_equal(FSDP_OK, get(text, &read));
+    assert_int_equal(2, read.n_files);
+    const fsdpi_file_sums *const a = fsdpi_checksums_find(&read, "a");
+    assert_int_equal(3, a->n_chunks);
+    assert_memory_equal(chunks, a->chunks, sizeof chunks);
+    assert_int_equal(0, fsdpi_checksums_find(&read, "b")->n_chunks);
+    assert_null(fsdpi_checksums_find(&read, "c"));
+    assert_int_equal(0, fsdpi_chunk_of(a, 4));
+    assert_int_equal(1, fsdpi_chunk_of(a, 5));
+    assert_int_equal(1, fsdpi_chunk_of(a, 4 + FSDPI_CHUNK_MOST));
+    assert_int_equal(2, fsdpi_chunk_of(a, 5 + FSDPI_CHUNK_MOST));
+    fsdpi_checksums_free(&read);
+    free(text);
+}
+
+#define SUM "\"0123456789abcdef\""
+
+static void chunks_cover_their_file(void **state)
+{
+    fsdpi_checksums sums;
+
+    (void)state;
+    refused("1", "checksums.files: a whole number where an array");
+    refused("[1]", "checksums.files[0]: a whole number where an object");
+    refused("[{\"bytes\":0,\"chunks\":[]}]", "there is no \"name\"");
+    refused("[{\"name\":\"a\",\"chunks\":[]}]", "there is no \"bytes\"");
+    refused("[{\"name\":\"a\",\"bytes\":0}]", "there is no \"chunks\"");
+    refused("[{\"name\":\"../a\",\"bytes\":0,\"chunks\":[]}]", "'../a' is not the name of a file in this folder");
+    refused("[{\"name\":\"a\",\"bytes\":0,\"chunks\":[]},{\"name\":\"a\",\"bytes\":0,\"chunks\":[]}]",
+            "'a' comes twice");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[]}]", "chunks of 0 bytes in all, of a file of 1");
+    refused("[{\"name\":\"a\",\"bytes\":2,\"chunks\":[[1," SUM "]]}]", "chunks of 1 bytes in all, of a file of 2");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[2," SUM "]]}]", "a chunk of 2 bytes from byte 0 on");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[1," SUM "],[18446744073709551615," SUM "]]}]", "from byte 1 on");
+    refused("[{\"name\":\"a\",\"bytes\":0,\"chunks\":[[0," SUM "]]}]", "chunks have 1 to 4194304 bytes");
+    refused("[{\"name\":\"a\",\"bytes\":4194305,\"chunks\":[[4194305," SUM "]]}]", "chunks have 1 to 4194304 bytes");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[1]]}]", "files[0].chunks[0]: a chunk is an array of its bytes");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[1," SUM ",1]]}]", "a chunk is an array");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[-1," SUM "]]}]", "a negative whole number where");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[1,17]]}]", "a whole number where a string");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[1,\"0123456789ABCDEF\"]]}]", "a sum has 16 digits");
+    refused("[{\"name\":\"a\",\"bytes\":1,\"chunks\":[[1,\"123456789abcdef\"]]}]", "a sum has 16 digits");
+    assert_int_equal(FSDP_ERR_FORMAT, get("{\"checksums\":{\"algorithm\":\"CRC\",\"files\":[]}}", &sums));
+    test_contains(problem.text, "checksums by 'CRC'; this version knows XXH3_64");
+    assert_int_equal(FSDP_ERR_FORMAT, get("{}", &sums));
+}
+
+static void every_damaged_byte_is_found(void **state)
+{
+    fsdpi_chunk     chunks[] = {{.begin = 0, .bytes = 3}, {.begin = 3, .bytes = 60}, {.begin = 63, .bytes = 37}};
+    fsdpi_file_sums sums     = {.name = "f", .bytes = 100, .n_chunks = 3, .chunks = chunks};
+    unsigned char   bytes[100];
+    int             fd;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (unsigned char)(i * i);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        chunks[i].sum = fsdpi_checksum(bytes + chunks[i].begin, (size_t)chunks[i].bytes);
+    }
+    test_file_write("f", bytes, sizeof bytes);
+    fd = open("f", O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(FSDP_OK, fsdpi_file_verify(fd, "f", &sums, &problem));
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        const unsigned char wrong = bytes[i] ^ (unsigned char)(1u << i % 8);
+
+        assert_int_equal(FSDP_OK, fsdpi_file_write(fd, "f", i, &wrong, 1, &problem));
+        assert_int_equal(FSDP_ERR_FORMAT, fsdpi_file_verify(fd, "f", &sums, &problem));
+        test_contains(problem.text, i < 3    ? "f: bytes 0 to 3 are damaged"
+                                    : i < 63 ? "f: bytes 3 to 63 are damaged"
+                                             : "f: bytes 63 to 100 are damaged");
+        assert_int_equal(FSDP_OK, fsdpi_file_write(fd, "f", i, &bytes[i], 1, &problem));
+    }
+    assert_int_equal(0, ftruncate(fd, 99));
+    assert_int_equal(FSDP_ERR_FORMAT, fsdpi_file_verify(fd, "f", &sums, &problem));
+    test_contains(problem.text, "a file of 99 bytes; 100 were written");
+    (void)close(fd);
+}
+
+/* Chunks that are read in several pieces, the last of them short. */
+static void a_long_chunk_is_summed_up_as_a_whole(void **state)
+{
+    const size_t   bytes  = 3 * FSDPI_READ_BYTES + 17;
+    fsdpi_chunk    chunk  = {.begin = 5, .bytes = bytes - 5};
+    unsigned char *values = malloc(bytes), *scratch = malloc(FSDPI_READ_BYTES);
+
+    (void)state;
+    assert_true(values != NULL && scratch != NULL);
+    for (size_t i = 0; i < bytes; i++) {
+        values[i] = (unsigned char)(i * i >> 7);
+    }
+    chunk.sum = fsdpi_checksum(values + 5, bytes - 5);
+    test_file_write("long", values, bytes);
+    const int fd = open("long", O_RDWR | O_CLOEXEC);
+    assert_int_equal(FSDP_OK, fsdpi_chunk_verify(fd, "long", &chunk, scratch, &problem));
+    values[bytes - 1] ^= 1;
+    assert_int_equal(FSDP_OK, fsdpi_file_write(fd, "long", bytes - 1, values + bytes - 1, 1, &problem));
+    assert_int_equal(FSDP_ERR_FORMAT, fsdpi_chunk_verify(fd, "long", &chunk, scratch, &problem));
+    (void)close(fd);
+    free(values);
+    free(scratch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_those_of_xxh3),
+        cmocka_unit_test(sums_are_written_and_read),
+        cmocka_unit_test(chunks_cover_their_file),
+        cmocka_unit_test(every_damaged_byte_is_found),
+        cmocka_unit_test(a_long_chunk_is_summed_up_as_a_whole),
+    };
+
+    return cmocka_run_group_tests(tests, test_folder_make, test_folder_remove);
+}

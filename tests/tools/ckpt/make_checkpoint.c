@@ -1,0 +1,118 @@
+/*
+ * Makes a folder with one checkpoint, as fsdp_checkpoint_save() leaves it, for the tests of fsdp-ckpt: checksums are not in
+ * Python's standard library.
+ *
+ *     make_checkpoint FOLDER      FOLDER/latest, FOLDER/step-000000005/{model,optimizer}.safetensors and state.json
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard/checkpoint/format/folder.h"
+#include "shard/checkpoint/format/state.h"
+#include "shard/checkpoint/format/tensor_files.h"
+
+#define CHUNK 1000 /* BYTES, so that there are several */
+
+static fsdpi_problem problem;
+
+static void must(fsdp_status status)
+{
+    if (status != FSDP_OK) {
+        (void)fprintf(stderr, "%s\n", problem.text);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void *must_have(void *memory)
+{
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+static void add_sums(fsdpi_file_sums *sums, const char *bytes, size_t n_bytes)
+{
+    const size_t n = (n_bytes + CHUNK - 1) / CHUNK;
+
+    sums->bytes    = n_bytes;
+    sums->chunks   = must_have(calloc(n, sizeof *sums->chunks));
+    sums->n_chunks = n;
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = i * CHUNK, count = n_bytes - begin < CHUNK ? n_bytes - begin : CHUNK;
+
+        sums->chunks[i] = (fsdpi_chunk){begin, count, fsdpi_checksum(bytes + begin, count)};
+    }
+}
+
+/* One file of two tensors, whose values count up. */
+static void make_file(const char *folder, const char *stem, fsdpi_file_sums *sums)
+{
+    static const uint64_t dims[]    = {30, 20};
+    fsdpi_tensor_info     tensors[] = {{.name = "w", .dtype = FSDPI_STORED_F32, .n_dims = 2, .dims = dims},
+                                       {.name = "b", .dtype = FSDPI_STORED_F32, .n_dims = 1, .dims = dims}};
+    char                  path[FSDPI_FOLDER_PATH_BYTES];
+    fsdpi_file_plan       plan;
+
+    must(fsdpi_file_plan_make(stem, tensors, 2, NULL, 0, 0, &plan, &problem));
+    const fsdpi_planned_file *const file   = &plan.files[0];
+    char *const                     bytes  = must_have(calloc(1, (size_t)file->file_bytes));
+    const size_t                    n_data = ((size_t)file->file_bytes - file->header_bytes) / sizeof(float);
+
+    memcpy(bytes, file->header, file->header_bytes);
+    for (size_t i = 0; i < n_data; i++) {
+        const float value = (float)i;
+
+        memcpy(bytes + file->header_bytes + i * sizeof value, &value, sizeof value);
+    }
+    fsdpi_path_join(path, folder, file->name);
+    must(fsdpi_write_file(path, bytes, (size_t)file->file_bytes, &problem));
+    sums->name = must_have(strdup(file->name));
+    add_sums(sums, bytes, (size_t)file->file_bytes);
+    free(bytes);
+    fsdpi_file_plan_free(&plan);
+}
+
+static void make_state(const char *folder, const fsdpi_checksums *sums)
+{
+    fsdpi_state state = {
+        .program         = {.step = 5, .epoch = 1, .sample = 7, .seed = UINT64_MAX, .ranks = 3, .text = "\"notes\""},
+        .strategy        = "FULL_SHARD",
+        .has_optimizer   = true,
+        .optimizer       = "adamw",
+        .optimizer_steps = 5,
+        .sums            = *sums};
+    char   path[FSDPI_FOLDER_PATH_BYTES], *text;
+    size_t bytes;
+
+    must(fsdpi_state_write(&state, &text, &bytes, &problem));
+    fsdpi_path_join(path, folder, FSDPI_STATE_FILE);
+    must(fsdpi_write_file(path, text, bytes, &problem));
+    free(text);
+}
+
+int main(int argc, char **argv)
+{
+    char            partial[FSDPI_FOLDER_NAME_BYTES], name[FSDPI_FOLDER_NAME_BYTES], path[FSDPI_FOLDER_PATH_BYTES];
+    fsdpi_file_sums files[2] = {{.name = NULL}, {.name = NULL}};
+    fsdpi_checksums sums     = {.n_files = 2, .files = files};
+    int             lock;
+
+    if (argc != 2) {
+        return EXIT_FAILURE;
+    }
+    must(fsdpi_folder_open(argv[1], &lock, &problem));
+    fsdpi_folder_name_partial(5, partial);
+    must(fsdpi_folder_begin(argv[1], partial, &problem));
+    fsdpi_path_join(path, argv[1], partial);
+    make_file(path, "model", &files[0]);
+    make_file(path, "optimizer", &files[1]);
+    make_state(path, &sums);
+    must(fsdpi_folder_commit(argv[1], 5, partial, name, &problem));
+    for (size_t i = 0; i < 2; i++) {
+        free(files[i].name);
+        free(files[i].chunks);
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,196 @@
+#include "tools/topo/text/text.h"
+
+#include <string.h>
+
+#include "tools/topo/base/words.h"
+#include "tools/topo/text/ranks.h"
+
+#define PAIRS_PER_LINE 16
+
+/* The cores that a domain holds. */
+static size_t count_cores(const fsdp_node *node, const fsdp_domain *domain)
+{
+    size_t n = 0;
+
+    for (size_t c = 0; c < node->n_cores; c++) {
+        for (size_t w = 0; w < FSDP_MASK_WORDS; w++) {
+            if (node->cores[c].threads.word[w] & domain->threads.word[w]) {
+                n++;
+                break;
+            }
+        }
+    }
+    return n;
+}
+
+static void print_domain(FILE *file, int indent, const char *name, const fsdp_node *node, const fsdp_domain *domain)
+{
+    char threads[FSDP_MASK_TEXT_BYTES];
+
+    fsdp_mask_text(&domain->threads, threads, sizeof threads);
+    (void)fprintf(file, "%*s%-*s  %9s  %9s  threads %s\n", indent, "", 20 - indent, name,
+                  domain->bytes > 0 ? topo_bytes(domain->bytes).text : "",
+                  topo_counted(count_cores(node, domain), "core").text, threads);
+}
+
+static void print_caches(FILE *file, int indent, const fsdp_node *node, int package, int numa)
+{
+    for (size_t i = 0; i < node->n_caches; i++) {
+        if (node->caches[i].package == package && node->caches[i].numa == numa) {
+            print_domain(file, indent, topo_cache(node, (int)i).text, node, &node->caches[i]);
+        }
+    }
+}
+
+/* NUMA nodes of a package, or those of none in particular, each with its caches; then caches that span several. */
+static void print_numas(FILE *file, int indent, const fsdp_node *node, int package)
+{
+    char name[TOPO_WORD_BYTES + 16];
+
+    for (size_t i = 0; i < node->n_numas; i++) {
+        if (node->numas[i].package == package) {
+            (void)snprintf(name, sizeof name, "NUMA node %s", topo_number(node->numas, (int)i).text);
+            print_domain(file, indent, name, node, &node->numas[i]);
+            print_caches(file, indent + 2, node, package, (int)i);
+        }
+    }
+    print_caches(file, indent, node, package, -1);
+}
+
+static void print_domains(FILE *file, const fsdp_node *node)
+{
+    char name[TOPO_WORD_BYTES + 16];
+
+    (void)fprintf(file, "\nmemory and cores\n");
+    for (size_t i = 0; i < node->n_packages; i++) {
+        (void)snprintf(name, sizeof name, "package %s", topo_number(node->packages, (int)i).text);
+        print_domain(file, 2, name, node, &node->packages[i]);
+        print_numas(file, 4, node, (int)i);
+    }
+    print_numas(file, 2, node, -1);
+    if (node->cpu_quota > 0) {
+        (void)fprintf(file, "  the control group allows the time of %.2f cores\n", node->cpu_quota);
+    }
+}
+
+static void print_sources(FILE *file, const fsdp_node *node)
+{
+    (void)fprintf(file, "\nsources\n");
+    for (int s = 0; s < FSDP_N_SOURCES; s++) {
+        (void)fprintf(file, "  %-14s %-8s %s\n", fsdp_source_name((fsdp_source_kind)s),
+                      node->sources[s].present ? "present" : "missing", node->sources[s].text);
+    }
+}
+
+static void print_gpus(FILE *file, const fsdp_node *node)
+{
+    (void)fprintf(file, "\nGPUs%s\n", node->n_gpus ? "" : ": none");
+    for (size_t i = 0; i < node->n_gpus; i++) {
+        const fsdp_gpu *g = &node->gpus[i];
+        char            threads[FSDP_MASK_TEXT_BYTES];
+
+        fsdp_mask_text(&g->threads, threads, sizeof threads);
+        (void)fprintf(file, "  %-22s  %s %04x  NUMA node %s  threads %s", topo_gpu(node, (int)i).text, topo_vendor(g),
+                      (unsigned)g->device, topo_number(node->numas, g->numa).text,
+                      fsdp_mask_count(&g->threads) ? threads : "unknown");
+        if (g->bytes > 0) {
+            (void)fprintf(file, "  %s", topo_bytes(g->bytes).text);
+        }
+        if (g->smi >= 0) {
+            (void)fprintf(file, "  rocm-smi %d", g->smi);
+        }
+        if (g->hive > 0) {
+            (void)fprintf(file, "  hive %llx", (unsigned long long)g->hive);
+        }
+        (void)fprintf(file, "%s%s\n", g->name[0] ? "  " : "", g->name);
+    }
+}
+
+static int has_links(const fsdp_node *node)
+{
+    for (size_t i = 0; i < node->n_gpus * node->n_gpus; i++) {
+        if (node->links[i].type != FSDP_LINK_UNKNOWN) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a pair before this one has the same link. */
+static int is_known_kind(const fsdp_node *node, size_t pair)
+{
+    for (size_t i = 0; i < pair; i++) {
+        if (i / node->n_gpus != i % node->n_gpus &&
+            strcmp(topo_link(&node->links[i]).text, topo_link(&node->links[pair]).text) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Pairs with one kind of link: "0-1" where both directions are alike, or else "0>1". */
+static void print_kind(FILE *file, const fsdp_node *node, size_t pair)
+{
+    const topo_word kind = topo_link(&node->links[pair]);
+    const size_t    n    = node->n_gpus;
+    int             on   = 0;
+
+    (void)fprintf(file, "  %s\n   ", kind.text);
+    for (size_t i = 0; i < n * n; i++) {
+        const size_t from = i / n, to = i % n;
+        const int    there = strcmp(topo_link(&node->links[i]).text, kind.text) == 0;
+        const int    back  = strcmp(topo_link(&node->links[to * n + from]).text, kind.text) == 0;
+
+        if (from == to || !there || (back && from > to)) {
+            continue;
+        }
+        (void)fprintf(file, "%s %zu%c%zu", on > 0 && on % PAIRS_PER_LINE == 0 ? "\n   " : "", from, back ? '-' : '>',
+                      to);
+        on++;
+    }
+    (void)fputc('\n', file);
+}
+
+static void print_links(FILE *file, const fsdp_node *node)
+{
+    if (node->n_gpus < 2) {
+        return;
+    }
+    (void)fprintf(file, "\nlinks between GPUs%s\n", has_links(node) ? "" : ": unknown");
+    for (size_t i = 0; i < node->n_gpus * node->n_gpus && has_links(node); i++) {
+        if (i / node->n_gpus != i % node->n_gpus && !is_known_kind(node, i)) {
+            print_kind(file, node, i);
+        }
+    }
+}
+
+static void print_nics(FILE *file, const fsdp_node *node)
+{
+    (void)fprintf(file, "\nnetwork cards%s\n", node->n_nics ? "" : ": none");
+    for (size_t i = 0; i < node->n_nics; i++) {
+        const fsdp_nic *nic = &node->nics[i];
+
+        (void)fprintf(file, "  %-12s %-14s NUMA node %s%s\n", nic->name, nic->address,
+                      topo_number(node->numas, nic->numa).text, nic->fabric ? "  fabric" : "");
+    }
+}
+
+void topo_text_write(FILE *file, const topo_report *report, size_t index)
+{
+    const fsdp_node *node = report->node;
+
+    (void)fprintf(file, "%snode %s: %s, %s, %s, %s, %s, %s, %s\n", index > 0 ? "\n" : "",
+                  report->host[0] ? report->host : "of a record without a name",
+                  topo_counted(node->n_packages, "package").text, topo_counted(node->n_numas, "NUMA node").text,
+                  topo_counted(node->n_caches, "last-level cache").text, topo_counted(node->n_cores, "core").text,
+                  topo_counted((size_t)fsdp_mask_count(&node->threads), "hardware thread").text,
+                  topo_counted(node->n_gpus, "GPU").text, topo_counted(node->n_nics, "network card").text);
+    print_sources(file, node);
+    print_domains(file, node);
+    print_gpus(file, node);
+    print_links(file, node);
+    print_nics(file, node);
+    if (report->n > 0) {
+        topo_text_ranks(file, report);
+    }
+}
