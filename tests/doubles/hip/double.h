@@ -18,7 +18,7 @@
  * Settings, in the environment:
  *   HIP_DOUBLE_GPUS      devices; default 1
  *   HIP_DOUBLE_MEMORY    BYTES of each; default 1 GiB
- *   HIP_DOUBLE_DELAY_US  the longest delay before an operation; default 100
+ *   HIP_DOUBLE_DELAY_US  the longest delay before an operation, of which one in four has one; default 100
  *   HIP_DOUBLE_SEED      of delays; default 1
  *   HIP_DOUBLE_HOLD_MS   copies from and to pageable memory begin when a host asks after their stream, or after so long, in
  *                        which a host that does not ask may free that memory; default 0

@@ -1,12 +1,18 @@
-/* Streams: a thread each, which takes its time; copies; and events, which live in memory that processes can share. */
+/*
+ * Streams: a thread each, which takes its time; copies; and events, which live in memory that processes can share. A host that
+ * waits for a stream carries out what it finds there itself: it need not wake a thread and be woken by it.
+ */
 #include "tests/doubles/hip/streams.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,8 +22,10 @@ struct ihipStream_t {
     hipStream_t       next;
     pthread_t         thread;
     pthread_mutex_t   lock;
-    pthread_cond_t    changed;
-    double_operation *head, *tail; /* the head is being carried out */
+    pthread_cond_t    there;   /* for its thread: there is something to do */
+    pthread_cond_t    changed; /* for hosts: it is over, or one asks after the stream */
+    double_operation *head, *tail;
+    bool              busy; /* the head is being carried out */
     double_moment     now;
     uint64_t          random;
     uint64_t          asked; /* how often a host has asked whether it is idle, or waited for that */
@@ -28,6 +36,7 @@ struct ihipStream_t {
 typedef struct recordings {
     uint64_t identity;
     uint32_t issued;
+    uint32_t waiting; /* threads of any process */
     struct {
         uint32_t     ticket;
         double_clock clock;
@@ -46,12 +55,13 @@ static hipStream_t     default_streams[DOUBLE_DEVICES];
 
 /* ---- the threads ------------------------------------------------------------------------------------------------- */
 
+/* Before one operation of four: the others begin as soon as they can, and time goes into what is tested. */
 static void delay(hipStream_t stream)
 {
     const long long most = double_setting("HIP_DOUBLE_DELAY_US", 100);
 
     stream->random = stream->random * 6364136223846793005u + 1442695040888963407u;
-    if (most > 0) {
+    if (most > 0 && stream->random >> 62 == 0) {
         (void)usleep((useconds_t)((stream->random >> 33) % (uint64_t)most));
     }
 }
@@ -85,26 +95,33 @@ static void carry_out(hipStream_t stream, double_operation *operation)
     operation->run(operation, &stream->now);
 }
 
+/* With its lock held, and nobody at it; the lock is given back meanwhile. */
+static void carry_out_head(hipStream_t stream)
+{
+    double_operation *operation = stream->head;
+
+    stream->busy = true;
+    (void)pthread_mutex_unlock(&stream->lock);
+    carry_out(stream, operation);
+    (void)pthread_mutex_lock(&stream->lock);
+    stream->busy = false;
+    stream->head = operation->next;
+    stream->tail = stream->head == NULL ? NULL : stream->tail;
+    free(operation);
+    (void)pthread_cond_broadcast(&stream->changed);
+}
+
 static void *work(void *argument)
 {
     hipStream_t stream = argument;
 
     (void)pthread_mutex_lock(&stream->lock);
-    for (;;) {
-        while (stream->head == NULL && !stream->stop) {
-            (void)pthread_cond_wait(&stream->changed, &stream->lock);
+    while (stream->head != NULL || !stream->stop) {
+        if (stream->head != NULL && !stream->busy) {
+            carry_out_head(stream);
+        } else {
+            (void)pthread_cond_wait(&stream->there, &stream->lock);
         }
-        double_operation *operation = stream->head;
-        if (operation == NULL) {
-            break;
-        }
-        (void)pthread_mutex_unlock(&stream->lock);
-        carry_out(stream, operation);
-        (void)pthread_mutex_lock(&stream->lock);
-        stream->head = operation->next;
-        stream->tail = stream->head == NULL ? NULL : stream->tail;
-        free(operation);
-        (void)pthread_cond_broadcast(&stream->changed);
     }
     (void)pthread_mutex_unlock(&stream->lock);
     return NULL;
@@ -119,6 +136,7 @@ static hipStream_t make_stream(int device)
         return NULL;
     }
     (void)pthread_mutex_init(&stream->lock, NULL);
+    (void)pthread_cond_init(&stream->there, NULL);
     (void)pthread_cond_init(&stream->changed, NULL);
     stream->now.device                         = device;
     stream->now.stream                         = double_order_stream(&done);
@@ -152,12 +170,12 @@ static hipStream_t known_stream(hipStream_t stream)
     return stream;
 }
 
-hipError_t double_enqueue(hipStream_t stream, double_operation *operation, size_t bytes,
-                          void (*run)(double_operation *, double_moment *))
+/* Puts a copy of it behind the others, without telling the stream's thread. */
+static hipError_t append(hipStream_t stream, const double_operation *operation, size_t bytes,
+                         void (*run)(double_operation *, double_moment *))
 {
     double_operation *mine = malloc(bytes);
 
-    stream = known_stream(stream);
     if (mine == NULL || stream == NULL) {
         free(mine);
         return double_error(hipErrorOutOfMemory);
@@ -175,9 +193,20 @@ hipError_t double_enqueue(hipStream_t stream, double_operation *operation, size_
         stream->head = mine;
     }
     stream->tail = mine;
-    (void)pthread_cond_broadcast(&stream->changed);
     (void)pthread_mutex_unlock(&stream->lock);
     return hipSuccess;
+}
+
+hipError_t double_enqueue(hipStream_t stream, const double_operation *operation, size_t bytes,
+                          void (*run)(double_operation *, double_moment *))
+{
+    stream                 = known_stream(stream);
+    const hipError_t error = append(stream, operation, bytes, run);
+
+    if (error == hipSuccess) {
+        (void)pthread_cond_signal(&stream->there);
+    }
+    return error;
 }
 
 /* With its lock held. */
@@ -192,7 +221,11 @@ static void wait_until_idle(hipStream_t stream)
     (void)pthread_mutex_lock(&stream->lock);
     ask(stream);
     while (stream->head != NULL) {
-        (void)pthread_cond_wait(&stream->changed, &stream->lock);
+        if (stream->busy) {
+            (void)pthread_cond_wait(&stream->changed, &stream->lock);
+        } else {
+            carry_out_head(stream);
+        }
     }
     (void)pthread_mutex_unlock(&stream->lock);
 }
@@ -253,11 +286,12 @@ hipError_t hipStreamDestroy(hipStream_t stream)
         double_mistake("a stream is destroyed with work in it");
     }
     stream->stop = true;
-    (void)pthread_cond_broadcast(&stream->changed);
+    (void)pthread_cond_signal(&stream->there);
     (void)pthread_mutex_unlock(&stream->lock);
     (void)pthread_join(stream->thread, NULL);
     double_order_stream_ended(stream->now.stream, stream->now.clock.done[stream->now.stream]);
     (void)pthread_mutex_destroy(&stream->lock);
+    (void)pthread_cond_destroy(&stream->there);
     (void)pthread_cond_destroy(&stream->changed);
     free(stream);
     return hipSuccess;
@@ -376,29 +410,50 @@ static void run_copy(double_operation *operation, double_moment *now)
     }
 }
 
-static hipError_t enqueue_copy(void *to, const void *from, int value, size_t bytes, hipStream_t stream)
+static copy describe_copy(void *to, const void *from, int value, size_t bytes)
 {
     copy one = {.to = to, .from = from, .value = value, .bytes = bytes};
 
     one.operation.pageable = double_memory_of(to) == NULL || (from != NULL && double_memory_of(from) == NULL);
-    return bytes > 0 ? double_enqueue(stream, &one.operation, sizeof one, run_copy) : hipSuccess;
+    return one;
 }
 
-hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+static hipError_t check_copy(const char *function, const void *to, const void *from, size_t bytes, hipMemcpyKind kind)
 {
-    const hipError_t error = double_enter(__func__);
+    const hipError_t error = double_enter(function);
 
     if (error != hipSuccess || (bytes > 0 && (to == NULL || from == NULL)) || kind != hipMemcpyDefault) {
         return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
     }
-    return enqueue_copy(to, from, 0, bytes, stream);
+    return hipSuccess;
+}
+
+hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+{
+    const hipError_t error = check_copy(__func__, to, from, bytes, kind);
+
+    if (error != hipSuccess || bytes == 0) {
+        return error;
+    }
+    const copy one = describe_copy(to, from, 0, bytes);
+    return double_enqueue(stream, &one.operation, sizeof one, run_copy);
 }
 
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
 {
-    const hipError_t error = hipMemcpyAsync(to, from, bytes, kind, NULL);
+    hipError_t error = check_copy(__func__, to, from, bytes, kind);
 
-    return error != hipSuccess ? error : hipStreamSynchronize(NULL);
+    if (error != hipSuccess) {
+        return error;
+    }
+    hipStream_t stream = known_stream(NULL);
+    const copy  one    = describe_copy(to, from, 0, bytes);
+    error              = bytes > 0 ? append(stream, &one.operation, sizeof one, run_copy) : hipSuccess;
+    if (error == hipSuccess) {
+        wait_until_idle(stream);
+        saw(stream);
+    }
+    return error;
 }
 
 hipError_t hipMemsetAsync(void *memory, int value, size_t bytes, hipStream_t stream)
@@ -408,7 +463,8 @@ hipError_t hipMemsetAsync(void *memory, int value, size_t bytes, hipStream_t str
     if (error != hipSuccess || (bytes > 0 && memory == NULL)) {
         return error != hipSuccess ? error : double_error(hipErrorInvalidValue);
     }
-    return enqueue_copy(memory, NULL, value, bytes, stream);
+    const copy one = describe_copy(memory, NULL, value, bytes);
+    return bytes > 0 ? double_enqueue(stream, &one.operation, sizeof one, run_copy) : hipSuccess;
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -489,8 +545,13 @@ static void run_record(double_operation *operation, double_moment *now)
     const event_operation *this = (const event_operation *)operation;
     recordings *shared          = this->event->shared;
 
+    uint32_t *const ticket = &shared->moment[this->ticket % MOMENTS].ticket;
+
     shared->moment[this->ticket % MOMENTS].clock = now->clock;
-    __atomic_store_n(&shared->moment[this->ticket % MOMENTS].ticket, this->ticket, __ATOMIC_RELEASE);
+    __atomic_store_n(ticket, this->ticket, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&shared->waiting, __ATOMIC_SEQ_CST) > 0) {
+        (void)syscall(SYS_futex, ticket, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
     leave_event(this->event);
 }
 
@@ -499,11 +560,18 @@ static bool is_recorded(const recordings *shared, uint32_t ticket)
     return ticket == 0 || __atomic_load_n(&shared->moment[ticket % MOMENTS].ticket, __ATOMIC_ACQUIRE) >= ticket;
 }
 
-static void wait_for(const recordings *shared, uint32_t ticket)
+static void wait_for(recordings *shared, uint32_t ticket)
 {
-    while (!is_recorded(shared, ticket)) {
-        (void)usleep(20);
+    uint32_t *const word = &shared->moment[ticket % MOMENTS].ticket;
+
+    if (is_recorded(shared, ticket)) {
+        return;
     }
+    (void)__atomic_add_fetch(&shared->waiting, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t now; (now = __atomic_load_n(word, __ATOMIC_SEQ_CST)) < ticket;) {
+        (void)syscall(SYS_futex, word, FUTEX_WAIT, now, NULL, NULL, 0);
+    }
+    (void)__atomic_sub_fetch(&shared->waiting, 1, __ATOMIC_SEQ_CST);
 }
 
 static void run_wait(double_operation *operation, double_moment *now)

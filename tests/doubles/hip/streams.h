@@ -24,7 +24,7 @@ typedef struct double_operation {
 } double_operation;
 
 /** Takes an operation, allocated by malloc(), into a stream; NULL: the default stream of the thread's device. */
-hipError_t double_enqueue(hipStream_t stream, double_operation *operation, size_t bytes,
+hipError_t double_enqueue(hipStream_t stream, const double_operation *operation, size_t bytes,
                           void (*run)(double_operation *, double_moment *));
 
 #endif
