@@ -12,13 +12,15 @@
 #   fsdp_add_test(NAME topo.text [RANKS n] [SET quick|full|soak] [LABELS ...] [TIMEOUT s] [ENVIRONMENT A=b ...] COMMAND ...)
 #       anything else, as a script that starts its ranks itself
 #
-# CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest.
+# CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest, and on one where FSDP_TEST_FEW_RANKS is set.
 #
 # Each entry has one of the labels quick, full and soak. `tests/run.sh` runs quick, `--full` quick and full, `--soak` soak.
-# QUICK names the rank counts that are in the quick set, or marks a test of one process; what nothing is said of is in full.
+# QUICK names the rank counts that are in the quick set, or marks a test of one process, and SOAK those that are in soak; what nothing
+# is said of is in full.
 # ctest itself leaves soak out, unless it is called with `-C soak`; and so with what has another CONFIGURATION.
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
+option(FSDP_TEST_FEW_RANKS "Run each test on one of its numbers of ranks, the core ones on one rank as well" OFF)
 set(FSDP_TEST_TIME_FACTOR 1 CACHE STRING "Multiplies every time limit of the tests")
 if(NOT FSDP_TEST_TIME_FACTOR MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "FSDP_TEST_TIME_FACTOR is '${FSDP_TEST_TIME_FACTOR}'; give a whole number from 1")
@@ -58,7 +60,7 @@ if(FSDP_SANITIZE)
     set(support "${PROJECT_SOURCE_DIR}/tests/support")
     list(APPEND FSDP_TEST_ENVIRONMENT
         "LD_PRELOAD=$<TARGET_FILE:fsdp_keep_loaded>"
-        "ASAN_OPTIONS=verify_asan_link_order=0:fast_unwind_on_malloc=0:strict_string_checks=1:handle_segv=2:handle_sigbus=2:handle_sigfpe=2"
+        "ASAN_OPTIONS=verify_asan_link_order=0:strict_string_checks=1:handle_segv=2:handle_sigbus=2:handle_sigfpe=2"
         "LSAN_OPTIONS=suppressions='${support}/lsan.supp':print_suppressions=0"
         "UBSAN_OPTIONS=print_stacktrace=1"
         "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
@@ -113,6 +115,23 @@ function(fsdp_add_test)
         ENVIRONMENT "${FSDP_TEST_ENVIRONMENT};${T_ENVIRONMENT}")
 endfunction()
 
+# Gives in `result` the largest of `ranks` that is up to 3, or else the smallest; and 1 for core tests.
+function(fsdp_test_few result core ranks)
+    set(few "")
+    set(one "")
+    foreach(n IN LISTS ranks)
+        if(few STREQUAL "" OR (few GREATER 3 AND n LESS few) OR (n LESS_EQUAL 3 AND n GREATER few))
+            set(few ${n})
+        endif()
+        if(core AND n EQUAL 1)
+            set(one 1)
+        endif()
+    endforeach()
+    set(both ${one} ${few})
+    list(REMOVE_DUPLICATES both)
+    set(${result} ${both} PARENT_SCOPE)
+endfunction()
+
 # Gives in `result` those of `ranks` that may be used here.
 function(fsdp_test_allowed_ranks result core ranks)
     set(limit ${FSDP_TEST_MAX_RANKS})
@@ -128,14 +147,19 @@ function(fsdp_test_allowed_ranks result core ranks)
             list(APPEND chosen ${n})
         endif()
     endforeach()
+    if(FSDP_TEST_FEW_RANKS)
+        fsdp_test_few(chosen "${core}" "${chosen}")
+    endif()
     set(${result} ${chosen} PARENT_SCOPE)
 endfunction()
 
 # Gives in `result` the set of a test on `n` ranks.
-function(fsdp_test_set result n quick)
+function(fsdp_test_set result n quick soak)
     set(chosen full)
     if(n IN_LIST quick)
         set(chosen quick)
+    elseif(n IN_LIST soak)
+        set(chosen soak)
     endif()
     set(${result} ${chosen} PARENT_SCOPE)
 endfunction()
@@ -162,13 +186,13 @@ endfunction()
 # An entry for each of RANKS that may be used here: NAME.nN. Where there is a CONFIGURATION, those that are not in ALWAYS belong to
 # it. A failed assertion on one of several ranks would leave the others waiting for it, so it ends the job.
 function(fsdp_mpi_entries)
-    cmake_parse_arguments(T "CORE" "NAME;TARGET;CONFIGURATION;TIMEOUT" "RANKS;ALWAYS;QUICK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(T "CORE" "NAME;TARGET;CONFIGURATION;TIMEOUT" "RANKS;ALWAYS;QUICK;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
     if(T_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "Test '${T_NAME}' does not know '${T_UNPARSED_ARGUMENTS}'")
     endif()
     fsdp_test_allowed_ranks(allowed "${T_CORE}" "${T_RANKS}")
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_QUICK}")
+        fsdp_test_set(chosen ${n} "${T_QUICK}" "${T_SOAK}")
         set(configuration "")
         if(NOT n IN_LIST T_ALWAYS)
             set(configuration ${T_CONFIGURATION})
@@ -185,7 +209,7 @@ function(fsdp_mpi_entries)
 endfunction()
 
 function(fsdp_mpi_test)
-    cmake_parse_arguments(T "CORE" "NAME;CONFIGURATION;TIMEOUT" "SOURCES;RANKS;ALWAYS;QUICK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(T "CORE" "NAME;CONFIGURATION;TIMEOUT" "SOURCES;RANKS;ALWAYS;QUICK;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
     string(REPLACE "." "_" target "test_${T_NAME}")
     fsdp_test_program(${target} "${T_SOURCES}")
     set(core "")
@@ -193,7 +217,7 @@ function(fsdp_mpi_test)
         set(core CORE)
     endif()
     fsdp_mpi_entries(NAME ${T_NAME} TARGET ${target} ${core} RANKS ${T_RANKS} CONFIGURATION ${T_CONFIGURATION}
-                     ALWAYS ${T_ALWAYS} QUICK ${T_QUICK} LABELS ${T_LABELS} ARGS ${T_ARGS} TIMEOUT ${T_TIMEOUT}
+                     ALWAYS ${T_ALWAYS} QUICK ${T_QUICK} SOAK ${T_SOAK} LABELS ${T_LABELS} ARGS ${T_ARGS} TIMEOUT ${T_TIMEOUT}
                      ENVIRONMENT ${T_ENVIRONMENT} ${T_UNPARSED_ARGUMENTS})
 endfunction()
 
@@ -209,7 +233,7 @@ function(fsdp_mpi_program_test)
     endif()
     list(TRANSFORM T_OUTPUT PREPEND "--output=" OUTPUT_VARIABLE outputs)
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_QUICK}")
+        fsdp_test_set(chosen ${n} "${T_QUICK}" "")
         fsdp_add_test(NAME ${T_NAME}.n${n} RANKS ${n} SET ${chosen} LABELS ${T_LABELS} TIMEOUT ${T_TIMEOUT}
                       ENVIRONMENT ${T_ENVIRONMENT}
                       COMMAND "${FSDP_TEST_EXPECT}" ${expected} ${n} ${outputs} --

@@ -1,10 +1,10 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "shard/checkpoint/format/json.h"
 #include "shard/checkpoint/format/tensor_files.h"
+#include "shard/checkpoint/format/text.h"
 
 /* Sets which tensors a file takes, from `first` on, and returns their number. */
 static fsdp_status fill_file(const fsdpi_tensor_info *tensors, size_t n_tensors, size_t first, uint64_t most_bytes,
@@ -49,14 +49,9 @@ static fsdp_status divide(fsdpi_file_plan *plan, const char *stem, const fsdpi_t
 static fsdp_status name_file(fsdpi_planned_file *file, const char *stem, size_t index, size_t n_files,
                              fsdpi_problem *problem)
 {
-    const int length = n_files == 1 ? asprintf(&file->name, "%s.safetensors", stem)
-                                    : asprintf(&file->name, "%s-%05zu-of-%05zu.safetensors", stem, index + 1, n_files);
-
-    if (length < 0) {
-        file->name = NULL;
-        return fsdpi_problem_memory(problem, stem, strlen(stem));
-    }
-    return FSDP_OK;
+    file->name = n_files == 1 ? fsdpi_text("%s.safetensors", stem)
+                              : fsdpi_text("%s-%05zu-of-%05zu.safetensors", stem, index + 1, n_files);
+    return file->name != NULL ? FSDP_OK : fsdpi_problem_memory(problem, stem, strlen(stem));
 }
 
 /* The index as Hugging Face's libraries write it. */
@@ -66,8 +61,8 @@ static fsdp_status write_index(fsdpi_file_plan *plan, const char *stem, const fs
     fsdpi_json_writer writer;
     uint64_t          total = 0;
 
-    if (asprintf(&plan->index_name, "%s.safetensors" FSDPI_INDEX_SUFFIX, stem) < 0) {
-        plan->index_name = NULL;
+    plan->index_name = fsdpi_text("%s.safetensors" FSDPI_INDEX_SUFFIX, stem);
+    if (plan->index_name == NULL) {
         return fsdpi_problem_memory(problem, stem, strlen(stem));
     }
     fsdpi_json_writer_init(&writer, 2);

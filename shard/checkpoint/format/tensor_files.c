@@ -1,13 +1,13 @@
 #include "shard/checkpoint/format/tensor_files.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/text.h"
 
 /* What an index says of one tensor. */
 typedef struct mapped_tensor {
@@ -208,9 +208,8 @@ static char *beside(const char *path, const char *name)
 {
     const char *const slash  = strrchr(path, '/');
     const int         folder = slash != NULL ? (int)(slash - path + 1) : 0;
-    char             *joined;
 
-    return asprintf(&joined, "%.*s%s", folder, path, name) < 0 ? NULL : joined;
+    return fsdpi_text("%.*s%s", folder, path, name);
 }
 
 static size_t count_files(const tensor_index *index)
@@ -366,11 +365,11 @@ fsdp_status fsdpi_tensor_files_open(const char *path, fsdpi_tensor_files *files,
 fsdp_status fsdpi_tensor_files_open_in(const char *folder, const char *stem, fsdpi_tensor_files *files,
                                        fsdpi_problem *problem)
 {
-    char       *path;
+    char *const path = fsdpi_text("%s/%s.safetensors" FSDPI_INDEX_SUFFIX, folder, stem);
     fsdp_status status;
 
     *files = (fsdpi_tensor_files){0};
-    if (asprintf(&path, "%s/%s.safetensors" FSDPI_INDEX_SUFFIX, folder, stem) < 0) {
+    if (path == NULL) {
         return fsdpi_problem_memory(problem, folder, strlen(folder));
     }
     char *const suffix = path + strlen(path) - strlen(FSDPI_INDEX_SUFFIX);
