@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Builds and tests this checkout in a Debian 13 that is made from nothing: Open MPI 5, GCC 14, hwloc 2.12.
-# `tests/support/debian13.sh --help` says how.
+# Builds and tests this checkout in a Debian that is made from nothing. `tests/support/fresh_debian.sh --help` says how.
 set -euo pipefail
 
-readonly release=trixie
 readonly skipped=77 # the exit status that CTest takes for a skipped test
 
 usage() {
     cat <<'END'
-Usage: tests/support/debian13.sh [--root FOLDER] [--keep] [--no-demo] [OPTION OF tests/run.sh...]
+Usage: tests/support/fresh_debian.sh [--release NAME] [--root FOLDER] [--keep] [--no-demo] [OPTION OF tests/run.sh...]
 
-Makes a Debian 13 with debootstrap, from the mirror that this machine's apt uses, clones the checkout into it (what is
+Makes a Debian with debootstrap, from the mirror that this machine's apt uses, clones the checkout into it (what is
 committed, not what is changed since), and runs mpi-examples/demo.sh and tests/run.sh there as a new user would.
 
+  --release NAME  bookworm: Debian 12, with Open MPI 4.1, GCC 12 and hwloc 2.9; or trixie, the default: Debian 13, with
+                  Open MPI 5.0, GCC 14 and hwloc 2.12
   --root FOLDER   where to make it; it must not exist, or be empty, or be one that --keep has left. Default: a temporary one
   --keep          leave the folder for the next run, and print its name
   --no-demo       run tests/run.sh only
@@ -47,7 +47,7 @@ find_keyring() {
 require() {
     ((EUID == 0)) || skip "only root can make and enter a root folder"
     command -v debootstrap >/dev/null || skip "no debootstrap; cmake/dependencies.sh soak installs it"
-    [[ -e /usr/share/debootstrap/scripts/$release ]] || skip "this debootstrap does not know $release"
+    [[ -e /usr/share/debootstrap/scripts/$release ]] || skip "this debootstrap does not know '$release'"
     command -v git >/dev/null || skip "no git to clone the checkout with"
     find_keyring || skip "no debian-archive-keyring to check the packages with"
     mirror=${FSDP_DEBIAN_MIRROR:-$(find_mirror)}
@@ -58,14 +58,14 @@ require() {
 # What the folder holds must be a root of ours, or nothing: it is removed at the end.
 prepare_folder() {
     if [[ -z $root ]]; then
-        root=$(mktemp -d "${TMPDIR:-/var/tmp}/fsdp-debian13.XXXXXX")
-    elif [[ -e $root && ! -e $root/.fsdp-debian13 && -n $(ls -A "$root") ]]; then
-        echo "debian13.sh: '$root' holds something else; name an empty folder" >&2
+        root=$(mktemp -d "${TMPDIR:-/var/tmp}/fsdp-debian.XXXXXX")
+    elif [[ -e $root && $(cat "$root/.fsdp-debian" 2>/dev/null) != "$release" && -n $(ls -A "$root") ]]; then
+        echo "fresh_debian.sh: '$root' holds something else; name an empty folder" >&2
         exit 2
     fi
     mkdir -p "$root"
     root=$(CDPATH='' cd "$root" && pwd)
-    [[ $root != *[[:space:]]* ]] || { echo "debian13.sh: debootstrap takes no folder with a space: '$root'" >&2; exit 2; }
+    [[ $root != *[[:space:]]* ]] || { echo "fresh_debian.sh: debootstrap takes no folder with a space: '$root'" >&2; exit 2; }
     chmod 755 "$root"
     made=yes
 }
@@ -83,7 +83,7 @@ clean_up() {
 
 # The lists are fetched first: a mirror that is away is a reason to skip, a package that fails to install is not.
 bootstrap() {
-    [[ ! -e $root/.fsdp-debian13 ]] || return 0
+    [[ ! -e $root/.fsdp-debian ]] || return 0
     local log=$root.log
     if ! debootstrap --variant=minbase --keyring="$keyring" --print-debs "$release" "$root" "$mirror" >"$log" 2>&1; then
         tail -n 5 "$log"
@@ -96,7 +96,7 @@ bootstrap() {
         return 1
     fi
     rm -f "$log"
-    touch "$root/.fsdp-debian13"
+    echo "$release" >"$root/.fsdp-debian"
 }
 
 # inside COMMAND...: runs the command in the root, with the mounts of a running system. They and all processes live in
@@ -134,16 +134,16 @@ clone() {
 }
 
 main() {
-    root='' keep=no demo=yes made=no child='' mirror='' keyring=''
+    release=trixie root='' keep=no demo=yes made=no child='' mirror='' keyring=''
     while (($# > 0)); do
         case $1 in
         --help | -h)
             usage
             return
             ;;
-        --root)
-            (($# > 1)) || { echo "--root needs a folder; see tests/support/debian13.sh --help" >&2; return 2; }
-            root=$2
+        --release | --root)
+            (($# > 1)) || { echo "$1 needs a value; see tests/support/fresh_debian.sh --help" >&2; return 2; }
+            if [[ $1 == --root ]]; then root=$2; else release=$2; fi
             shift
             ;;
         --keep) keep=yes ;;
