@@ -30,14 +30,13 @@ flags_of() {
     done
 }
 
-# The settings for a source: the nearest .clang-tidy above it.
+# The settings for a source: the .clang-tidy files above it, of which each may add to the next.
 settings_of() {
     local folder=$1
     while [[ $folder == */* && $folder != / ]]; do
         folder=${folder%/*}
         if [[ -f $folder/.clang-tidy ]]; then
             echo "$folder/.clang-tidy"
-            return
         fi
     done
 }
