@@ -12,7 +12,7 @@
 #   fsdp_add_test(NAME topo.text [RANKS n] [SET quick|full|soak] [LABELS ...] [TIMEOUT s] [ENVIRONMENT A=b ...] COMMAND ...)
 #       anything else, as a script that starts its ranks itself
 #
-# CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest, and on one where FSDP_TEST_FEW_RANKS is set.
+# CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest, and on one where FSDP_TEST_FEW is set.
 #
 # Each entry has one of the labels quick, full and soak. `tests/run.sh` runs quick, `--full` quick and full, `--soak` soak.
 # QUICK names the rank counts that are in the quick set, or marks a test of one process, and SOAK those that are in soak; what nothing
@@ -20,7 +20,7 @@
 # ctest itself leaves soak out, unless it is called with `-C soak`; and so with what has another CONFIGURATION.
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
-option(FSDP_TEST_FEW_RANKS "Run each test on one of its numbers of ranks, the core ones on one rank as well" OFF)
+option(FSDP_TEST_FEW "Run each test on one of its numbers of ranks, the core ones on one rank as well; move what takes longest to soak" OFF)
 set(FSDP_TEST_TIME_FACTOR 1 CACHE STRING "Multiplies every time limit of the tests")
 if(NOT FSDP_TEST_TIME_FACTOR MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "FSDP_TEST_TIME_FACTOR is '${FSDP_TEST_TIME_FACTOR}'; give a whole number from 1")
@@ -30,6 +30,12 @@ set(FSDP_TEST_TIMEOUT 600) # SECONDS, unless a test says otherwise; what hangs e
 math(EXPR FSDP_TEST_PATIENCE "120 * ${FSDP_TEST_TIME_FACTOR}")
 set(FSDP_TEST_EXPECT "${PROJECT_SOURCE_DIR}/tests/support/expect.sh")
 set(FSDP_TEST_LAUNCHER "${PROJECT_SOURCE_DIR}/tests/support/with_own_tmpdir.sh")
+
+# In soak where FSDP_TEST_FEW is set: scripts that start their programs dozens of times, and variants of tests on device memory.
+# Under AddressSanitizer a start takes seconds, and most of the time would go into these.
+set(FSDP_TEST_FEW_SOAK
+    "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks)"
+    "^checkpoint\\.(kills|full_disk)" "\\.device.*\\.n1$" "\\.(nodes_of_1|aware|little_staging)\\.n[0-9]+$")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
 set(FSDP_TEST_MPIEXEC_FLAGS "")
@@ -93,6 +99,10 @@ function(fsdp_add_test)
     if(NOT T_TIMEOUT)
         set(T_TIMEOUT ${FSDP_TEST_TIMEOUT})
     endif()
+    list(JOIN FSDP_TEST_FEW_SOAK "|" long)
+    if(FSDP_TEST_FEW AND T_SET STREQUAL "full" AND T_NAME MATCHES "${long}")
+        set(T_SET soak)
+    endif()
     if(T_SET STREQUAL "soak")
         set(T_CONFIGURATION soak)
     endif()
@@ -147,7 +157,7 @@ function(fsdp_test_allowed_ranks result core ranks)
             list(APPEND chosen ${n})
         endif()
     endforeach()
-    if(FSDP_TEST_FEW_RANKS)
+    if(FSDP_TEST_FEW)
         fsdp_test_few(chosen "${core}" "${chosen}")
     endif()
     set(${result} ${chosen} PARENT_SCOPE)
