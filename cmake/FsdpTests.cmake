@@ -35,7 +35,7 @@ set(FSDP_TEST_LAUNCHER "${PROJECT_SOURCE_DIR}/tests/support/with_own_tmpdir.sh")
 # Under AddressSanitizer a start takes seconds, and most of the time would go into these.
 set(FSDP_TEST_FEW_SOAK
     "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks)"
-    "^checkpoint\\.(kills|full_disk)" "\\.device.*\\.n1$" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
+    "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
     "^shard\\.disagreement\\.device")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
@@ -164,6 +164,17 @@ function(fsdp_test_allowed_ranks result core ranks)
     set(${result} ${chosen} PARENT_SCOPE)
 endfunction()
 
+# Gives in `result` the first of `wanted` that is one of `ranks`, if any is.
+function(fsdp_test_first result wanted ranks)
+    set(first "")
+    foreach(n IN LISTS wanted)
+        if(first STREQUAL "" AND n IN_LIST ranks)
+            set(first ${n})
+        endif()
+    endforeach()
+    set(${result} ${first} PARENT_SCOPE)
+endfunction()
+
 # Gives in `result` the set of a test on `n` ranks.
 function(fsdp_test_set result n quick soak)
     set(chosen full)
@@ -195,13 +206,16 @@ function(fsdp_unit_test)
 endfunction()
 
 # An entry for each of RANKS that may be used here: NAME.nN. Where there is a CONFIGURATION, those that are not in ALWAYS belong to
-# it. A failed assertion on one of several ranks would leave the others waiting for it, so it ends the job.
+# it; with FSDP_TEST_FEW there is only one, for the first of ALWAYS. A failed assertion on one of several ranks would leave the others waiting for it, so it ends the job.
 function(fsdp_mpi_entries)
     cmake_parse_arguments(T "CORE" "NAME;TARGET;CONFIGURATION;TIMEOUT" "RANKS;ALWAYS;QUICK;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
     if(T_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "Test '${T_NAME}' does not know '${T_UNPARSED_ARGUMENTS}'")
     endif()
     fsdp_test_allowed_ranks(allowed "${T_CORE}" "${T_RANKS}")
+    if(FSDP_TEST_FEW AND T_CONFIGURATION)
+        fsdp_test_first(allowed "${T_ALWAYS}" "${T_RANKS}")
+    endif()
     foreach(n IN LISTS allowed)
         fsdp_test_set(chosen ${n} "${T_QUICK}" "${T_SOAK}")
         set(configuration "")
