@@ -1,6 +1,7 @@
 #include "lib/progress/queue.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
@@ -256,6 +257,15 @@ static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
     }
 }
 
+/* Only one thread at a time carries operations out; others read it. */
+static void count_move(fsdpi_queue *queue)
+{
+    const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
+
+    atomic_store_explicit(&queue->moves, moves + 1, memory_order_relaxed);
+    queue->naps_in_vain = 0;
+}
+
 /* Takes the operation at the head as far as it gets without waiting. True when it is over. */
 static bool advance_head(fsdpi_queue *queue)
 {
@@ -267,7 +277,9 @@ static bool advance_head(fsdpi_queue *queue)
     while (status == FSDP_OK && progress == FSDPI_MOVED) {
         const fsdp_status broken = queue->engine.core->broken;
         status                   = broken != FSDP_OK ? record_broken(queue, broken) : step(request, &progress);
-        queue->naps_in_vain      = progress == FSDPI_WAITING ? queue->naps_in_vain : 0;
+        if (progress != FSDPI_WAITING) {
+            count_move(queue);
+        }
     }
     fsdpi_record_into(NULL);
     if (status == FSDP_OK && progress == FSDPI_WAITING) {
@@ -287,8 +299,7 @@ static void give_up(fsdpi_queue *queue)
     queue->engine.core->broken = FSDP_ERR_TIMEOUT;
     fsdpi_record_into(queue->head->error);
     (void)fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_TIMEOUT,
-                     "%s (operation %" PRIu64
-                     ") has not ended within FSDP_TIMEOUT_S=%d seconds while %s; look for a rank "
+                     "%s (operation %" PRIu64 ") has not moved for FSDP_TIMEOUT_S=%d seconds while %s; look for a rank "
                      "that died or made another call, and finalize the context",
                      what, queue->head->sequence, queue->engine.core->config.timeout_s, missing);
     fsdpi_record_into(NULL);
@@ -307,6 +318,16 @@ static void ring(fsdpi_queue *queue)
     if (atomic_load(&queue->sleeping) != 0) {
         (void)syscall(SYS_futex, &queue->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
+}
+
+/* Ends a nap of the progress thread between two looks, and of whoever else carries operations out: someone waits now. */
+static void rouse(fsdpi_queue *queue)
+{
+    if (atomic_load(&queue->napping) != 0) {
+        (void)atomic_fetch_add(&queue->bell, 1);
+        (void)syscall(SYS_futex, &queue->bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    }
+    fsdpi_mailbox_rouse(queue->engine.box);
 }
 
 /* Becomes the thread that carries out the head, if there is one and nobody else does. */
@@ -349,18 +370,55 @@ static bool is_queue_empty(fsdpi_queue *queue)
     return empty;
 }
 
-/* Carries out what can be, up to the end of `last` or, if that is NULL, of all. False where everything waits. */
+/* Carries out what can be, up to the end of `last` or, if that is NULL, of all. False where an operation is left that waits. */
 static bool advance(fsdpi_queue *queue, const fsdp_request *last)
 {
-    bool any = false;
-
     while ((last == NULL || state_of(last) != FSDPI_REQUEST_DONE) && !is_queue_empty(queue)) {
         if (!advance_head(queue)) {
-            return any;
+            return false;
         }
-        any = true;
     }
-    return any;
+    return true;
+}
+
+/* ---- patience ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * A process that was stopped has not waited all that time: its peers could have come, and it could not look. Time between
+ * two looks counts up to this many seconds.
+ */
+static const double MOST_SECONDS_BETWEEN_LOOKS = 1.0;
+
+/* From now on. */
+static fsdpi_patience begin_to_wait(const fsdpi_queue *queue)
+{
+    return (fsdpi_patience){.moves  = atomic_load_explicit(&queue->moves, memory_order_relaxed),
+                            .looked = fsdpi_seconds()};
+}
+
+/* After each look. True where something has moved since the last one, so that the next is worth while at once. */
+static bool have_moved(const fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
+    const double   now = fsdpi_seconds(), since = now - patience->looked;
+
+    patience->looked = now;
+    if (moves != patience->moves) {
+        patience->moves  = moves;
+        patience->waited = 0;
+        patience->looks  = 0;
+        return true;
+    }
+    patience->waited += since < MOST_SECONDS_BETWEEN_LOOKS ? since : MOST_SECONDS_BETWEEN_LOOKS;
+    patience->looks++;
+    return false;
+}
+
+static bool is_over(const fsdpi_queue *queue, const fsdpi_patience *patience)
+{
+    const int most = queue->engine.core->config.timeout_s;
+
+    return most > 0 && patience->waited > most;
 }
 
 /* ---- the progress thread ----------------------------------------------------------------------------------------- */
@@ -386,58 +444,80 @@ static void help_peers(fsdpi_queue *queue)
 }
 
 /* Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. */
-static void pause_between_polls(fsdpi_queue *queue, unsigned polls, double waited)
+static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience)
 {
     static const double NAP = 100e-6, LONG_NAP = 1e-3, MESSAGE_YIELDING_SECONDS = 2e-3;
 
-    const bool messages = messages_are_under_way(queue);
-    if (fsdpi_back_off(polls, waited, messages ? MESSAGE_YIELDING_SECONDS : FSDPI_YIELDING_SECONDS)) {
+    const bool   messages = messages_are_under_way(queue);
+    const double yielding = messages ? MESSAGE_YIELDING_SECONDS : FSDPI_YIELDING_SECONDS;
+    if (fsdpi_back_off(patience->looks, patience->waited, yielding)) {
         return;
     }
     if (!messages) {
         help_peers(queue);
     }
-    const double nap = messages || waited < 20e-3 ? NAP : LONG_NAP;
+    const double nap = messages || patience->waited < 20e-3 ? NAP : LONG_NAP;
     if (!fsdpi_mailbox_sleep(queue->engine.box, messages ? nap : LONG_NAP)) {
         fsdpi_nap(nap);
     }
 }
 
-/*
- * Between two looks of the progress thread. It never spins: the core belongs to whoever computes. Sockets and queues of
- * messages hold some milliseconds' worth, so one is soon enough for long transfers, and a twentieth of that for the
- * first looks.
- */
-static void nap_between_looks(fsdpi_queue *queue, unsigned idle)
+static struct timespec timespec_of(double seconds)
 {
-    static const double FIRST = 50e-6, LAST = 1000e-6;
-    const double        doubled = FIRST * (double)(1U << (idle < 10 ? idle : 10));
-    const double        nap     = doubled < LAST ? doubled : LAST;
+    return (struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+}
+
+/* The progress thread's, which rouse() ends. */
+static void nap_until_roused(fsdpi_queue *queue, double seconds)
+{
+    const struct timespec most = timespec_of(seconds);
+
+    atomic_store(&queue->napping, 1);
+    const uint32_t bell = atomic_load(&queue->bell);
+    if (atomic_load(&queue->waiters) == 0 && !atomic_load(&queue->stop)) {
+        (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, &most, NULL, 0);
+    }
+    atomic_store(&queue->napping, 0);
+}
+
+/*
+ * Between two looks of the progress thread that found nothing to do. It never spins: the core belongs to whoever computes.
+ * While messages are under way the next piece is due at any moment, and a nap lets the link run dry, so that for a while the
+ * thread only gives way; what takes longer than that is not hurried by looking. Whoever begins to wait ends the nap.
+ */
+static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience)
+{
+    static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1000e-6;
 
     const bool messages = messages_are_under_way(queue);
-
+    if (messages && patience->waited < GIVING_WAY_SECONDS) {
+        (void)sched_yield();
+        return;
+    }
     if (!messages) {
         help_peers(queue);
+        if (fsdpi_mailbox_sleep(queue->engine.box, LAST)) {
+            return;
+        }
     }
-    if (messages || !fsdpi_mailbox_sleep(queue->engine.box, LAST)) {
-        fsdpi_nap(nap);
-    }
+    const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
+    nap_until_roused(queue, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
 }
 
 static void work(fsdpi_queue *queue)
 {
-    double since = fsdpi_seconds();
+    fsdpi_patience patience = begin_to_wait(queue);
 
-    for (unsigned idle = 0; atomic_load(&queue->waiters) == 0 && !is_queue_empty(queue); idle++) {
-        if (advance(queue, NULL)) {
-            since = fsdpi_seconds();
-            idle  = 0;
+    while (atomic_load(&queue->waiters) == 0 && !is_queue_empty(queue)) {
+        (void)advance(queue, NULL);
+        if (have_moved(queue, &patience)) {
+            continue;
         }
-        if (!is_queue_empty(queue) && queue->engine.core->config.timeout_s > 0 &&
-            fsdpi_seconds() - since > queue->engine.core->config.timeout_s) {
+        if (is_over(queue, &patience)) {
             give_up(queue);
+        } else {
+            pause_between_looks(queue, &patience);
         }
-        nap_between_looks(queue, idle);
     }
     atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
 }
@@ -520,7 +600,6 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->stage     = 0;
     request->step      = 0;
     request->flags     = 0;
-    request->tested    = 0;
     request->closing   = false;
     request->aside     = false;
     request->error[0]  = '\0';
@@ -598,23 +677,26 @@ static fsdp_status ended_before(const fsdp_request *request)
 }
 
 /* One look: carries out what can be, and gives up when the time is over. */
-static void wait_once(fsdp_request *request, bool running, unsigned polls, double waited)
+static void wait_once(fsdp_request *request, bool running, fsdpi_patience *patience)
 {
     fsdpi_queue *queue = request->queue;
 
     if (running || take_over(queue, false)) {
         (void)advance(queue, request);
-        if (state_of(request) != FSDPI_REQUEST_DONE && queue->engine.core->config.timeout_s > 0 &&
-            waited > queue->engine.core->config.timeout_s) {
+        const bool moved = have_moved(queue, patience);
+        if (state_of(request) != FSDPI_REQUEST_DONE && is_over(queue, patience)) {
             give_up(queue);
-        }
-        if (state_of(request) != FSDPI_REQUEST_DONE) {
-            pause_between_polls(queue, polls, waited);
+        } else if (state_of(request) != FSDPI_REQUEST_DONE && !moved) {
+            pause_between_polls(queue, patience);
         }
         if (!running) {
             hand_back(queue);
         }
-    } else if (!fsdpi_back_off(polls, waited, FSDPI_YIELDING_SECONDS)) {
+        return;
+    }
+    (void)have_moved(queue, patience);
+    rouse(queue);
+    if (!fsdpi_back_off(patience->looks, patience->waited, FSDPI_YIELDING_SECONDS)) {
         fsdpi_nap(50e-6);
     }
 }
@@ -622,12 +704,13 @@ static void wait_once(fsdp_request *request, bool running, unsigned polls, doubl
 /* Time is only taken once the first look has not been enough: the shortest operations cost less than asking for it. */
 static void wait_for(fsdp_request *request, bool running)
 {
-    fsdpi_queue *queue = request->queue;
-    const double begin = fsdpi_seconds();
+    fsdpi_queue   *queue    = request->queue;
+    fsdpi_patience patience = begin_to_wait(queue);
+    const double   begin    = patience.looked;
 
     (void)atomic_fetch_add(&queue->waiters, 1);
-    for (unsigned polls = 0; state_of(request) != FSDPI_REQUEST_DONE; polls++) {
-        wait_once(request, running, polls, fsdpi_seconds() - begin);
+    while (state_of(request) != FSDPI_REQUEST_DONE) {
+        wait_once(request, running, &patience);
     }
     lock(queue);
     queue->wait_seconds += fsdpi_seconds() - begin;
@@ -665,18 +748,13 @@ fsdp_status fsdp_wait(fsdp_request *request)
     return end_request(request, false);
 }
 
-/* Of tests, where there is no thread that does: since the first that found the request under way. */
+/* For who asks with fsdp_test(), where there is no thread that does. */
 static void watch_time(fsdp_request *request)
 {
     fsdpi_queue *queue = request->queue;
 
-    if (queue->has_thread || queue->engine.core->config.timeout_s == 0 || state_of(request) == FSDPI_REQUEST_DONE) {
-        return;
-    }
-    const double now = fsdpi_seconds();
-    if (request->tested == 0) {
-        request->tested = now;
-    } else if (now - request->tested > queue->engine.core->config.timeout_s) {
+    if (!queue->has_thread && !have_moved(queue, &queue->tests) && state_of(request) != FSDPI_REQUEST_DONE &&
+        is_over(queue, &queue->tests)) {
         give_up(queue);
     }
 }

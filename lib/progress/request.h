@@ -154,7 +154,6 @@ struct fsdp_request {
     uint64_t                 number; /* of its letter */
     uint64_t                 sequence;
     double                   issued, begun; /* for a trace */
-    double                   tested;        /* when fsdp_test() first found it under way; 0 */
     size_t                   at;            /* for the algorithm: how far it is */
     int                      stage, step;   /* likewise */
     unsigned char           *scratch;       /* the operation's own memory, released when it is done */

@@ -203,13 +203,25 @@ bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds)
     }
     fsdpi_desk *desk = box->asleep_at;
     (void)atomic_fetch_add(&desk->sleepers, 1);
+    atomic_store(&box->sleeps_at, desk);
     const uint32_t bell = atomic_load(&desk->bell);
     if (atomic_load(word) < box->asleep_value) { /* else it came while we were about to sleep */
         (void)syscall(SYS_futex, &desk->bell, FUTEX_WAIT, bell, &most, NULL, 0);
     }
+    atomic_store(&box->sleeps_at, NULL);
     (void)atomic_fetch_sub(&desk->sleepers, 1);
     box->asleep_on = NULL;
     return true;
+}
+
+void fsdpi_mailbox_rouse(fsdpi_mailbox *box)
+{
+    fsdpi_desk *desk = atomic_load(&box->sleeps_at);
+
+    if (desk != NULL) {
+        (void)atomic_fetch_add(&desk->bell, 1);
+        (void)syscall(SYS_futex, &desk->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
 }
 
 void fsdpi_mailbox_forget_landed(fsdpi_mailbox *box)

@@ -63,6 +63,7 @@ typedef struct fsdpi_mailbox {
     const _Atomic uint64_t *asleep_on; /* what the last poll found wanting: for fsdpi_mailbox_sleep() */
     uint64_t                asleep_value;
     fsdpi_desk             *asleep_at;
+    _Atomic(fsdpi_desk *)   sleeps_at; /* while a thread of this rank sleeps */
 } fsdpi_mailbox;
 
 /** BYTES of shared memory per rank beyond its staging memory, and of bookkeeping in all, for a context of `size` ranks. */
@@ -121,6 +122,9 @@ void fsdpi_mailbox_wake(fsdpi_mailbox *box);
 
 /** Sleeps until what the last poll found wanting changes, at most so many seconds. False: there is nothing such. */
 bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds);
+
+/** Ends the sleep of this rank's thread, if one sleeps. From any thread. */
+void fsdpi_mailbox_rouse(fsdpi_mailbox *box);
 
 /** Takes back what this rank has told its node of chunks that have landed, once all its ranks have ended the operation. */
 void fsdpi_mailbox_forget_landed(fsdpi_mailbox *box);

@@ -1,5 +1,9 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/collectives/collective_test.h"
 
@@ -85,6 +89,56 @@ static void a_rank_that_stays_away_from_init_ends_the_wait_of_the_others(void **
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void sleep_for(int seconds)
+{
+    struct timespec left = {.tv_sec = seconds};
+
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
+
+/* A child that stops this process for a while, as a batch system suspends a job. */
+static pid_t suspend(int seconds)
+{
+    const pid_t parent = getpid(), child = fork();
+
+    if (child == 0) {
+        (void)kill(parent, SIGSTOP);
+        sleep_for(seconds);
+        (void)kill(parent, SIGCONT);
+        _exit(0);
+    }
+    return child;
+}
+
+/* All are stopped for longer than their patience, the last rank before it calls and the others while they wait for it. */
+static void a_job_that_was_suspended_goes_on(void **state)
+{
+    int           patience_s;
+    fsdp_context *ctx     = impatient_context(&patience_s);
+    const bool    is_last = fsdp_rank(ctx) == fsdp_size(ctx) - 1;
+    int32_t       sum     = 1;
+    fsdp_request *request = NULL;
+
+    (void)state;
+    patience_s = patience_s < 5 ? 5 : patience_s; /* of which a second passes while all are stopped */
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    assert_true(open_on_all(patience_s, &ctx));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!is_last) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &sum, 1, FSDP_I32, FSDP_SUM, &request));
+    }
+    const pid_t child = suspend(patience_s + 2);
+    assert_true(child > 0);
+    if (is_last) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &sum, 1, FSDP_I32, FSDP_SUM, &request));
+    }
+    assert_int_equal(FSDP_OK, fsdp_wait(request));
+    assert_int_equal(fsdp_size(ctx), sum);
+    assert_int_equal(child, waitpid(child, NULL, 0));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void other_contexts_go_on_working(void **state)
 {
     fsdp_context *ctx;
@@ -102,6 +156,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_stays_away_ends_the_wait_of_the_others),
         cmocka_unit_test(a_rank_that_stays_away_from_init_ends_the_wait_of_the_others),
+        cmocka_unit_test(a_job_that_was_suspended_goes_on),
         cmocka_unit_test(other_contexts_go_on_working),
     };
 

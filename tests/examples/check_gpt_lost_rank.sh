@@ -19,7 +19,7 @@ fail() {
 }
 
 has_lost_patience() {
-    grep "has not ended within FSDP_TIMEOUT_S=$FSDP_TIMEOUT_S seconds" "$folder/log"
+    grep "has not moved for FSDP_TIMEOUT_S=$FSDP_TIMEOUT_S seconds" "$folder/log"
 }
 
 # lose SIGNAL PATIENCE MPIEXEC...: trains without end, sends SIGNAL to the last rank after the first report, waits for the end.
