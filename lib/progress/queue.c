@@ -1,7 +1,6 @@
 #include "lib/progress/queue.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
@@ -320,14 +319,14 @@ static void ring(fsdpi_queue *queue)
     }
 }
 
-/* Ends a nap of the progress thread between two looks, and of whoever else carries operations out: someone waits now. */
+/* Ends a nap of the progress thread between two looks, wherever it takes it: someone waits now. */
 static void rouse(fsdpi_queue *queue)
 {
     if (atomic_load(&queue->napping) != 0) {
         (void)atomic_fetch_add(&queue->bell, 1);
-        (void)syscall(SYS_futex, &queue->bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        (void)syscall(SYS_futex, &queue->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        fsdpi_mailbox_rouse(queue->engine.box);
     }
-    fsdpi_mailbox_rouse(queue->engine.box);
 }
 
 /* Becomes the thread that carries out the head, if there is one and nobody else does. */
@@ -462,19 +461,16 @@ static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patien
     }
 }
 
-static struct timespec timespec_of(double seconds)
+/* The progress thread's: on the word that it waits for, unless it waits for a message. rouse() ends it. */
+static void nap_until_roused(fsdpi_queue *queue, bool messages, double seconds)
 {
-    return (struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-}
-
-/* The progress thread's, which rouse() ends. */
-static void nap_until_roused(fsdpi_queue *queue, double seconds)
-{
-    const struct timespec most = timespec_of(seconds);
+    static const double   LONGEST = 1e-3; /* where a peer ends it too */
+    const struct timespec most    = {.tv_nsec = (long)(seconds * 1e9)};
 
     atomic_store(&queue->napping, 1);
     const uint32_t bell = atomic_load(&queue->bell);
-    if (atomic_load(&queue->waiters) == 0 && !atomic_load(&queue->stop)) {
+    if (atomic_load(&queue->waiters) == 0 && !atomic_load(&queue->stop) &&
+        (messages || !fsdpi_mailbox_sleep(queue->engine.box, LONGEST))) {
         (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, &most, NULL, 0);
     }
     atomic_store(&queue->napping, 0);
@@ -496,12 +492,9 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
     }
     if (!messages) {
         help_peers(queue);
-        if (fsdpi_mailbox_sleep(queue->engine.box, LAST)) {
-            return;
-        }
     }
     const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
-    nap_until_roused(queue, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
+    nap_until_roused(queue, messages, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
 }
 
 static void work(fsdpi_queue *queue)
