@@ -1,10 +1,12 @@
 /*
- * Alltoall across nodes: every block goes from its rank to its rank in messages of its own. In place the input is first copied.
+ * Alltoall across nodes: every block goes from its rank to its rank in chunks of its own, some blocks at a time, see
+ * collectives/rails/rails.h. In place the input is first copied.
  * Cost for S bytes on N ranks: (N-1) alpha + (N-1)/N S beta.
  */
 #include <string.h>
 
 #include "collectives/alltoall/alltoall.h"
+#include "collectives/rails/rails.h"
 #include "lib/context/context.h"
 #include "lib/device/memory.h"
 
@@ -37,35 +39,9 @@ fsdp_status fsdpi_alltoall_prepare(fsdp_request *request)
     return FSDP_OK;
 }
 
-static fsdp_status post(fsdp_request *request, const unsigned char *in, unsigned char *out)
-{
-    fsdp_context *ctx   = request->ctx;
-    const size_t  bytes = block_bytes(&request->call);
-
-    for (int k = 1; k < ctx->size && bytes > 0; k++) {
-        const int from = (ctx->rank - k + ctx->size) % ctx->size, to = (ctx->rank + k) % ctx->size;
-
-        FSDP_TRY(fsdpi_post_receive(&ctx->messages, out + (size_t)from * bytes, bytes, from, FSDPI_TAG_BLOCKS));
-        FSDP_TRY(fsdpi_post_send(&ctx->messages, in + (size_t)to * bytes, bytes, to, FSDPI_TAG_BLOCKS));
-    }
-    if (bytes > 0) {
-        ctx->device->copy(out + (size_t)ctx->rank * bytes, in + (size_t)ctx->rank * bytes, bytes);
-    }
-    return FSDP_OK;
-}
-
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    const fsdpi_call *call = &request->call;
-    bool              complete;
-
-    if (request->stage == 0) {
-        request->stage = 1;
-        FSDP_TRY(post(request, request->scratch != NULL ? request->scratch : call->in, call->out));
-    }
-    FSDP_TRY(fsdpi_messages_complete(&request->ctx->messages, &complete));
-    *progress = complete ? FSDPI_FINISHED : FSDPI_WAITING;
-    return FSDP_OK;
+    return fsdpi_rails_advance(request, FSDPI_EXCHANGES, progress);
 }
 
 const fsdpi_algorithm fsdpi_alltoall_pairwise = {.name = "pairwise", .advance = advance};

@@ -37,17 +37,33 @@ static fsdp_status copy_part(fsdp_request *request, unsigned route, int part, bo
     return FSDP_OK;
 }
 
-void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route)
+/* At once on a GPU, whose streams go on meanwhile; on the host a chunk at a time, so that messages are looked after. */
+static size_t own_piece(const fsdp_request *request, size_t left)
 {
+    const size_t chunk = request->ctx->rails.chunk;
+
+    return request->call.on_device || left < chunk ? left : chunk;
+}
+
+void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route, bool *moved, bool *done)
+{
+    fsdpi_rails      *rails = &request->ctx->rails;
     const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
-    const size_t      width = request->call.width;
-    const size_t      skip  = (route & FSDPI_EXCHANGES) != 0 ? mine.begin * width : 0; /* the input is whole */
+    const size_t      width = request->call.width, at = rails->own_copied;
+    const size_t      skip = (route & FSDPI_EXCHANGES) != 0 ? mine.begin : 0; /* the input is whole */
+
+    if ((route & FSDPI_REDUCES) != 0 || at == mine.count) {
+        return;
+    }
+    unsigned char *const       to    = (unsigned char *)request->call.out + (mine.begin + at) * width;
+    const unsigned char *const from  = (const unsigned char *)request->call.in + (skip + at) * width;
+    const size_t               piece = to == from ? mine.count - at : own_piece(request, mine.count - at);
 
     fsdpi_rails_ops_of(request)->turn(request, FSDPI_COMING);
-    if ((route & (FSDPI_GATHERS | FSDPI_EXCHANGES)) != 0 && (route & FSDPI_REDUCES) == 0) {
-        fsdpi_mover_of(request)->copy(request, (unsigned char *)request->call.out + mine.begin * width,
-                                      (const unsigned char *)request->call.in + skip, mine.count * width);
-    }
+    fsdpi_mover_of(request)->copy(request, to, from, piece * width);
+    rails->own_copied += piece;
+    *moved = true;
+    *done  = *done && rails->own_copied == mine.count;
 }
 
 fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, unsigned route, bool *moved, bool *done)

@@ -9,8 +9,8 @@
 
 #include "lib/progress/queue.h"
 
-/** This rank's own part into its place in the result, where it is not there already. */
-void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route);
+/** Some of this rank's own part into its place in the result. `done` is cleared while some is left. */
+void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route, bool *moved, bool *done);
 
 /** What has newly come of the parts that peers receive. `done` is cleared while some is still to come. */
 fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, unsigned route, bool *moved, bool *done);

@@ -4,17 +4,33 @@
 #include "collectives/reach/pieces.h"
 #include "lib/context/context.h"
 
-/* Messages that MPI sends without asking the receiver first: the question would wait behind what is under way. */
+enum { FAST_CHUNK_BYTES = 256 << 10 };
+
+/*
+ * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
+ * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. FSDP_CHUNK_BYTES decides
+ * where it is set.
+ */
 static size_t wanted_bytes(const fsdp_request *request)
 {
-    (void)request;
-    return FSDPI_HOST_CHUNK_BYTES;
+    static const double FAST = 1.6e9; /* BYTES per second */
+    const fsdp_context *ctx  = request->ctx;
+
+    if (ctx->config.chunk_bytes > 0) {
+        return (size_t)ctx->config.chunk_bytes;
+    }
+    return ctx->link.rate > FAST ? FAST_CHUNK_BYTES : FSDPI_HOST_CHUNK_BYTES;
 }
 
 /* Half of staging memory is for what cannot be addressed on peers. */
 static size_t room_bytes(const fsdp_request *request, size_t places)
 {
-    const size_t room = request->ctx->box.rest_bytes / 2 / places, piece = fsdpi_piece(request) * request->call.width;
+    const fsdp_context *ctx = request->ctx;
+
+    if (ctx->nodes.largest == 1 || (request->flags & FSDPI_FLAG_SYMMETRIC) != 0) {
+        return ctx->box.rest_bytes / places;
+    }
+    const size_t room = ctx->box.rest_bytes / 2 / places, piece = fsdpi_piece(request) * request->call.width;
 
     return room < piece ? room : piece;
 }

@@ -27,6 +27,7 @@ static void add(fsdp_request *request, bool sends, int peer, int part, bool part
 {
     fsdpi_rails      *rails = &request->ctx->rails;
     const fsdpi_slice slice = fsdpi_slice_of(request, part);
+    const bool computed = partial && (!sends || request->ctx->nodes.largest > 1); /* or comes from who computed it */
 
     if (slice.count == 0) {
         return;
@@ -39,7 +40,7 @@ static void add(fsdp_request *request, bool sends, int peer, int part, bool part
                                          .begin   = slice.begin,
                                          .count   = slice.count,
                                          .chunks  = fsdpi_rails_chunks(request, slice.count)};
-    rails->n_places += partial || fsdpi_rails_ops_of(request)->stages(request) ? FSDPI_RAILS_DEPTH : 0;
+    rails->n_places += computed || fsdpi_rails_ops_of(request)->stages(request) ? rails->depth : 0;
 }
 
 /* Each owner receives a partial result from every other node. */
@@ -80,6 +81,14 @@ static void lay_out_parts(fsdp_request *request)
     }
 }
 
+/* What has been added last is sent when it has come by the last receive; of this rank's own part that does not matter. */
+static void pass_on(fsdpi_rails *rails)
+{
+    if (rails->n_sends > 0) {
+        rails->sends[rails->n_sends - 1].source = rails->n_receives > 0 ? rails->n_receives - 1 : 0;
+    }
+}
+
 /* Every node receives each part from the node before it, and passes it on to the next, but for its owner's. */
 static void lay_out_ring(fsdp_request *request)
 {
@@ -99,6 +108,7 @@ static void lay_out_ring(fsdp_request *request)
             }
             if (k + 1 < nodes->count) {
                 add(request, true, dealer(nodes, next, part), part, false);
+                pass_on(&request->ctx->rails);
             }
         }
     }
@@ -115,9 +125,9 @@ static void lay_out_blocks(fsdp_request *request)
         const int    to = (ctx->rank + k) % ctx->size, from = (ctx->rank - k + ctx->size) % ctx->size;
         const size_t turn = ((size_t)k - 1) % window;
 
-        rails->n_places = FSDPI_RAILS_DEPTH * turn;
+        rails->n_places = rails->depth * turn;
         add(request, true, to, to, false);
-        rails->n_places = FSDPI_RAILS_DEPTH * (window + turn);
+        rails->n_places = rails->depth * (window + turn);
         add(request, false, from, from, false);
     }
 }
@@ -131,8 +141,10 @@ void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
     rails->n_messages                  = 0;
     rails->n_places                    = 0;
     rails->n_in_turns                  = 0;
+    rails->is_still                    = false;
+    rails->n_working                   = 0;
     rails->turn = rails->in_turn = rails->leaving = 0;
-    rails->reducing = rails->reduced = 0;
+    rails->reducing = rails->reduced = rails->own_copied = 0;
     fsdpi_rails_size_chunks(request, route);
     rails->chunks = fsdpi_rails_chunks(request, fsdpi_slice_of(request, ctx->rank).count);
     memset(rails->copied, 0, (size_t)ctx->size * sizeof *rails->copied);
@@ -147,8 +159,5 @@ void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
         lay_out_ring(request);
     } else if ((route & FSDPI_GATHERS) != 0) {
         lay_out_parts(request);
-    }
-    for (size_t i = 0; i < (rails->n_sends + rails->n_receives) * FSDPI_RAILS_DEPTH; i++) {
-        rails->messages[i] = MPI_REQUEST_NULL;
     }
 }

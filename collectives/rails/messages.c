@@ -39,12 +39,14 @@ static size_t available(const fsdp_request *request, unsigned route, const fsdpi
     if (t->part == request->ctx->rank) {
         return (route & FSDPI_REDUCES) != 0 ? rails->reduced : t->chunks;
     }
-    for (size_t i = 0; i < rails->n_receives; i++) {
-        if (!rails->receives[i].partial && rails->receives[i].part == t->part) {
-            return rails->receives[i].ended;
-        }
-    }
-    return 0;
+    return rails->receives[t->source].ended;
+}
+
+/* The place of the request of one message more. */
+static MPI_Request *next_message(fsdpi_rails *rails, size_t number)
+{
+    rails->numbers[rails->n_messages] = (uint32_t)number;
+    return &rails->messages[rails->n_messages];
 }
 
 static fsdp_status post_send(fsdp_request *request, unsigned route, size_t row)
@@ -52,7 +54,7 @@ static fsdp_status post_send(fsdp_request *request, unsigned route, size_t row)
     fsdp_context        *ctx   = request->ctx;
     fsdpi_transfer      *t     = &ctx->rails.sends[row];
     const size_t         bytes = fsdpi_rails_chunk_bytes(request, t, t->posted);
-    MPI_Request         *slot  = &ctx->rails.messages[fsdpi_rails_message(row, t->posted)];
+    MPI_Request         *slot  = next_message(&ctx->rails, fsdpi_rails_message(row, t->posted));
     const unsigned char *data  = fsdpi_rails_ops_of(request)->stages(request)
                                      ? fsdpi_rails_staged(request, t, t->posted)
                                      : fsdpi_rails_sent(request, route, t, t->posted);
@@ -70,7 +72,7 @@ static fsdp_status post_receive(fsdp_request *request, size_t row)
     fsdp_context   *ctx   = request->ctx;
     fsdpi_transfer *t     = fsdpi_rails_transfer(&ctx->rails, row);
     const size_t    bytes = fsdpi_rails_chunk_bytes(request, t, t->posted);
-    MPI_Request    *slot  = &ctx->rails.messages[fsdpi_rails_message(row, t->posted)];
+    MPI_Request    *slot  = next_message(&ctx->rails, fsdpi_rails_message(row, t->posted));
     unsigned char  *to    = fsdpi_rails_ops_of(request)->stages(request) ? fsdpi_rails_staged(request, t, t->posted)
                                                                          : fsdpi_rails_received(request, t, t->posted);
 
@@ -89,7 +91,7 @@ fsdp_status fsdpi_rails_post_receives(fsdp_request *request, bool *moved)
         fsdpi_transfer *t = &rails->receives[i];
 
         while (has_turn(rails, rails->receives, i) && t->posted < t->chunks &&
-               t->posted - (t->partial ? rails->reduced : t->ended) < FSDPI_RAILS_DEPTH) {
+               t->posted - (t->partial ? rails->reduced : t->ended) < rails->depth) {
             FSDP_TRY(post_receive(request, rails->n_sends + i));
             *moved = true;
         }
@@ -105,7 +107,10 @@ fsdp_status fsdpi_rails_post_receives(fsdp_request *request, bool *moved)
  * while the other comes. All turns are of the same length, and kept until they are used up: no receiver waits for a chunk
  * that waits behind later ones of its peers.
  */
-enum { CHUNKS_IN_A_TURN = FSDPI_RAILS_DEPTH / 2 };
+static size_t chunks_in_a_turn(const fsdpi_rails *rails)
+{
+    return rails->depth > 1 ? rails->depth / 2 : 1;
+}
 
 /* Whether it has passed to another transfer, or begun again, which takes that no more than one chunk is under way. */
 static bool pass_turn(const fsdp_request *request)
@@ -130,7 +135,7 @@ static fsdp_status post_in_turns(fsdp_request *request, unsigned route, bool *mo
 
     while (rails->n_in_turns > 0) {
         const fsdpi_transfer *t    = &rails->sends[rails->turn];
-        const bool            over = t->posted == t->chunks || rails->in_turn == CHUNKS_IN_A_TURN;
+        const bool            over = t->posted == t->chunks || rails->in_turn == chunks_in_a_turn(rails);
 
         if (over ? !pass_turn(request) : t->posted == t->ended) {
             break;
@@ -152,7 +157,7 @@ fsdp_status fsdpi_rails_post_sends(fsdp_request *request, unsigned route, bool *
     for (size_t i = 0; i < rails->n_sends; i++) {
         fsdpi_transfer *t = &rails->sends[i];
 
-        if (t->begun < available(request, route, t) && t->begun - t->done < FSDPI_RAILS_DEPTH) {
+        if (t->begun < available(request, route, t) && t->begun - t->done < rails->depth) {
             FSDP_TRY(fsdpi_rails_begin_send(request, route, i));
             *moved = true;
         }
@@ -181,21 +186,38 @@ static void note_complete(fsdp_request *request, size_t message)
     }
 }
 
+/* Forgets those that are over: MPI has made their requests null. */
+static void close_ranks(fsdpi_rails *rails)
+{
+    int kept = 0;
+
+    for (int i = 0; i < rails->n_messages; i++) {
+        if (rails->messages[i] != MPI_REQUEST_NULL) {
+            rails->messages[kept] = rails->messages[i];
+            rails->numbers[kept]  = rails->numbers[i];
+            kept++;
+        }
+    }
+    rails->n_messages = kept;
+}
+
 fsdp_status fsdpi_rails_look_at_messages(fsdp_request *request, bool *moved)
 {
     fsdp_context *ctx   = request->ctx;
     fsdpi_rails  *rails = &ctx->rails;
-    const int     all   = (int)((rails->n_sends + rails->n_receives) * FSDPI_RAILS_DEPTH);
     int           n     = 0;
 
     if (rails->n_messages == 0) {
         return FSDP_OK;
     }
-    FSDPI_TRY_MPI(ctx, MPI_Testsome(all, rails->messages, &n, rails->completed, MPI_STATUSES_IGNORE));
-    for (int i = 0; n != MPI_UNDEFINED && i < n; i++) {
-        note_complete(request, (size_t)rails->completed[i]);
-        rails->n_messages--;
-        *moved = true;
+    FSDPI_TRY_MPI(ctx, MPI_Testsome(rails->n_messages, rails->messages, &n, rails->completed, MPI_STATUSES_IGNORE));
+    if (n == MPI_UNDEFINED || n == 0) {
+        return FSDP_OK;
     }
+    for (int i = 0; i < n; i++) {
+        note_complete(request, rails->numbers[rails->completed[i]]);
+    }
+    close_ranks(rails);
+    *moved = true;
     return FSDP_OK;
 }

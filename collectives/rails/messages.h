@@ -9,7 +9,7 @@
 
 #include "lib/progress/queue.h"
 
-/** Notes which have come and gone. */
+/** Notes which have come and gone. Costs as much as there are under way, not as there are transfers. */
 fsdp_status fsdpi_rails_look_at_messages(fsdp_request *request, bool *moved);
 
 /** Posts what has room, or is ready. */

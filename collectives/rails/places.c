@@ -21,21 +21,21 @@ static size_t before(const fsdp_request *request, size_t index)
     return index * request->ctx->rails.chunk * request->call.width;
 }
 
-static size_t index_of(const fsdpi_transfer *t, size_t number)
+static size_t index_of(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
 {
-    return t->places + number % FSDPI_RAILS_DEPTH;
+    return t->places + number % request->ctx->rails.depth;
 }
 
 unsigned char *fsdpi_rails_place(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
 {
-    return fsdpi_rails_ops_of(request)->staging(request) + before(request, index_of(t, number));
+    return fsdpi_rails_ops_of(request)->staging(request) + before(request, index_of(request, t, number));
 }
 
 unsigned char *fsdpi_rails_staged(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
 {
     const fsdp_context *ctx = request->ctx;
 
-    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + before(request, index_of(t, number));
+    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + before(request, index_of(request, t, number));
 }
 
 unsigned char *fsdpi_rails_own_place(const fsdp_request *request)

@@ -8,7 +8,7 @@
 #include "collectives/rails/work.h"
 #include "lib/context/context.h"
 
-enum { LAY_OUT, START, FIRST_MESSAGES, ALL };
+enum { LAY_OUT, START, STARTED };
 
 static bool is_over(const fsdpi_rails *rails, unsigned route)
 {
@@ -35,19 +35,17 @@ static bool begin(fsdp_request *request, unsigned route)
         fsdpi_rails_lay_out(request, route);
         ops->start(request, fsdpi_rails_first_mark(rails));
         request->stage = START;
-    } else if (request->stage == FIRST_MESSAGES) {
-        fsdpi_rails_copy_own_part(request, route);
-        request->stage = ALL;
     }
     if (request->stage == START && ops->has_started(request, fsdpi_rails_first_mark(rails))) {
-        request->stage = FIRST_MESSAGES;
+        request->stage = STARTED;
     }
-    return request->stage != START;
+    return request->stage == STARTED;
 }
 
 fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_progress *progress)
 {
-    bool moved = false, copied = true;
+    fsdpi_rails *rails = &request->ctx->rails;
+    bool         moved = false, copied = true;
 
     *progress = FSDPI_WAITING;
     if (!begin(request, route)) {
@@ -55,13 +53,17 @@ fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_pro
     }
     FSDP_TRY(fsdpi_rails_look_at_messages(request, &moved));
     fsdpi_rails_look_at_marks(request, &moved);
-    FSDP_TRY(fsdpi_rails_post_receives(request, &moved));
-    FSDP_TRY(fsdpi_rails_post_sends(request, route, &moved));
+    if (moved || !rails->is_still) { /* else there is nothing new to be done for any transfer */
+        FSDP_TRY(fsdpi_rails_post_receives(request, &moved));
+        FSDP_TRY(fsdpi_rails_post_sends(request, route, &moved));
+    }
     FSDP_TRY(fsdpi_rails_reduce(request, route, &moved));
+    fsdpi_rails_copy_own_part(request, route, &moved, &copied);
     FSDP_TRY(fsdpi_rails_copy_from_peers(request, route, &moved, &copied));
-    if (moved || request->stage < ALL) {
+    rails->is_still = !moved;
+    if (moved) {
         *progress = FSDPI_MOVED;
-    } else if (copied && is_over(&request->ctx->rails, route) && fsdpi_rails_ops_of(request)->is_at_rest(request)) {
+    } else if (copied && is_over(rails, route) && fsdpi_rails_ops_of(request)->is_at_rest(request)) {
         *progress = FSDPI_FINISHED;
     }
     return FSDP_OK;

@@ -81,7 +81,9 @@ fsdp_status fsdpi_rails_reduce(fsdp_request *request, unsigned route, bool *move
     if ((route & FSDPI_REDUCES) == 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(begin_reduction(request, moved));
+    if (*moved || !request->ctx->rails.is_still) {
+        FSDP_TRY(begin_reduction(request, moved));
+    }
     end_reductions(request, route, moved);
     return FSDP_OK;
 }

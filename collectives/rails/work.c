@@ -27,7 +27,7 @@ static void end_work(fsdp_context *ctx, size_t row)
     fsdpi_transfer *t = fsdpi_rails_transfer(&ctx->rails, row);
 
     t->ended++;
-    if (row >= ctx->rails.n_sends && !t->partial) {
+    if (row >= ctx->rails.n_sends && !t->partial && ctx->rails.window == 0) {
         fsdpi_rails_tell_landed(ctx, t->part, t->ended);
     }
 }
@@ -39,7 +39,9 @@ static void begin_work(fsdp_request *request, size_t row, bool any)
 
     const bool ends_later = any && fsdpi_rails_ops_of(request)->mark(request, fsdpi_rails_message(row, t->begun));
     t->begun++;
-    if (!ends_later) {
+    if (ends_later) {
+        request->ctx->rails.n_working++;
+    } else {
         end_work(request->ctx, row);
     }
 }
@@ -86,11 +88,12 @@ void fsdpi_rails_look_at_marks(fsdp_request *request, bool *moved)
     const fsdpi_rails_ops *ops   = fsdpi_rails_ops_of(request);
     fsdpi_rails           *rails = &request->ctx->rails;
 
-    for (size_t row = 0; row < rails->n_sends + rails->n_receives; row++) {
+    for (size_t row = 0; rails->n_working > 0 && row < rails->n_sends + rails->n_receives; row++) {
         const fsdpi_transfer *t = fsdpi_rails_transfer(rails, row);
 
         while (t->ended < t->begun && ops->is_past(request, fsdpi_rails_message(row, t->ended))) {
             end_work(request->ctx, row);
+            rails->n_working--;
             *moved = true;
         }
     }

@@ -83,6 +83,8 @@ typedef enum fsdp_gpu_aware {
       "a wait this long becomes an error that names the operation")                                                    \
     X(isa, CHOICE, "FSDP_ISA", "auto", 0, "auto|scalar|avx2|avx512", "instruction set of the host kernels")            \
     X(message_bytes, BYTES, "FSDP_MESSAGE_BYTES", "1G", 1, "16 to 2147483632", "the largest single MPI message")       \
+    X(chunk_bytes, BYTES, "FSDP_CHUNK_BYTES", "0", 1, "0 or more, 0 is by the link's speed",                           \
+      "pieces that data travels in between nodes")                                                                     \
     X(staging_bytes, BYTES, "FSDP_STAGING_BYTES", "4M", 1, "4096 or more", "memory in which peers' data is staged")    \
     X(views_in_flight, COUNT, "FSDP_VIEWS_IN_FLIGHT", "2", 1, "1 to 1024",                                             \
       "units of a sharded model that may be open at once")                                                             \

@@ -25,6 +25,7 @@
 #include "lib/progress/queue.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/gpu_streams.h"
+#include "lib/sync/link.h"
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
 #include "lib/sync/rails.h"
@@ -51,6 +52,7 @@ struct fsdp_context {
     fsdpi_exchange exchange;
     fsdpi_messages messages;
     fsdpi_rails    rails;
+    fsdpi_link     link;
     const void   **operands; /* twice `size` pointers */
 
     fsdpi_buffers buffers; /* symmetric ones */

@@ -13,6 +13,11 @@ static size_t messages_bytes(int size)
     return (size_t)4 * FSDPI_RAILS_DEPTH * (size_t)size * sizeof(MPI_Request);
 }
 
+static size_t numbers_bytes(int size)
+{
+    return (size_t)4 * FSDPI_RAILS_DEPTH * (size_t)size * sizeof(uint32_t);
+}
+
 static size_t completed_bytes(int size)
 {
     return (size_t)4 * FSDPI_RAILS_DEPTH * (size_t)size * sizeof(int);
@@ -21,7 +26,8 @@ static size_t completed_bytes(int size)
 size_t fsdpi_rails_bookkeeping(int size)
 {
     return 2 * fsdpi_alloc_size(transfers_bytes(size)) + fsdpi_alloc_size(messages_bytes(size)) +
-           fsdpi_alloc_size(completed_bytes(size)) + fsdpi_alloc_size((size_t)size * sizeof(size_t));
+           fsdpi_alloc_size(numbers_bytes(size)) + fsdpi_alloc_size(completed_bytes(size)) +
+           fsdpi_alloc_size((size_t)size * sizeof(size_t));
 }
 
 fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core)
@@ -30,10 +36,11 @@ fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core)
     rails->sends     = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, transfers_bytes(core->size));
     rails->receives  = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, transfers_bytes(core->size));
     rails->messages  = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, messages_bytes(core->size));
+    rails->numbers   = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, numbers_bytes(core->size));
     rails->completed = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, completed_bytes(core->size));
     rails->copied    = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, (size_t)core->size * sizeof(size_t));
-    return rails->sends != NULL && rails->receives != NULL && rails->messages != NULL && rails->completed != NULL &&
-                   rails->copied != NULL
+    return rails->sends != NULL && rails->receives != NULL && rails->messages != NULL && rails->numbers != NULL &&
+                   rails->completed != NULL && rails->copied != NULL
                ? FSDP_OK
                : FSDP_ERR_MEMORY;
 }
@@ -48,6 +55,7 @@ void fsdpi_rails_close(fsdpi_rails *rails)
     fsdpi_free(core->ctx, FSDP_MEMORY_BOOKKEEPING, rails->sends, transfers_bytes(core->size));
     fsdpi_free(core->ctx, FSDP_MEMORY_BOOKKEEPING, rails->receives, transfers_bytes(core->size));
     fsdpi_free(core->ctx, FSDP_MEMORY_BOOKKEEPING, rails->messages, messages_bytes(core->size));
+    fsdpi_free(core->ctx, FSDP_MEMORY_BOOKKEEPING, rails->numbers, numbers_bytes(core->size));
     fsdpi_free(core->ctx, FSDP_MEMORY_BOOKKEEPING, rails->completed, completed_bytes(core->size));
     fsdpi_free(core->ctx, FSDP_MEMORY_BOOKKEEPING, rails->copied, (size_t)core->size * sizeof(size_t));
 }

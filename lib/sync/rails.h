@@ -9,10 +9,11 @@
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lib/base/core.h"
 
-/** Chunks of one transfer that are under way at once. */
+/** Chunks of one transfer that are under way at once, at most. */
 enum { FSDPI_RAILS_DEPTH = 4 };
 
 /** A transfer: a part of the vector, chunk by chunk, to or from one rank. */
@@ -26,6 +27,7 @@ typedef struct fsdpi_transfer {
     size_t begun, ended;                /* of these: what there is to do here before they go, or when they have come */
     size_t posted;                      /* chunks */
     size_t done;                        /* chunks that have come, or gone, in order */
+    size_t source;                      /* of what is passed on: the receive that it comes by */
     bool   complete[FSDPI_RAILS_DEPTH]; /* of those under way, by number modulo the depth */
 } fsdpi_transfer;
 
@@ -40,13 +42,18 @@ typedef struct fsdpi_rails {
     size_t          n_places;   /* of staging memory, a chunk each, in use */
     size_t          window;     /* in an alltoall, sends at once, and receives; 0: all */
     size_t          chunk;      /* ELEMENTS */
+    size_t          depth;      /* chunks of a transfer under way at once */
     size_t          chunks;     /* of this rank's own part */
     size_t          reducing;   /* of these: final, or about to be */
     size_t          reduced;    /* final */
+    size_t          own_copied; /* ELEMENTS of this rank's own part that are in the result */
     size_t         *copied;     /* chunks copied from peers on the node, by part */
-    MPI_Request    *messages;   /* FSDPI_RAILS_DEPTH for each send, then for each receive */
+    MPI_Request    *messages;   /* under way, in no order */
+    uint32_t       *numbers;    /* of each of them: see fsdpi_rails_message() */
     int            *completed;  /* for MPI_Testsome() */
     int             n_messages; /* under way */
+    size_t          n_working;  /* chunks on which work has been begun whose end a mark will tell */
+    bool            is_still;   /* the last look has found nothing to do */
 } fsdpi_rails;
 
 fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core);

@@ -350,7 +350,7 @@ static void check_nodes(fsdp_config *config, fsdp_algorithm asked)
     }
 }
 
-static void check_override(fsdp_algorithm asked)
+static fsdp_config config_with(fsdp_algorithm asked)
 {
     fsdp_config config;
 
@@ -361,6 +361,13 @@ static void check_override(fsdp_algorithm asked)
     config.algo_broadcast      = (int)asked;
     config.algo_reduce         = (int)asked;
     config.algo_alltoall       = (int)asked;
+    return config;
+}
+
+static void check_override(fsdp_algorithm asked)
+{
+    fsdp_config config = config_with(asked);
+
     check_nodes(&config, asked);
 }
 
@@ -418,6 +425,15 @@ static void without_cma_the_bits_are_the_same(void **state)
     check_nodes(&config, FSDP_ALGO_AUTO);
 }
 
+static void short_chunks_give_the_same_bits(void **state)
+{
+    fsdp_config config = config_with(FSDP_ALGO_RAILS);
+
+    (void)state;
+    config.chunk_bytes = 200; /* three cache lines */
+    check_nodes(&config, FSDP_ALGO_RAILS);
+}
+
 static void without_a_progress_thread_the_bits_are_the_same(void **state)
 {
     fsdp_config config;
@@ -454,6 +470,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rails_give_the_same_bits),
         cmocka_unit_test(ring_gives_the_same_bits),
         cmocka_unit_test(without_cma_the_bits_are_the_same),
+        cmocka_unit_test(short_chunks_give_the_same_bits),
         cmocka_unit_test(without_a_progress_thread_the_bits_are_the_same),
         cmocka_unit_test(with_a_progress_thread_the_bits_are_the_same),
     };

@@ -1,0 +1,26 @@
+/**
+ * @file
+ * What messages between nodes cost, measured once when a context opens: how large the pieces should be that data travels in
+ * depends on it.
+ */
+#ifndef FSDPI_LINK_H
+#define FSDPI_LINK_H
+
+#include "lib/node/nodes.h"
+#include "lib/sync/mailbox.h"
+#include "lib/sync/messages.h"
+
+typedef struct fsdpi_link {
+    double rate; /* BYTES per second that every leader can send and receive at once; 0: not known */
+} fsdpi_link;
+
+/**
+ * Measures: every leader sends to the next node's and receives from the one before it, so that all links are busy as they are in
+ * a collective. The slowest one counts. Collective; without effect on one node, or where staging memory has no room for it.
+ *
+ * @return FSDP_OK; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT
+ */
+fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_messages *messages,
+                               fsdpi_link *link);
+
+#endif

@@ -1,0 +1,127 @@
+/* How large the pieces are in which data travels between nodes, on made-up worlds: no MPI, no memory behind them. */
+#include "collectives/rails/chunks.h"
+#include "collectives/rails/route.h"
+#include "lib/context/context.h"
+#include "tests/support/unit_test.h"
+
+enum { MIB = 1 << 20, SLOW_CHUNK = 48 << 10, FAST_CHUNK = 256 << 10 };
+
+/* A world of `nodes` nodes of `each` ranks, with the staging memory of the default settings; one node may be smaller. */
+static void make_world(fsdp_context *ctx, int nodes, int each, int smallest)
+{
+    fsdp_config_init(&ctx->config);
+    ctx->config.message_bytes = 1 << 30;
+    ctx->config.chunk_bytes   = 0;
+    ctx->size                 = nodes * each;
+    ctx->nodes.count          = nodes;
+    ctx->nodes.largest        = each;
+    ctx->nodes.smallest       = smallest;
+    ctx->box.rest_bytes       = (size_t)2 * MIB;
+    ctx->link.rate            = 1e9;
+}
+
+static fsdp_request request_of(fsdp_context *ctx, size_t whole_bytes, bool symmetric)
+{
+    return (fsdp_request){.ctx   = ctx,
+                          .flags = symmetric ? FSDPI_FLAG_SYMMETRIC : 0,
+                          .call  = {.width    = sizeof(float),
+                                    .dtype    = FSDP_F32,
+                                    .count    = whole_bytes / sizeof(float) / (size_t)ctx->size,
+                                    .division = FSDPI_DIVISION_EQUAL}};
+}
+
+static size_t chunk_bytes(fsdp_context *ctx, size_t whole_bytes, unsigned route, bool symmetric)
+{
+    fsdp_request request = request_of(ctx, whole_bytes, symmetric);
+
+    fsdpi_rails_size_chunks(&request, route);
+    return ctx->rails.chunk * request.call.width;
+}
+
+static void a_fast_link_has_longer_chunks(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    assert_int_equal(SLOW_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
+    assert_int_equal(SLOW_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
+    ctx.link.rate = 3e9;
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
+    assert_int_equal(FSDPI_RAILS_DEPTH, ctx.rails.depth);
+}
+
+static void a_chunk_that_was_asked_for_is_used(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 4, 2, 2);
+    ctx.config.chunk_bytes = 1000;
+    assert_int_equal(960, chunk_bytes(&ctx, MIB, FSDPI_GATHERS, true)); /* whole cache lines */
+    ctx.config.chunk_bytes = 3;
+    assert_int_equal(4, chunk_bytes(&ctx, MIB, FSDPI_GATHERS, true)); /* an element at least */
+    ctx.config.chunk_bytes   = MIB;
+    ctx.config.message_bytes = 128;
+    assert_int_equal(128, chunk_bytes(&ctx, MIB, FSDPI_GATHERS, true)); /* a message at most */
+}
+
+static void with_many_nodes_fewer_chunks_are_under_way(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 64, 1, 1);
+    const size_t two = chunk_bytes(&ctx, (size_t)256 * MIB, FSDPI_REDUCES, true);
+    assert_int_equal(2, ctx.rails.depth);
+    assert_true(two >= (size_t)16 << 10);
+    (void)chunk_bytes(&ctx, (size_t)64 * 24 << 10, FSDPI_REDUCES,
+                      true); /* 24 KiB each: there is room for one, not for two */
+    assert_int_equal(1, ctx.rails.depth);
+    assert_true(ctx.rails.chunk * sizeof(float) >= (size_t)24 << 10);
+    (void)chunk_bytes(&ctx, (size_t)64 << 10, FSDPI_REDUCES, true); /* 1 KiB each: there is no need to save */
+    assert_int_equal(FSDPI_RAILS_DEPTH, ctx.rails.depth);
+}
+
+/* Chunks under way, at most, and the one that is being reduced: the way DESIGN counts them. */
+static size_t needed(const fsdp_context *ctx, size_t chunk)
+{
+    const size_t others = (size_t)ctx->nodes.count - 1;
+    const size_t many   = (size_t)((ctx->nodes.largest + ctx->nodes.smallest - 1) / ctx->nodes.smallest);
+
+    return (ctx->rails.depth * others * (1 + (ctx->nodes.largest > 1 ? many : 0)) + 1) * chunk;
+}
+
+static void chunks_always_fit(void **state)
+{
+    static const int    each[] = {1, 2, 8, 64};
+    static fsdp_context ctx;
+
+    (void)state;
+    for (int nodes = 2; nodes <= 8192; nodes = nodes * 3 / 2 + 1) {
+        for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+            for (int even = 0; even < 2; even++) {
+                make_world(&ctx, nodes, each[i], even ? each[i] : 1);
+                for (size_t whole = MIB; whole <= (size_t)1024 * MIB; whole *= 4) {
+                    const size_t chunk = chunk_bytes(&ctx, whole, FSDPI_REDUCES | FSDPI_GATHERS, true);
+                    assert_true(chunk >= sizeof(float));
+                    assert_true(ctx.rails.depth >= 1 && ctx.rails.depth <= FSDPI_RAILS_DEPTH);
+                    assert_true(chunk == sizeof(float) || needed(&ctx, chunk) <= ctx.box.rest_bytes);
+                }
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fast_link_has_longer_chunks),
+        cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
+        cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
+        cmocka_unit_test(chunks_always_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
