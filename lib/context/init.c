@@ -13,7 +13,7 @@
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
 
-static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512"};
+static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
 
 static size_t operands_bytes(int size)
 {
