@@ -46,7 +46,7 @@ typedef struct fsdpi_sgd {
 } fsdpi_sgd;
 
 typedef struct fsdpi_kernels {
-    const char *name; /* "scalar", "avx2", "avx512" */
+    const char *name; /* "scalar", "avx2", "avx512", "neon" */
 
     /**
      * out[i] = in[0][i] op in[1][i] op ... in[n_in - 1][i], accumulated strictly in that order (bf16 and f16 in f32,
@@ -136,7 +136,7 @@ typedef struct fsdpi_kernels {
 extern const fsdpi_kernels fsdpi_kernels_scalar;
 
 /**
- * The table of an instruction set: "scalar", "avx2" or "avx512"; "auto" is the best that this processor has.
+ * The table of an instruction set: "scalar", "avx2", "avx512" or "neon"; "auto" is the best that this processor has.
  * @return NULL if the name is none, or if this build or this processor lacks that instruction set.
  */
 const fsdpi_kernels *fsdpi_kernels_find(const char *name);

@@ -82,12 +82,12 @@ double bench_machine_sum(const bench_world *world, double value)
 
 int bench_machine_cores(const bench_world *world)
 {
-    cpu_set_t mask;
+    enum { MOST_CORES = 8192 };                         /* that a Linux can be built for */
+    cpu_set_t mask[MOST_CORES / CPU_SETSIZE] = {{{0}}}; /* each is of 1024 */
 
-    CPU_ZERO(&mask);
-    (void)sched_getaffinity(0, sizeof mask, &mask);
-    MPI_Allreduce(MPI_IN_PLACE, &mask, (int)sizeof mask, MPI_BYTE, MPI_BOR, world->machine);
-    return CPU_COUNT(&mask);
+    (void)sched_getaffinity(0, sizeof mask, mask);
+    MPI_Allreduce(MPI_IN_PLACE, mask, (int)sizeof mask, MPI_BYTE, MPI_BOR, world->machine);
+    return CPU_COUNT_S(sizeof mask, mask);
 }
 
 static int compare(const void *a, const void *b)

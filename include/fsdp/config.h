@@ -36,7 +36,13 @@ typedef enum fsdp_verify {
 } fsdp_verify;
 
 /** Values of fsdp_config::isa. */
-typedef enum fsdp_isa { FSDP_ISA_AUTO = 0, FSDP_ISA_SCALAR = 1, FSDP_ISA_AVX2 = 2, FSDP_ISA_AVX512 = 3 } fsdp_isa;
+typedef enum fsdp_isa {
+    FSDP_ISA_AUTO   = 0, /**< the widest that the processor has */
+    FSDP_ISA_SCALAR = 1,
+    FSDP_ISA_AVX2   = 2,
+    FSDP_ISA_AVX512 = 3,
+    FSDP_ISA_NEON   = 4 /**< on 64-bit Arm */
+} fsdp_isa;
 
 /** Values of fsdp_config::progress. */
 typedef enum fsdp_progress {
@@ -81,7 +87,7 @@ typedef enum fsdp_gpu_aware {
     X(verify, CHOICE, "FSDP_VERIFY", "args", 1, "off|args|full", "how much ranks check of each other")                 \
     X(timeout_s, SECONDS, "FSDP_TIMEOUT_S", "600", 1, "0 to 86400, 0 waits for ever",                                  \
       "a wait this long becomes an error that names the operation")                                                    \
-    X(isa, CHOICE, "FSDP_ISA", "auto", 0, "auto|scalar|avx2|avx512", "instruction set of the host kernels")            \
+    X(isa, CHOICE, "FSDP_ISA", "auto", 0, "auto|scalar|avx2|avx512|neon", "instruction set of the host kernels")       \
     X(message_bytes, BYTES, "FSDP_MESSAGE_BYTES", "1G", 1, "16 to 2147483632", "the largest single MPI message")       \
     X(chunk_bytes, BYTES, "FSDP_CHUNK_BYTES", "0", 1, "0 or more, 0 is by the link's speed",                           \
       "pieces that data travels in between nodes")                                                                     \

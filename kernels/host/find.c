@@ -45,6 +45,9 @@ static const struct {
     {&fsdpi_kernels_avx512, runs_avx512},
     {&fsdpi_kernels_avx2, runs_avx2},
 #endif
+#ifdef FSDPI_KERNELS_AARCH64
+    {&fsdpi_kernels_neon, runs_everywhere},
+#endif
     {&fsdpi_kernels_scalar, runs_everywhere},
 };
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * Vectors of every element type, on top of simd_avx2.h or simd_avx512.h, one of which is included before.
+ * Vectors of every element type, on top of simd_avx2.h, simd_avx512.h or simd_neon.h, one of which is included before.
  *
  * bf16 and f16 exist in memory only: in a vector they are f32. Where `dtype` and `op` are constants, as they are in
  * every caller, the switches here fold away.
@@ -158,17 +158,13 @@ SIMD_INLINE void simd_store_pair(char *p, simd_pair x, fsdp_dtype dtype)
 /** The same past the caches; `p` is aligned to SIMD_BYTES. */
 SIMD_INLINE void simd_store_pair_past_caches(char *p, simd_pair x, fsdp_dtype dtype)
 {
-    simd both[2] = {x.first, x.second};
-
     if (dtype == FSDP_BF16) {
         simd_store_past_caches(p, simd_bf16_from_even_odd((simd_f32)x.first, (simd_f32)x.second));
     } else if (dtype == FSDP_F16) {
-        simd_store(both, x.first, dtype);
-        simd_store((char *)both + SIMD_BYTES / 2, x.second, dtype);
-        simd_store_past_caches(p, simd_load_any(both));
+        simd_store_past_caches(
+            p, simd_from_halves(simd_f16_from_f32((simd_f32)x.first), simd_f16_from_f32((simd_f32)x.second)));
     } else {
-        simd_store_past_caches(p, x.first);
-        simd_store_past_caches(p + SIMD_BYTES, x.second);
+        simd_store_two_past_caches(p, x.first, x.second);
     }
 }
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * What the kernels need of the instruction set, in AVX2 and F16C. simd_avx512.h has the same names.
+ * What the kernels need of the instruction set, in AVX2 and F16C. simd_avx512.h and simd_neon.h have the same names.
  */
 #ifndef FSDPI_KERNELS_HOST_SIMD_AVX2_H
 #define FSDPI_KERNELS_HOST_SIMD_AVX2_H
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "fsdp/dtype.h"
+#include "kernels/host/simd_tail.h"
 
 #define SIMD_BYTES  32
 #define SIMD_INLINE static inline __attribute__((always_inline))
@@ -24,6 +25,28 @@ typedef __m256d simd_f64;
 SIMD_INLINE void simd_store_past_caches(void *to, simd x)
 {
     _mm256_stream_si256(to, x);
+}
+
+SIMD_INLINE void simd_store_two_past_caches(void *to, simd first, simd second)
+{
+    simd_store_past_caches(to, first);
+    simd_store_past_caches((char *)to + SIMD_BYTES, second);
+}
+
+/* BYTES that simd_copy_past_caches() takes at once, and the fewest that a reduction sends past the caches before it turns
+ * to another page. */
+#define SIMD_PAST_BYTES  SIMD_BYTES
+#define SIMD_VISIT_BYTES SIMD_BYTES
+
+SIMD_INLINE void simd_copy_past_caches(void *to, const void *from)
+{
+    simd_store_past_caches(to, _mm256_loadu_si256(from));
+}
+
+/** Afterwards a release makes visible what went past the caches. */
+SIMD_INLINE void simd_end_past_caches(void)
+{
+    _mm_sfence();
 }
 
 SIMD_INLINE simd_f32 simd_f32_splat(float value)
@@ -205,28 +228,6 @@ SIMD_INLINE simd simd_u8_max(simd a, simd x)
     return _mm256_max_epu8(a, x);
 }
 
-/** memcpy() for the few bytes of a tail: moves of a fixed size, no call. */
-SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
-{
-    char       *to   = out;
-    const char *from = in;
-
-    for (; bytes >= 16; bytes -= 16, to += 16, from += 16) {
-        memcpy(to, from, 16);
-    }
-    if (bytes >= 8) {
-        memcpy(to, from, 8);
-        bytes -= 8, to += 8, from += 8;
-    }
-    if (bytes >= 4) {
-        memcpy(to, from, 4);
-        bytes -= 4, to += 4, from += 4;
-    }
-    for (; bytes > 0; bytes--) {
-        *to++ = *from++;
-    }
-}
-
 /** All ones in the first `words` lanes of 32 bits. */
 SIMD_INLINE simd simd_first_words(size_t words)
 {
@@ -270,6 +271,11 @@ SIMD_INLINE void simd_store_bytes(void *p, simd x, size_t bytes)
 SIMD_INLINE simd_half simd_low_half(simd x)
 {
     return _mm256_castsi256_si128(x);
+}
+
+SIMD_INLINE simd simd_from_halves(simd_half low, simd_half high)
+{
+    return _mm256_set_m128i(high, low);
 }
 
 SIMD_INLINE simd simd_from_half(simd_half x)

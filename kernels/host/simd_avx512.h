@@ -25,6 +25,26 @@ SIMD_INLINE void simd_store_past_caches(void *to, simd x)
     _mm512_stream_si512(to, x);
 }
 
+SIMD_INLINE void simd_store_two_past_caches(void *to, simd first, simd second)
+{
+    simd_store_past_caches(to, first);
+    simd_store_past_caches((char *)to + SIMD_BYTES, second);
+}
+
+#define SIMD_PAST_BYTES  SIMD_BYTES
+#define SIMD_VISIT_BYTES SIMD_BYTES
+
+SIMD_INLINE void simd_copy_past_caches(void *to, const void *from)
+{
+    simd_store_past_caches(to, _mm512_loadu_si512(from));
+}
+
+/** Afterwards a release makes visible what went past the caches. */
+SIMD_INLINE void simd_end_past_caches(void)
+{
+    _mm_sfence();
+}
+
 SIMD_INLINE simd_f32 simd_f32_splat(float value)
 {
     return _mm512_set1_ps(value);
@@ -220,6 +240,11 @@ SIMD_INLINE void simd_copy_tail(void *out, const void *in, size_t bytes)
 SIMD_INLINE simd_half simd_low_half(simd x)
 {
     return _mm512_castsi512_si256(x);
+}
+
+SIMD_INLINE simd simd_from_halves(simd_half low, simd_half high)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
 SIMD_INLINE simd simd_from_half(simd_half x)

@@ -7,7 +7,7 @@
 
 #include "kernels/host/simd.h"
 
-enum { NORM_LANES = 16 };
+enum { NORM_LANES = 16, NORM_VECTORS = 8 * NORM_LANES / SIMD_BYTES };
 
 /** Adds the squares of as many elements as two vectors of f64 have. */
 SIMD_INLINE void norm_add_pair(simd_f64 *lanes, const char *x, fsdp_dtype dtype)
@@ -27,19 +27,23 @@ SIMD_INLINE void norm_add_pair(simd_f64 *lanes, const char *x, fsdp_dtype dtype)
     lanes[1] += high * high;
 }
 
-/** Adds the squares of 16 elements, one to each lane: two vectors of 8 lanes or four of 4. */
-SIMD_INLINE void norm_add(simd_f64 lanes[4], const char *x, fsdp_dtype dtype)
+/** Adds the squares of 16 elements, one to each lane: two vectors of 8 lanes, four of 4 or eight of 2. */
+SIMD_INLINE void norm_add(simd_f64 *lanes, const char *x, fsdp_dtype dtype)
 {
     size_t step = simd_lanes(FSDP_F32) * fsdpi_element_bytes(dtype);
 
     norm_add_pair(lanes, x, dtype);
-    if (simd_lanes(FSDP_F32) < NORM_LANES) {
+    if (NORM_VECTORS > 2) {
         norm_add_pair(lanes + 2, x + step, dtype);
+    }
+    if (NORM_VECTORS > 4) {
+        norm_add_pair(lanes + 4, x + 2 * step, dtype);
+        norm_add_pair(lanes + 6, x + 3 * step, dtype);
     }
 }
 
 /** A balanced tree: lane j += lane j + 8, then + 4, + 2, + 1. */
-static double norm_tree(const simd_f64 vectors[4])
+static double norm_tree(const simd_f64 *vectors)
 {
     double lanes[NORM_LANES];
 
@@ -55,7 +59,7 @@ static double norm_tree(const simd_f64 vectors[4])
 SIMD_INLINE double squared_norm_of(const char *x, size_t count, fsdp_dtype dtype)
 {
     char     whole[NORM_LANES * 8] = {0}; /* a zero adds nothing to a lane */
-    simd_f64 lanes[4]              = {0};
+    simd_f64 lanes[NORM_VECTORS]   = {0};
     size_t   bytes                 = fsdpi_element_bytes(dtype);
     size_t   i                     = 0;
 

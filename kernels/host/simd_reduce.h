@@ -202,12 +202,15 @@ SIMD_INLINE size_t reduce_pages(char *const *out, size_t n_out, size_t n_past, c
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t pair  = 2 * simd_lanes(dtype);
     size_t pages = SIMD_WALK_PAGES * SIMD_PAGE_BYTES / bytes;
+    size_t visit = pair * bytes > SIMD_VISIT_BYTES ? pair * bytes : SIMD_VISIT_BYTES;
     size_t i     = first;
 
     for (; end - i >= pages; i += pages) {
-        for (size_t at = i * bytes; at < i * bytes + SIMD_PAGE_BYTES; at += pair * bytes) {
-            for (size_t page = 0; page < SIMD_WALK_PAGES; page++) {
-                reduce_past_caches(out, n_out, n_past, in, n_in, at + page * SIMD_PAGE_BYTES, dtype, op, divisor);
+        for (size_t at = i * bytes; at < i * bytes + SIMD_PAGE_BYTES; at += visit) {
+            for (size_t page = at; page < at + SIMD_WALK_PAGES * SIMD_PAGE_BYTES; page += SIMD_PAGE_BYTES) {
+                for (size_t x = page; x < page + visit; x += pair * bytes) {
+                    reduce_past_caches(out, n_out, n_past, in, n_in, x, dtype, op, divisor);
+                }
             }
         }
     }
@@ -263,7 +266,7 @@ SIMD_INLINE void reduce_op(char *const *out, size_t n_out, size_t n_past, const 
         stop  = end;
     }
     if (n_past > 0) {
-        _mm_sfence(); /* such stores are not ordered with the flag that says they are done */
+        simd_end_past_caches();
     }
 }
 

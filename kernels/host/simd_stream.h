@@ -6,27 +6,26 @@
 #ifndef FSDPI_KERNELS_HOST_SIMD_STREAM_H
 #define FSDPI_KERNELS_HOST_SIMD_STREAM_H
 
-#include <immintrin.h>
-
 #include "kernels/host/simd.h"
 
 enum { STREAM_VISIT_BYTES = 128 };
 
-/** `out` is aligned to SIMD_BYTES where it is to go past the caches; `bytes` is a multiple of SIMD_BYTES. */
+/** `out` is aligned to SIMD_BYTES where it is to go past the caches; `bytes` is a multiple of SIMD_PAST_BYTES. */
 SIMD_INLINE void copy_vectors(char *out, const char *in, size_t bytes, bool past_caches)
 {
-    for (size_t i = 0; i < bytes; i += SIMD_BYTES) { /* one by one: reading and writing mix best so */
-        const simd x = simd_load_any(in + i);
+    const size_t step = past_caches ? SIMD_PAST_BYTES : SIMD_BYTES;
 
+    for (size_t i = 0; i < bytes; i += step) { /* one by one: reading and writing mix best so */
         if (past_caches) {
-            simd_store_past_caches(out + i, x);
+            simd_copy_past_caches(out + i, in + i);
         } else {
+            const simd x = simd_load_any(in + i);
             memcpy(out + i, &x, sizeof x);
         }
     }
 }
 
-/** Copies a multiple of SIMD_BYTES, less than a vector short of `bytes`; how much. */
+/** Copies a multiple of SIMD_PAST_BYTES, less than that short of `bytes`; how much. */
 SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, bool past_caches)
 {
     const size_t at_once = SIMD_WALK_PAGES * SIMD_PAGE_BYTES;
@@ -40,7 +39,7 @@ SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, bool past
             }
         }
     }
-    const size_t rest = (bytes - done) / SIMD_BYTES * SIMD_BYTES;
+    const size_t rest = (bytes - done) / SIMD_PAST_BYTES * SIMD_PAST_BYTES;
     copy_vectors(out + done, in + done, rest, past_caches);
     return done + rest;
 }
@@ -65,7 +64,7 @@ static void stream(void *out, const void *in, size_t bytes)
     memcpy(out, in, done);
     done += copy_pages((char *)out + done, (const char *)in + done, bytes - done, true);
     memcpy((char *)out + done, (const char *)in + done, bytes - done);
-    _mm_sfence(); /* such stores are not ordered with the flag that says they are done */
+    simd_end_past_caches();
 }
 
 #endif

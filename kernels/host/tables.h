@@ -9,5 +9,6 @@
 
 extern const fsdpi_kernels fsdpi_kernels_avx2;
 extern const fsdpi_kernels fsdpi_kernels_avx512;
+extern const fsdpi_kernels fsdpi_kernels_neon;
 
 #endif

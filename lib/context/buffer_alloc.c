@@ -340,8 +340,8 @@ static void keep_addresses(fsdpi_buffer *buffer)
         oldest = &(*oldest)->next;
     }
     release(ctx, *oldest);
-    ctx->known_pages = (fsdpi_pages){0}; /* its own may be among them */
-    *oldest          = NULL;
+    fsdpi_pages_forget(&ctx->known_pages); /* its own may be among them */
+    *oldest = NULL;
     buffers->n_freed--;
 }
 

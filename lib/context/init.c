@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/log.h"
 #include "lib/base/settings.h"
@@ -13,7 +14,7 @@
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
 
-static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512"};
+static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
 
 static size_t operands_bytes(int size)
 {
@@ -75,6 +76,7 @@ static fsdp_context *allocate_context(int size)
     ctx->memory.current_total                    = bytes;
     ctx->memory.peak_total                       = bytes;
     (void)pthread_mutex_init(&ctx->memory_lock, NULL);
+    fsdpi_pages_open(&ctx->known_pages, (size_t)sysconf(_SC_PAGESIZE));
     connect_parts(ctx, (fsdpi_verdict *)(void *)(begin + fsdpi_alloc_size(sizeof *ctx)));
     return ctx;
 }

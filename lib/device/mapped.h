@@ -16,8 +16,15 @@
 enum { FSDPI_PAGES_KNOWN = 256 };
 
 typedef struct fsdpi_pages {
+    unsigned          bits;                    /* of an address, that say where in its page it is */
     _Atomic uintptr_t page[FSDPI_PAGES_KNOWN]; /* each in a place that its number decides, 0: none */
 } fsdpi_pages;
+
+/** No page is known. `page_bytes`, a power of two, is the size of the system's. */
+void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes);
+
+/** No page is known any more; others may ask meanwhile. */
+void fsdpi_pages_forget(fsdpi_pages *known);
 
 /** Whether the first and the last of these BYTES are mapped. */
 bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes);

@@ -13,14 +13,14 @@
 /* A launcher may have bound each rank to cores of its own: what they may use together is the union of their masks. */
 static int count_cores(MPI_Comm node)
 {
-    cpu_set_t mask;
+    enum { MOST_CORES = 8192 };                         /* that a Linux can be built for */
+    cpu_set_t mask[MOST_CORES / CPU_SETSIZE] = {{{0}}}; /* each is of 1024 */
     int       failed;
 
-    CPU_ZERO(&mask);
-    failed = sched_getaffinity(0, sizeof mask, &mask) != 0;
-    MPI_Allreduce(MPI_IN_PLACE, &mask, (int)sizeof mask, MPI_BYTE, MPI_BOR, node);
+    failed = sched_getaffinity(0, sizeof mask, mask) != 0;
+    MPI_Allreduce(MPI_IN_PLACE, mask, (int)sizeof mask, MPI_BYTE, MPI_BOR, node);
     MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node);
-    return failed ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&mask);
+    return failed ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT_S(sizeof mask, mask);
 }
 
 example_node example_node_of(MPI_Comm comm)

@@ -30,7 +30,7 @@ void choose_tables(int argc, char **argv)
 #else
 void choose_tables(int argc, char **argv)
 {
-    static const char *const names[] = {"avx2", "avx512"};
+    static const char *const names[] = {"avx2", "avx512", "neon"};
     size_t                   n       = 0;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -12,9 +12,24 @@ static void tables_are_known_by_name(void **state)
     }
 }
 
+static void tables_of_another_processor_are_not_found(void **state)
+{
+    (void)state;
+#ifdef __aarch64__
+    assert_null(fsdpi_kernels_find("avx2"));
+    assert_null(fsdpi_kernels_find("avx512"));
+    assert_ptr_equal(fsdpi_kernels_find("auto"), fsdpi_kernels_find("neon"));
+#else
+    assert_null(fsdpi_kernels_find("neon"));
+#endif
+}
+
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(tables_are_known_by_name)};
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_known_by_name),
+        cmocka_unit_test(tables_of_another_processor_are_not_found),
+    };
 
     return kernel_test_main(argc, argv, tests);
 }

@@ -107,6 +107,26 @@ static void a_bad_setting_on_one_rank_is_refused_everywhere(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+static void an_instruction_set_of_another_processor_is_refused_by_name(void **state)
+{
+#ifdef __aarch64__
+    enum { OTHER = FSDP_ISA_AVX2 };
+    const char *const said = "FSDP_ISA is 'avx2'";
+#else
+    enum { OTHER = FSDP_ISA_NEON };
+    const char *const said = "FSDP_ISA is 'neon'";
+#endif
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.isa       = OTHER;
+    config.log_level = FSDP_LOG_OFF;
+    assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_non_null(strstr(fsdp_last_error(NULL), said));
+}
+
 /* Across nodes an alltoall in place needs memory of its own meanwhile. */
 static fsdp_context *context_of_nodes_of_one(void)
 {
@@ -188,6 +208,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_error_handler_of_the_caller_is_left_alone),
         cmocka_unit_test(a_setting_that_differs_between_ranks_is_refused_everywhere),
         cmocka_unit_test(a_bad_setting_on_one_rank_is_refused_everywhere),
+        cmocka_unit_test(an_instruction_set_of_another_processor_is_refused_by_name),
         cmocka_unit_test(memory_is_counted_to_the_byte),
         cmocka_unit_test(no_memory_on_one_rank_is_an_error_on_every_rank),
     };

@@ -11,6 +11,7 @@ static int clear_environment(void **state)
     unsetenv("FSDP_VERIFY");
     unsetenv("FSDP_MESSAGE_BYTES");
     unsetenv("FSDP_TIMEOUT_S");
+    unsetenv("FSDP_ISA");
     return 0;
 }
 
@@ -78,6 +79,23 @@ static void values_that_make_no_sense_are_named(void **state)
     }
 }
 
+static void every_instruction_set_has_a_name_wherever_this_runs(void **state)
+{
+    static const char *const names[] = {"auto", "scalar", "avx2", "avx512", "neon"};
+    fsdp_config              config;
+
+    (void)state;
+    for (int isa = FSDP_ISA_AUTO; isa <= FSDP_ISA_NEON; isa++) {
+        setenv("FSDP_ISA", names[isa], 1);
+        assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &config));
+        assert_int_equal(isa, config.isa);
+    }
+    setenv("FSDP_ISA", "sve", 1);
+    assert_int_equal(FSDP_ERR_ARG, fsdpi_settings_resolve(NULL, &config));
+    assert_non_null(strstr(fsdp_last_error(NULL), "avx512|neon"));
+    unsetenv("FSDP_ISA");
+}
+
 static void an_empty_variable_counts_as_unset(void **state)
 {
     fsdp_config config;
@@ -140,6 +158,7 @@ int main(void)
         cmocka_unit_test_setup(the_environment_wins_over_the_default, clear_environment),
         cmocka_unit_test_setup(the_struct_wins_over_the_environment, clear_environment),
         cmocka_unit_test_setup(values_that_make_no_sense_are_named, clear_environment),
+        cmocka_unit_test_setup(every_instruction_set_has_a_name_wherever_this_runs, clear_environment),
         cmocka_unit_test_setup(an_empty_variable_counts_as_unset, clear_environment),
         cmocka_unit_test_setup(a_struct_value_out_of_range_names_the_field, clear_environment),
         cmocka_unit_test_setup(fingerprints_see_what_ranks_must_agree_on_and_no_more, clear_environment),

@@ -26,7 +26,7 @@ ROOMS = [
     # folder, room, what belongs there
     ("include/fsdp", ".", "the public headers: the contract, and the only documentation source of the API"),
     ("kernels", ".", "the tables of kernels, which the library calls"),
-    ("kernels", "host", "element-wise compute on host memory: plain, AVX2 and AVX-512"),
+    ("kernels", "host", "element-wise compute on host memory: plain, AVX2, AVX-512 and NEON"),
     ("kernels", "hip", "element-wise compute on GPU memory"),
     ("lib", "base",
      "what everything stands on: a context's core, errors and the log, settings, types, time, locks, random numbers"),
