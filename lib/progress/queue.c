@@ -132,14 +132,17 @@ fsdp_status fsdp_wait(fsdp_request *request)
     return end_request(request, false);
 }
 
-/* For who asks with fsdp_test(), where there is no thread that does. */
-static void watch_time(fsdp_request *request)
+/* For who asks with fsdp_test(), where there is no thread that does. `moved`: other contexts of this process have. */
+static void watch_time(fsdp_request *request, bool moved)
 {
     fsdpi_queue *queue = request->queue;
 
-    if (!queue->has_thread && !fsdpi_have_moved(queue, &queue->tests) && !fsdpi_is_done(request) &&
+    if (!queue->has_thread && !fsdpi_have_moved(queue, &queue->tests) && !moved && !fsdpi_is_done(request) &&
         fsdpi_is_over(queue, &queue->tests)) {
         fsdpi_give_up(queue);
+    }
+    if (moved) {
+        queue->tests = fsdpi_begin_to_wait(queue);
     }
 }
 
@@ -155,11 +158,12 @@ fsdp_status fsdp_test(fsdp_request *request, int *done)
     if (fsdpi_state_of(request) == FSDPI_REQUEST_FREE) {
         return ended_before(request);
     }
+    const bool moved = !fsdpi_is_done(request) && fsdpi_side_work_advance(&request->queue->side_work) == FSDPI_MOVED;
     if (!fsdpi_is_done(request) && fsdpi_take_over(request->queue, false)) {
         if (!fsdpi_advance(request->queue, NULL)) {
             fsdpi_messages_progress(request->engine->messages);
         }
-        watch_time(request);
+        watch_time(request, moved);
         fsdpi_hand_back(request->queue);
     }
     *done = fsdpi_is_done(request);
@@ -220,6 +224,34 @@ fsdp_status fsdpi_queue_open(fsdpi_queue *queue)
     return fsdpi_requests_make(queue);
 }
 
+/* As far as they go without waiting, for who waits for something else. */
+static fsdpi_progress advance_aside(void *owner)
+{
+    fsdpi_queue *queue = owner;
+
+    if (!fsdpi_take_over(queue, false)) {
+        return FSDPI_FINISHED;
+    }
+    const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
+    (void)fsdpi_advance(queue, NULL);
+    const bool moved = atomic_load_explicit(&queue->moves, memory_order_relaxed) != moves;
+    fsdpi_hand_back(queue);
+    return moved ? FSDPI_MOVED : FSDPI_WAITING;
+}
+
+void fsdpi_queue_go_without_thread(fsdpi_queue *queue)
+{
+    queue->side_work = (fsdpi_side_work){.owner = queue, .advance = advance_aside};
+    fsdpi_side_work_add(&queue->side_work);
+}
+
+/* Nobody carries operations out any more but who calls. */
+static void end_progress(fsdpi_queue *queue)
+{
+    fsdpi_stop_thread(queue);
+    fsdpi_side_work_remove(&queue->side_work);
+}
+
 size_t fsdpi_queue_drain(fsdpi_queue *queue)
 {
     fsdpi_queue_lock(queue);
@@ -228,12 +260,12 @@ size_t fsdpi_queue_drain(fsdpi_queue *queue)
     if (last != NULL && !fsdpi_is_done(last)) {
         fsdpi_wait_for(last, false);
     }
-    fsdpi_stop_thread(queue);
+    end_progress(queue);
     return queue->n_made - queue->n_free;
 }
 
 void fsdpi_queue_close(fsdpi_queue *queue)
 {
-    fsdpi_stop_thread(queue);
+    end_progress(queue);
     fsdpi_requests_release(queue);
 }

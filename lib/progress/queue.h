@@ -49,6 +49,9 @@ fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *
 fsdp_status fsdpi_queue_open(fsdpi_queue *queue);
 fsdp_status fsdpi_queue_start_thread(fsdpi_queue *queue, const fsdpi_binding *binding);
 
+/** Instead of a thread: whoever waits for something in this process advances its operations too. */
+void fsdpi_queue_go_without_thread(fsdpi_queue *queue);
+
 /** Completes what is queued (where the context is not broken) and returns how many requests were never ended. */
 size_t fsdpi_queue_drain(fsdpi_queue *queue);
 void   fsdpi_queue_close(fsdpi_queue *queue);

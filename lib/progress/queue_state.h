@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "lib/base/lock.h"
+#include "lib/base/side_work.h"
 #include "lib/progress/request.h"
 
 /** Of who looks again and again whether an operation has got further. */
@@ -46,6 +47,7 @@ typedef struct fsdpi_queue {
     _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
     const char              *last_algorithm;
     double                   wait_seconds; /* of all threads, in fsdp_wait() */
+    fsdpi_side_work          side_work;    /* without a thread: its operations, for who waits for another context */
 } fsdpi_queue;
 
 #endif

@@ -56,8 +56,11 @@ void fsdpi_help_peers(fsdpi_queue *queue)
     }
 }
 
-/* Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. */
-static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience)
+/*
+ * Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. `others`: other
+ * contexts of this process wait too, which nothing wakes either.
+ */
+static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience, bool others)
 {
     static const double NAP = 100e-6, LONG_NAP = 1e-3, MESSAGE_YIELDING_SECONDS = 2e-3;
 
@@ -69,9 +72,34 @@ static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patien
     if (!messages) {
         fsdpi_help_peers(queue);
     }
-    const double nap = messages || patience->waited < 20e-3 ? NAP : LONG_NAP;
-    if (!fsdpi_mailbox_sleep(queue->engine.box, messages ? nap : LONG_NAP)) {
+    const bool   unroused = messages || others;
+    const double nap      = unroused || patience->waited < 20e-3 ? NAP : LONG_NAP;
+    if (!fsdpi_mailbox_sleep(queue->engine.box, unroused ? nap : LONG_NAP)) {
         fsdpi_nap(nap);
+    }
+}
+
+/* What other contexts of this process have to do may be what the peers wait for before they come here. */
+static fsdpi_progress help_others(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    const fsdpi_progress others = fsdpi_side_work_advance(&queue->side_work);
+
+    if (others == FSDPI_MOVED) {
+        patience->waited = 0;
+        patience->looks  = 0;
+    }
+    return others;
+}
+
+/* Of who carries out the head, and has found that it waits. */
+static void pause_or_give_up(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    const fsdpi_progress others = help_others(queue, patience);
+
+    if (fsdpi_is_over(queue, patience)) {
+        fsdpi_give_up(queue);
+    } else if (others != FSDPI_MOVED) {
+        pause_between_polls(queue, patience, others == FSDPI_WAITING);
     }
 }
 
@@ -82,11 +110,8 @@ static void wait_once(fsdp_request *request, bool running, fsdpi_patience *patie
 
     if (running || fsdpi_take_over(queue, false)) {
         (void)fsdpi_advance(queue, request);
-        const bool moved = fsdpi_have_moved(queue, patience);
-        if (!fsdpi_is_done(request) && fsdpi_is_over(queue, patience)) {
-            fsdpi_give_up(queue);
-        } else if (!fsdpi_is_done(request) && !moved) {
-            pause_between_polls(queue, patience);
+        if (!fsdpi_have_moved(queue, patience) && !fsdpi_is_done(request)) {
+            pause_or_give_up(queue, patience);
         }
         if (!running) {
             fsdpi_hand_back(queue);
@@ -95,7 +120,8 @@ static void wait_once(fsdp_request *request, bool running, fsdpi_patience *patie
     }
     (void)fsdpi_have_moved(queue, patience);
     fsdpi_rouse(queue);
-    if (!fsdpi_back_off(patience->looks, patience->waited, FSDPI_YIELDING_SECONDS)) {
+    if (help_others(queue, patience) != FSDPI_MOVED &&
+        !fsdpi_back_off(patience->looks, patience->waited, FSDPI_YIELDING_SECONDS)) {
         fsdpi_nap(50e-6);
     }
 }
