@@ -11,7 +11,11 @@
  * - Input and output may not overlap, except where FSDP_IN_PLACE or the text below says so.
  * - The form that begins with `i` returns at once. Its buffers, and its arrays of counts, belong to the library until
  *   fsdp_wait(), or an fsdp_test() that says so, has completed the request. Operations are carried out in the order of issue;
- *   they advance on a thread of the context if it has one (fsdp_has_progress_thread()), otherwise inside calls on that context.
+ *   they advance on a thread of the context if it has one (fsdp_has_progress_thread()).
+ * - Without a thread they advance inside calls on that context, and while any call of the library waits in this process: ranks
+ *   may wait for operations of different contexts in a different order. They do not advance inside blocking calls of MPI itself.
+ *   So no rank may block there (MPI_Barrier(), MPI_Recv()) until a peer has completed an operation that this rank has not
+ *   waited for yet: wait first, or test MPI's request and the library's in turn.
  * - Messages of the program's own that are under way, such as after MPI_Isend(), keep moving while a rank waits here, as they
  *   do in MPI's collectives.
  * - Any host memory will do, and, if the context uses GPUs, any memory of this rank's GPU. All buffers of a call are of one

@@ -47,7 +47,7 @@ typedef enum fsdp_isa {
 /** Values of fsdp_config::progress. */
 typedef enum fsdp_progress {
     FSDP_PROGRESS_AUTO   = 0, /**< a thread if MPI was started with MPI_THREAD_MULTIPLE, else inline */
-    FSDP_PROGRESS_INLINE = 1, /**< operations advance only inside calls of the library */
+    FSDP_PROGRESS_INLINE = 1, /**< operations advance inside calls of the library only; see fsdp/collectives.h */
     FSDP_PROGRESS_THREAD = 2  /**< a thread; an error if MPI does not allow it */
 } fsdp_progress;
 

@@ -8,14 +8,21 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 typedef struct fsdpi_lock {
     _Atomic int held;
 } fsdpi_lock;
 
+/** Takes it where it is free; false where it is held. */
+static inline bool fsdpi_lock_try(fsdpi_lock *lock)
+{
+    return atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) == 0;
+}
+
 static inline void fsdpi_lock_take(fsdpi_lock *lock)
 {
-    while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) != 0) {
+    while (!fsdpi_lock_try(lock)) {
         (void)sched_yield();
     }
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/side_work.h"
 
 /*
  * What an operation works on. Apart from the caller's memory, since MPI may still write there when the caller has given up:
@@ -43,13 +44,17 @@ static operation *prepare(const void *data, size_t bytes, size_t room)
 static int wait_for(operation *o, int code, int timeout_s)
 {
     static const double NAP   = 50e-6;
-    const double        begin = fsdpi_seconds();
+    double              begin = fsdpi_seconds();
     int                 done  = 0;
 
     for (unsigned polls = 0; code == MPI_SUCCESS; polls++) {
         code = MPI_Test(&o->request, &done, MPI_STATUS_IGNORE);
         if (done) {
             break;
+        }
+        if (fsdpi_side_work_advance(NULL) == FSDPI_MOVED) {
+            begin = fsdpi_seconds();
+            polls = 0;
         }
         const double waited = fsdpi_seconds() - begin;
         if (timeout_s > 0 && waited > timeout_s) {

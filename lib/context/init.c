@@ -261,6 +261,8 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
         status = fsdpi_queue_start_thread(&ctx->queue, &ctx->binding);
+    } else {
+        fsdpi_queue_go_without_thread(&ctx->queue);
     }
     return fsdpi_agree(ctx, "fsdp_init", NULL, 0, status, true);
 }

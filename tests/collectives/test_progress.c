@@ -1,4 +1,4 @@
-/** @file Operations that advance without their caller, and callers on several threads. */
+/** @file Operations that advance without their caller, callers on several threads, and several contexts. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -271,6 +271,177 @@ static void inline_means_no_thread(void **state)
     assert_true(fsdp_progress_cpu_seconds(*state) <= 0);
 }
 
+/* ---- several contexts -------------------------------------------------------------------------------------------------- */
+
+/* Those without a thread, which have to be opened and closed in one order on all ranks. */
+static fsdp_context *open_inline(MPI_Comm comm)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    fsdp_config_init(&config);
+    config.progress = FSDP_PROGRESS_INLINE;
+    return fsdp_init(comm, &config, &ctx) == FSDP_OK ? ctx : NULL;
+}
+
+/* Waits for all ranks, by one call or by many. */
+static void meet(fsdp_context *ctx, ending how)
+{
+    fsdp_request *request;
+
+    if (how == BY_WAITING) {
+        assert_int_equal(FSDP_OK, fsdp_barrier(ctx));
+        return;
+    }
+    assert_int_equal(FSDP_OK, fsdp_ibarrier(ctx, &request));
+    for (int done = 0; !done;) {
+        assert_int_equal(FSDP_OK, fsdp_test(request, &done));
+    }
+}
+
+static void meet_in_new_context(fsdp_context *ctx, ending how)
+{
+    fsdp_context *made = open_inline(MPI_COMM_WORLD);
+
+    (void)ctx;
+    (void)how;
+    assert_non_null(made);
+    assert_int_equal(FSDP_OK, fsdp_finalize(made));
+}
+
+/* Half of the ranks wait for `ahead` first, the others for the operation of `behind`, which has been issued before. */
+static void cross(fsdp_context *ahead, fsdp_context *behind, void (*meet_there)(fsdp_context *, ending), ending how,
+                  size_t count)
+{
+    const int32_t size   = fsdp_size(behind);
+    int32_t      *values = malloc(count * sizeof *values);
+    fsdp_request *request;
+
+    assert_non_null(values);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (int32_t)i;
+    }
+    assert_int_equal(FSDP_OK, fsdp_iallreduce(behind, FSDP_IN_PLACE, values, count, FSDP_I32, FSDP_SUM, &request));
+    if (fsdp_rank(behind) % 2 == 0) {
+        meet_there(ahead, how);
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+    } else {
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+        meet_there(ahead, how);
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal((int32_t)i * size, values[i]);
+    }
+    free(values);
+}
+
+static const size_t CROSSED_COUNTS[] = {1, 5003, 1000003};
+enum { N_CROSSED_COUNTS = 3 };
+
+static void check_crossed(fsdp_context *ahead, void (*meet_there)(fsdp_context *, ending), ending how)
+{
+    fsdp_context *behind = open_inline(MPI_COMM_WORLD);
+
+    assert_non_null(behind);
+    for (int i = 0; i < N_CROSSED_COUNTS; i++) {
+        cross(ahead, behind, meet_there, how, CROSSED_COUNTS[i]);
+    }
+    assert_int_equal(FSDP_OK, fsdp_finalize(behind));
+}
+
+static void contexts_without_a_thread_may_be_waited_for_in_any_order(void **state)
+{
+    check_crossed(*state, meet, BY_WAITING);
+}
+
+static void contexts_without_a_thread_may_be_tested_in_any_order(void **state)
+{
+    check_crossed(*state, meet, BY_TESTING);
+}
+
+static void a_context_without_a_thread_goes_on_while_one_with_a_thread_is_waited_for(void **state)
+{
+    check_crossed(*state, meet, BY_WAITING);
+}
+
+static void a_context_without_a_thread_goes_on_while_another_is_opened(void **state)
+{
+    check_crossed(*state, meet_in_new_context, BY_WAITING);
+}
+
+/* Each rank waits for its operations in another order, and each operation needs several steps of all ranks. */
+static void many_contexts_without_a_thread_may_be_waited_for_in_any_order(void **state)
+{
+    enum { N = 5, MANY = 200003 };
+    fsdp_context *each[N];
+    fsdp_request *requests[N];
+    int32_t      *values = calloc((size_t)N * MANY, sizeof *values);
+
+    assert_non_null(values);
+    for (int i = 0; i < N; i++) {
+        each[i] = open_inline(MPI_COMM_WORLD);
+        assert_non_null(each[i]);
+        values[i * MANY + MANY - 1] = i + 1;
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(each[i], FSDP_IN_PLACE, values + (ptrdiff_t)i * MANY, MANY, FSDP_I32,
+                                                  FSDP_SUM, &requests[i]));
+    }
+    for (int i = 0; i < N; i++) {
+        const int turn = (i + fsdp_rank(*state)) % N;
+
+        assert_int_equal(FSDP_OK, fsdp_wait(requests[turn]));
+        assert_int_equal((turn + 1) * fsdp_size(*state), values[turn * MANY + MANY - 1]);
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(FSDP_OK, fsdp_finalize(each[i]));
+    }
+    free(values);
+}
+
+typedef struct visitor {
+    MPI_Comm comm;
+    int      wrong;
+} visitor;
+
+/* No assertion: cmocka's are for the main thread. */
+static void *come_and_go(void *argument)
+{
+    enum { VISITS = 3 };
+    visitor *v = argument;
+
+    for (int i = 0; i < VISITS; i++) {
+        int32_t       value = 1;
+        fsdp_context *ctx   = open_inline(v->comm);
+
+        v->wrong += ctx == NULL || fsdp_allreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM) != FSDP_OK ||
+                    value != fsdp_size(ctx);
+        v->wrong += fsdp_finalize(ctx) != FSDP_OK;
+    }
+    return NULL;
+}
+
+static void contexts_come_and_go_while_another_thread_waits(void **state)
+{
+    int       provided;
+    visitor   v = {.wrong = 0};
+    pthread_t thread;
+
+    MPI_Query_thread(&provided);
+    if (provided < MPI_THREAD_MULTIPLE) {
+        skip();
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &v.comm);
+    assert_int_equal(0, pthread_create(&thread, NULL, come_and_go, &v));
+    for (int i = 0; i < ROUNDS; i++) {
+        int32_t value = 1;
+
+        assert_int_equal(FSDP_OK, fsdp_allreduce(*state, FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM));
+        assert_int_equal(fsdp_size(*state), value);
+    }
+    assert_int_equal(0, pthread_join(thread, NULL));
+    assert_int_equal(0, v.wrong);
+    MPI_Comm_free(&v.comm);
+}
+
 int main(int argc, char **argv)
 {
 #define WITH(test)    cmocka_unit_test_setup_teardown(test, open_with_thread, fsdp_test_close_context)
@@ -288,6 +459,12 @@ int main(int argc, char **argv)
          open_without_thread, fsdp_test_close_context, NULL},
         WITHOUT(messages_of_the_caller_move_while_it_tests),
         WITHOUT(inline_means_no_thread),
+        WITHOUT(contexts_without_a_thread_may_be_waited_for_in_any_order),
+        WITHOUT(contexts_without_a_thread_may_be_tested_in_any_order),
+        WITH(a_context_without_a_thread_goes_on_while_one_with_a_thread_is_waited_for),
+        WITHOUT(a_context_without_a_thread_goes_on_while_another_is_opened),
+        WITHOUT(many_contexts_without_a_thread_may_be_waited_for_in_any_order),
+        WITHOUT(contexts_come_and_go_while_another_thread_waits),
     };
 
     return fsdp_test_main(argc, argv, tests, NULL, NULL);

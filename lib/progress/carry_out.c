@@ -1,0 +1,256 @@
+/*
+ * Carries out the operation at the head of the queue, by one thread at a time. Its states are steps that never block: queued,
+ * then the agreement, the steps of its algorithm, and leaving.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/device/memory.h"
+#include "lib/progress/agreement.h"
+#include "lib/progress/queue_inside.h"
+#include "lib/sync/trace.h"
+
+fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken)
+{
+    (void)fsdpi_record(queue->engine.core->ctx, broken,
+                       "the context cannot be used any more since an earlier failure (%s); finalize it",
+                       fsdp_status_text(broken));
+    return broken;
+}
+
+static void trace(const fsdp_request *request)
+{
+    const fsdpi_call *call = &request->call;
+
+    fsdpi_trace_operation(
+        request->engine->trace,
+        &(fsdpi_trace_event){.name      = call->collective != NULL ? call->collective->name : "agreement",
+                             .label     = call->label,
+                             .purpose   = call->name,
+                             .algorithm = request->algorithm != NULL ? request->algorithm->name : "none",
+                             .sequence  = request->sequence,
+                             .issued    = request->issued,
+                             .begun     = request->begun,
+                             .in_bytes  = call->in_bytes,
+                             .out_bytes = call->out_bytes,
+                             .status    = request->status});
+}
+
+/* It is over: keeps its verdict for whoever waits, and lets the next one begin. */
+static void complete_head(fsdpi_queue *queue, fsdp_status status)
+{
+    fsdp_request *request = queue->head;
+
+    request->status = status;
+    if (queue->engine.trace->file != NULL) {
+        trace(request);
+    }
+    if (queue->engine.core->broken == FSDP_OK) {
+        queue->engine.messages->n = 0;
+    }
+    if (request->scratch != NULL) {
+        fsdpi_free(queue->engine.core->ctx, FSDP_MEMORY_STAGING, request->scratch, request->scratch_bytes);
+        request->scratch = NULL;
+    }
+    fsdpi_queue_lock(queue);
+    queue->head = request->next;
+    queue->tail = queue->head != NULL ? queue->tail : NULL;
+    if (request->algorithm != NULL) {
+        queue->last_algorithm = request->algorithm->name;
+    }
+    fsdpi_queue_unlock(queue);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_DONE, memory_order_release);
+}
+
+static void start(fsdp_request *request)
+{
+    const fsdpi_collective *collective = request->call.collective;
+
+    request->begun = fsdpi_trace_now(request->engine->trace);
+    if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
+        fsdpi_take_local_verdict(request, collective->prepare(request));
+    }
+    if (request->ops != NULL && request->ops->begin != NULL && request->verdict.status == FSDP_OK) {
+        request->ops->begin(request);
+    }
+    fsdpi_agreement_post(request);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+}
+
+/* The second agreement: on what has become of it. */
+static void agree_at_end(fsdp_request *request)
+{
+    request->closing = true;
+    fsdpi_agreement_post(request);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+}
+
+static fsdp_status end_agreed(fsdp_request *request)
+{
+    if (request->algorithm->end != NULL) {
+        request->algorithm->end(request);
+    }
+    if (request->verdict.status != FSDP_OK || request->ops == NULL || request->ops->end == NULL) {
+        return (fsdp_status)request->verdict.status;
+    }
+    return request->ops->end(request);
+}
+
+static void leave(fsdp_request *request)
+{
+    fsdpi_milestone_set(request->engine->box, FSDPI_MILESTONE(request->engine->box->number, FSDPI_LEFT));
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_LEAVING, memory_order_relaxed);
+}
+
+static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
+{
+    const fsdpi_collective *collective = request->call.collective;
+    bool                    agreed     = false;
+
+    FSDP_TRY(fsdpi_agreement_advance(request, progress, &agreed));
+    if (!agreed) {
+        return FSDP_OK;
+    }
+    if (request->closing) {
+        *progress = FSDPI_FINISHED;
+        return end_agreed(request);
+    }
+    request->algorithm = collective != NULL && collective->choose != NULL ? collective->choose(request) : NULL;
+    if (request->algorithm == NULL) {
+        *progress = FSDPI_FINISHED;
+    }
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
+    return FSDP_OK;
+}
+
+static fsdp_status moving(fsdp_request *request, fsdpi_progress *progress)
+{
+    FSDP_TRY(request->algorithm->advance(request, progress));
+    if (*progress == FSDPI_FINISHED && request->algorithm->agrees_at_end) {
+        agree_at_end(request);
+        *progress = FSDPI_MOVED;
+    } else if (*progress == FSDPI_FINISHED && request->algorithm->leaves_together && request->engine->nodes->size > 1) {
+        leave(request);
+        *progress = FSDPI_MOVED;
+    } else if (*progress == FSDPI_FINISHED && request->algorithm->end != NULL) {
+        request->algorithm->end(request);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
+{
+    *progress = FSDPI_WAITING;
+    if (fsdpi_milestone_reached(request->engine->box, FSDPI_MILESTONE(request->engine->box->number, FSDPI_LEFT))) {
+        *progress = FSDPI_FINISHED;
+        if (request->algorithm->end != NULL) {
+            request->algorithm->end(request);
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
+{
+    switch (atomic_load_explicit(&request->state, memory_order_relaxed)) {
+    case FSDPI_REQUEST_QUEUED:
+        start(request);
+        *progress = FSDPI_MOVED;
+        return FSDP_OK;
+    case FSDPI_REQUEST_EXCHANGING_DETAILS:
+        return fsdpi_details_advance(request, progress);
+    case FSDPI_REQUEST_MOVING:
+        return moving(request, progress);
+    case FSDPI_REQUEST_LEAVING:
+        return leaving(request, progress);
+    default:
+        return agreeing(request, progress);
+    }
+}
+
+/* Only one thread at a time carries operations out; others read it. */
+static void count_move(fsdpi_queue *queue)
+{
+    const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
+
+    atomic_store_explicit(&queue->moves, moves + 1, memory_order_relaxed);
+    queue->naps_in_vain = 0;
+}
+
+bool fsdpi_advance_head(fsdpi_queue *queue)
+{
+    fsdp_request  *request  = queue->head;
+    fsdpi_progress progress = FSDPI_MOVED;
+    fsdp_status    status   = FSDP_OK;
+
+    fsdpi_record_into(request->error);
+    while (status == FSDP_OK && progress == FSDPI_MOVED) {
+        const fsdp_status broken = queue->engine.core->broken;
+        status                   = broken != FSDP_OK ? fsdpi_record_broken(queue, broken) : step(request, &progress);
+        if (progress != FSDPI_WAITING) {
+            count_move(queue);
+        }
+    }
+    fsdpi_record_into(NULL);
+    if (status == FSDP_OK && progress == FSDPI_WAITING) {
+        return false;
+    }
+    complete_head(queue, status);
+    return true;
+}
+
+void fsdpi_give_up(fsdpi_queue *queue)
+{
+    char what[FSDPI_DETAIL_BYTES], missing[FSDPI_DETAIL_BYTES];
+
+    fsdpi_describe(&queue->head->call, queue->engine.core->size, what, sizeof what);
+    fsdpi_describe_missing(queue->head, missing, sizeof missing);
+    queue->engine.core->broken = FSDP_ERR_TIMEOUT;
+    fsdpi_record_into(queue->head->error);
+    (void)fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_TIMEOUT,
+                     "%s (operation %" PRIu64 ") has not moved for FSDP_TIMEOUT_S=%d seconds while %s; look for a rank "
+                     "that died or made another call, and finalize the context",
+                     what, queue->head->sequence, queue->engine.core->config.timeout_s, missing);
+    fsdpi_record_into(NULL);
+    for (const char *detail = queue->head->error; queue->head != NULL;) {
+        fsdp_request *head = queue->head;
+        if (head->error != detail) {
+            memcpy(head->error, detail, sizeof head->error);
+        }
+        complete_head(queue, FSDP_ERR_TIMEOUT);
+    }
+}
+
+bool fsdpi_take_over(fsdpi_queue *queue, bool is_progress_thread)
+{
+    fsdpi_queue_lock(queue);
+    const bool taken = !queue->running && queue->head != NULL;
+    if (taken) {
+        queue->running = true;
+    }
+    queue->passed_over = queue->passed_over || (is_progress_thread && queue->running && !taken);
+    fsdpi_queue_unlock(queue);
+    return taken;
+}
+
+void fsdpi_hand_back(fsdpi_queue *queue)
+{
+    fsdpi_queue_lock(queue);
+    queue->running    = false;
+    const bool passed = fsdpi_was_passed_over(queue);
+    fsdpi_queue_unlock(queue);
+    if (passed) {
+        fsdpi_ring(queue);
+    }
+}
+
+bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last)
+{
+    while ((last == NULL || !fsdpi_is_done(last)) && !fsdpi_queue_is_empty(queue)) {
+        if (!fsdpi_advance_head(queue)) {
+            return false;
+        }
+    }
+    return true;
+}

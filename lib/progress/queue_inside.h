@@ -1,0 +1,122 @@
+/**
+ * @file
+ * What the files of the queue share. Its face is lib/progress/queue.h; only these files include this one:
+ *
+ *   queue.c         operations issued, waited for and tested; opening and closing
+ *   request_pool.c  where requests come from and return to
+ *   carry_out.c     the operation at the head: its states, its end, and which thread carries it out
+ *   waiting.c       how long to wait, how to pause between two looks, and the time-out
+ *   thread.c        the progress thread
+ */
+#ifndef FSDPI_QUEUE_INSIDE_H
+#define FSDPI_QUEUE_INSIDE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/lock.h"
+#include "lib/progress/queue_state.h"
+
+/* ---- the queue itself -------------------------------------------------------------------------------------------- */
+
+static inline int fsdpi_state_of(const fsdp_request *request)
+{
+    return atomic_load_explicit(&request->state, memory_order_acquire);
+}
+
+static inline bool fsdpi_is_done(const fsdp_request *request)
+{
+    return fsdpi_state_of(request) == FSDPI_REQUEST_DONE;
+}
+
+static inline void fsdpi_queue_lock(fsdpi_queue *queue)
+{
+    fsdpi_lock_take(&queue->lock);
+}
+
+static inline void fsdpi_queue_unlock(fsdpi_queue *queue)
+{
+    fsdpi_lock_give(&queue->lock);
+}
+
+static inline bool fsdpi_queue_is_empty(fsdpi_queue *queue)
+{
+    fsdpi_queue_lock(queue);
+    const bool empty = queue->head == NULL;
+    fsdpi_queue_unlock(queue);
+    return empty;
+}
+
+/* ---- request_pool.c: under the lock ------------------------------------------------------------------------------ */
+
+/** BYTES of bookkeeping of the first requests. */
+size_t fsdpi_requests_bookkeeping(void);
+
+fsdp_status fsdpi_requests_make(fsdpi_queue *queue);
+void        fsdpi_requests_release(fsdpi_queue *queue);
+
+/** NULL: there is no memory. */
+fsdp_request *fsdpi_request_take(fsdpi_queue *queue);
+void          fsdpi_request_put(fsdpi_queue *queue, fsdp_request *request);
+
+/* ---- carry_out.c: by one thread at a time, which holds `running` instead of the lock ------------------------------- */
+
+/** Becomes the thread that carries out the head, if there is one and nobody else does. */
+bool fsdpi_take_over(fsdpi_queue *queue, bool is_progress_thread);
+void fsdpi_hand_back(fsdpi_queue *queue);
+
+/** Under the lock, by who hands back: whether the progress thread has found it running, and has to be rung for. */
+static inline bool fsdpi_was_passed_over(fsdpi_queue *queue)
+{
+    const bool passed = queue->passed_over && queue->head != NULL;
+
+    queue->passed_over = false;
+    return passed;
+}
+
+/** Takes the operation at the head as far as it gets without waiting. True when it is over. */
+bool fsdpi_advance_head(fsdpi_queue *queue);
+
+/** Carries out what can be, up to the end of `last` or, if that is NULL, of all. False where an operation is left that waits. */
+bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last);
+
+/** Everything queued ends with FSDP_ERR_TIMEOUT: what the head has begun can be neither completed nor taken back. */
+void fsdpi_give_up(fsdpi_queue *queue);
+
+/** Says that the context is broken; returns why. */
+fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken);
+
+/* ---- waiting.c ----------------------------------------------------------------------------------------------------- */
+
+/** From now on. */
+fsdpi_patience fsdpi_begin_to_wait(const fsdpi_queue *queue);
+
+/** After each look. True where something has moved since the last one, so that the next is worth while at once. */
+bool fsdpi_have_moved(const fsdpi_queue *queue, fsdpi_patience *patience);
+
+/** Whether nothing has moved for FSDP_TIMEOUT_S. */
+bool fsdpi_is_over(const fsdpi_queue *queue, const fsdpi_patience *patience);
+
+bool fsdpi_messages_are_under_way(const fsdpi_queue *queue);
+
+/**
+ * For who naps, but not for a message: peers may need MPI to go on here before they come. Not at once: an MPI that finds
+ * nothing to do may give its core away (mpi_yield_when_idle), and those who compute there keep it for a whole slice.
+ */
+void fsdpi_help_peers(fsdpi_queue *queue);
+
+/** Until a request is done. `running`: the calling thread already carries out the head. */
+void fsdpi_wait_for(fsdp_request *request, bool running);
+
+/* ---- thread.c ------------------------------------------------------------------------------------------------------ */
+
+/** There may be something to do for the progress thread. */
+void fsdpi_ring(fsdpi_queue *queue);
+
+/** Ends a nap of the progress thread between two looks, wherever it takes it: someone waits now. */
+void fsdpi_rouse(fsdpi_queue *queue);
+
+void fsdpi_stop_thread(fsdpi_queue *queue);
+
+#endif

@@ -1,0 +1,53 @@
+/**
+ * @file
+ * What a queue consists of. Only the files of the queue see inside; see queue_inside.h. The rooms above have it in a context.
+ */
+#ifndef FSDPI_QUEUE_STATE_H
+#define FSDPI_QUEUE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/lock.h"
+#include "lib/base/side_work.h"
+#include "lib/progress/request.h"
+
+/** Of who looks again and again whether an operation has got further. */
+typedef struct fsdpi_patience {
+    uint64_t moves;  /* the queue's, at the last look */
+    double   looked; /* when that was */
+    double   waited; /* SECONDS since something moved */
+    unsigned looks;  /* in vain, since then */
+} fsdpi_patience;
+
+typedef struct fsdpi_queue {
+    fsdpi_engine             engine;                /* set before it is opened */
+    const fsdpi_request_ops *device_ops;            /* of requests whose call.on_device is set; NULL: there are none */
+    fsdpi_lock               lock;                  /* over all of this that is not atomic */
+    fsdp_request            *head, *tail;           /* in order of issue */
+    fsdp_request            *free_head, *free_tail; /* first in, first out: a request ended twice is noticed for long */
+    struct request_block    *blocks;                /* all requests, for release */
+    size_t                   n_made, n_free;
+    uint64_t                 sequence;
+    bool                     running;      /* a thread is carrying out the head */
+    bool                     passed_over;  /* the progress thread found it running, and sleeps */
+    _Atomic uint64_t         moves;        /* steps of operations: who waits sees whether there were any */
+    int                      naps_in_vain; /* of who carries it out, since the last of them */
+    fsdpi_patience           tests;        /* of fsdp_test() */
+    _Atomic int              waiters;      /* threads in fsdp_wait(): the progress thread leaves the work to them */
+    pthread_t                thread;
+    _Atomic uint32_t         bell;     /* rung when the thread may have something to do */
+    _Atomic int              sleeping; /* it waits for that */
+    _Atomic int              napping;  /* it looks again soon */
+    bool                     has_thread;
+    _Atomic bool             stop;
+    _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
+    const char              *last_algorithm;
+    double                   wait_seconds; /* of all threads, in fsdp_wait() */
+    fsdpi_side_work          side_work;    /* without a thread: its operations, for who waits for another context */
+} fsdpi_queue;
+
+#endif
