@@ -10,10 +10,13 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "fsdp/config.h"
 #include "fsdp/context.h"
 #include "kernels/kernels.h"
+#include "lib/base/lock.h"
 
 struct fsdpi_device;
 
@@ -34,7 +37,9 @@ struct fsdpi_device;
     fsdp_config                config; /* resolved: no field is unset */                                               \
     pthread_mutex_t            memory_lock;                                                                            \
     fsdp_memory                memory;                                                                                 \
-    char                       error[FSDPI_ERROR_BYTES];
+    uint64_t                   number;     /* from 1, of contexts of this process: addresses are used again */         \
+    fsdpi_lock                 error_lock; /* over the next */                                                         \
+    char                       error[FSDPI_ERROR_BYTES]; /* the detail of the last failure, of any thread */
 
 typedef struct fsdpi_core {
     FSDPI_CORE_MEMBERS

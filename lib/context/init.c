@@ -60,6 +60,8 @@ static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
 /* The context, the verdicts and the tables of its nodes are the first of its own allocations, in one piece. */
 static fsdp_context *allocate_context(int size)
 {
+    static _Atomic uint64_t made;
+
     const size_t   bytes = first_bytes(size);
     unsigned char *begin = fsdpi_device_host.alloc(bytes);
     fsdp_context  *ctx   = (fsdp_context *)(void *)begin;
@@ -71,6 +73,7 @@ static fsdp_context *allocate_context(int size)
     ctx->node_comm                               = MPI_COMM_NULL;
     ctx->device                                  = &fsdpi_device_host;
     ctx->size                                    = size;
+    ctx->number                                  = atomic_fetch_add(&made, 1) + 1;
     ctx->memory.current[FSDP_MEMORY_BOOKKEEPING] = bytes;
     ctx->memory.current_total                    = bytes;
     ctx->memory.peak_total                       = bytes;
