@@ -47,6 +47,15 @@ unsigned fsdpi_offer_places(fsdp_request *request, fsdpi_letter *letter)
     return flags;
 }
 
+bool fsdpi_places_are_open(fsdp_request *request, const fsdpi_letter *letter)
+{
+    const fsdpi_call *call  = &request->call;
+    fsdpi_peers      *peers = &request->ctx->peers;
+
+    return (letter->in_buffer != 0 || fsdpi_peers_may_read(peers, call->in, call->in_bytes)) &&
+           (letter->out_buffer != 0 || fsdpi_peers_may_read(peers, call->out, call->out_bytes));
+}
+
 /* ---- reaching ---------------------------------------------------------------------------------------------------- */
 
 unsigned char *fsdpi_peer(const fsdp_request *request, int position, fsdpi_side side)

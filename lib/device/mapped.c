@@ -14,35 +14,62 @@ static bool ask(uintptr_t page)
 }
 
 /* Large buffers begin at round addresses, so the low bits of a page's number tell little. */
-static _Atomic uintptr_t *place_of(fsdpi_pages *known, uintptr_t page)
+static size_t place_of(uintptr_t page)
 {
-    return &known->page[(page * 0x9e3779b97f4a7c15u >> 32) % FSDPI_PAGES_KNOWN];
+    return (page * 0x9e3779b97f4a7c15u >> 32) % FSDPI_PAGES_KNOWN;
 }
 
-static bool is_known(fsdpi_pages *known, uintptr_t page)
+static bool is_known(const fsdpi_pages *known, uintptr_t page)
 {
-    return atomic_load_explicit(place_of(known, page), memory_order_relaxed) == page;
+    return atomic_load_explicit(&known->page[place_of(page)], memory_order_relaxed) == page;
 }
 
 static void remember(fsdpi_pages *known, uintptr_t page)
 {
-    atomic_store_explicit(place_of(known, page), page, memory_order_relaxed);
+    atomic_store_explicit(&known->page[place_of(page)], page, memory_order_relaxed);
+}
+
+static uintptr_t first_page(const void *memory)
+{
+    return (uintptr_t)memory >> PAGE_BITS;
+}
+
+static uintptr_t last_page(const void *memory, size_t bytes)
+{
+    return ((uintptr_t)memory + bytes - 1) >> PAGE_BITS;
+}
+
+bool fsdpi_pages_are_known(const fsdpi_pages *known, const void *memory, size_t bytes)
+{
+    return is_known(known, first_page(memory)) && is_known(known, last_page(memory, bytes));
+}
+
+void fsdpi_pages_remember(fsdpi_pages *known, const void *memory, size_t bytes)
+{
+    remember(known, first_page(memory));
+    remember(known, last_page(memory, bytes));
+}
+
+void fsdpi_pages_forget(fsdpi_pages *known)
+{
+    for (size_t i = 0; i < FSDPI_PAGES_KNOWN; i++) {
+        atomic_store_explicit(&known->page[i], 0, memory_order_relaxed);
+    }
 }
 
 bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes)
 {
-    const uintptr_t first = (uintptr_t)memory >> PAGE_BITS, last = ((uintptr_t)memory + bytes - 1) >> PAGE_BITS;
+    const uintptr_t first = first_page(memory), last = last_page(memory, bytes);
 
     if (last < first || first == 0) {
         return false;
     }
-    if (is_known(known, first) && is_known(known, last)) {
+    if (fsdpi_pages_are_known(known, memory, bytes)) {
         return true;
     }
     if (!ask(first) || !ask(last)) {
         return false;
     }
-    remember(known, first);
-    remember(known, last);
+    fsdpi_pages_remember(known, memory, bytes);
     return true;
 }

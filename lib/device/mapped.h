@@ -22,4 +22,11 @@ typedef struct fsdpi_pages {
 /** Whether the first and the last of these BYTES are mapped. */
 bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes);
 
+/** The same memory of another question about pages: whether it is known of the first and the last of BYTES, from 1. */
+bool fsdpi_pages_are_known(const fsdpi_pages *known, const void *memory, size_t bytes);
+void fsdpi_pages_remember(fsdpi_pages *known, const void *memory, size_t bytes);
+
+/** Forgets all pages: before addresses are used for something else. */
+void fsdpi_pages_forget(fsdpi_pages *known);
+
 #endif
