@@ -56,6 +56,7 @@ struct fsdp_context {
     fsdpi_buffers buffers; /* symmetric ones */
     fsdpi_pages   known_pages;
     fsdpi_table   table; /* of algorithms */
+    fsdpi_lock    owned_lock;
     fsdpi_owned  *owned;
     fsdpi_trace   trace;
 };
