@@ -45,6 +45,15 @@ typedef struct fsdpi_core {
     FSDPI_CORE_MEMBERS
 } fsdpi_core;
 
+/**
+ * Whether nothing may still write to memory of the context: no operation has been left unfinished. FSDP_ERR_STATE is what
+ * ends a context whose operations were completed when MPI ended.
+ */
+static inline bool fsdpi_is_at_rest(const fsdpi_core *core)
+{
+    return core->broken == FSDP_OK || core->broken == FSDP_ERR_STATE;
+}
+
 /** The core of a context. Nowhere else is one converted to the other; lib/context/context.h asserts that it comes first. */
 static inline fsdpi_core *fsdpi_core_of(fsdp_context *ctx)
 {

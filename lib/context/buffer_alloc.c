@@ -162,11 +162,11 @@ static fsdp_status claim_memory(fsdp_context *ctx, fsdpi_buffer *buffer)
 
 static void release(fsdp_context *ctx, fsdpi_buffer *buffer)
 {
-    if (ctx->broken == FSDP_OK) { /* else MPI, or a peer, may still write to it */
+    if (fsdpi_is_at_rest(&ctx->core)) {
         fsdpi_segment_close(&buffer->segment);
-        if (buffer->kind == FSDP_BUFFER_DEVICE) {
-            (void)ctx->gpu.device->ops->release(ctx->gpu.device, buffer->base);
-        }
+    }
+    if (buffer->kind == FSDP_BUFFER_DEVICE && ctx->broken == FSDP_OK) { /* else a peer may still write to it */
+        (void)ctx->gpu.device->ops->release(ctx->gpu.device, buffer->base);
     }
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, buffer, record_bytes(ctx->size));
 }
