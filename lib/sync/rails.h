@@ -47,6 +47,7 @@ typedef struct fsdpi_rails {
     MPI_Request    *messages;   /* FSDPI_RAILS_DEPTH for each send, then for each receive */
     int            *completed;  /* for MPI_Testsome() */
     int             n_messages; /* under way */
+    int             n_tags;     /* that MPI has for parts, from FSDPI_TAG_PARTS on */
 } fsdpi_rails;
 
 fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core);
