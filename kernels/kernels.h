@@ -5,9 +5,9 @@
  * exception: where arithmetic yields NaN, all tables yield NaN, but its sign and payload are not specified. A cast has
  * no exception.
  *
- * Every pointer may have any alignment that its element type has. Counts are ELEMENTS; 0 is allowed and does nothing.
- * Nothing here fails, allocates or communicates, or reads or writes outside the arrays. Rounding is to nearest even, as
- * C starts a thread; subnormals are exact unless the caller has told the processor to flush them.
+ * A pointer to void may have any alignment, whatever its elements; others have that of their type. Counts are ELEMENTS;
+ * 0 is allowed and does nothing. Nothing here fails, allocates or communicates, or reads or writes outside the arrays.
+ * Rounding is to nearest even, as C starts a thread; subnormals are exact unless the processor was told to flush them.
  */
 #ifndef FSDPI_KERNELS_H
 #define FSDPI_KERNELS_H

@@ -6,6 +6,7 @@
 #include "collectives/rails/ops.h"
 #include "collectives/rails/route.h"
 #include "lib/context/context.h"
+#include "lib/sync/messages.h"
 
 /* The rank of a node that deals with a part whose owner is on another node. */
 static int dealer(const fsdpi_nodes *nodes, int node, int part)
@@ -16,6 +17,26 @@ static int dealer(const fsdpi_nodes *nodes, int node, int part)
 int fsdpi_rails_holder(const fsdpi_nodes *nodes, int node, int part)
 {
     return nodes->node_of[part] == node ? part : dealer(nodes, node, part);
+}
+
+/* Parts of one node that a rank deals with are at least as many positions apart as the smallest node has ranks. */
+static size_t dealt_with_at_most(const fsdpi_nodes *nodes)
+{
+    return ((size_t)nodes->largest + (size_t)nodes->smallest - 1) / (size_t)nodes->smallest;
+}
+
+bool fsdpi_rails_can_go_around(const fsdp_context *ctx)
+{
+    return (size_t)ctx->nodes.count * dealt_with_at_most(&ctx->nodes) <= (size_t)ctx->rails.n_tags;
+}
+
+int fsdpi_rails_tag_of_part(const fsdp_context *ctx, int part)
+{
+    const fsdpi_nodes *nodes = &ctx->nodes;
+    const size_t       turn  = (size_t)nodes->position_of[part] / (size_t)nodes->smallest;
+    const size_t       index = (size_t)nodes->node_of[part] * dealt_with_at_most(nodes) + turn;
+
+    return FSDPI_TAG_PARTS + (int)(index % (size_t)ctx->rails.n_tags);
 }
 
 static int node_after(const fsdpi_nodes *nodes, int k)

@@ -37,4 +37,10 @@ static inline size_t fsdpi_rails_first_mark(const fsdpi_rails *rails)
     return fsdpi_rails_message(fsdpi_rails_row_of_reductions(rails) + 1, 0);
 }
 
+/** Whether MPI has a tag for each of the parts that one rank passes on to another in a ring. The same on all ranks. */
+bool fsdpi_rails_can_go_around(const fsdp_context *ctx);
+
+/** The tag of a part: another one for each part that one rank passes on to another in a ring; else it is one at a time. */
+int fsdpi_rails_tag_of_part(const fsdp_context *ctx, int part);
+
 #endif

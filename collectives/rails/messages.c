@@ -12,7 +12,7 @@ static int tag_of(const fsdp_request *request, const fsdpi_transfer *t)
     if (request->ctx->rails.window > 0) {
         return FSDPI_TAG_BLOCKS;
     }
-    return t->partial ? FSDPI_TAG_PARTIALS : FSDPI_TAG_PARTS + t->part;
+    return t->partial ? FSDPI_TAG_PARTIALS : fsdpi_rails_tag_of_part(request->ctx, t->part);
 }
 
 /* Whether the transfer before, of all sends or all receives, that has had its places is over. */

@@ -14,7 +14,7 @@ static bool is_reached(const fsdp_context *ctx, const fsdpi_buffer *buffer)
 }
 
 /* True where the buffer is symmetric; nothing at all is so too. */
-static bool place_of(const fsdp_context *ctx, const void *memory, size_t bytes, uint64_t *where, uint32_t *number,
+static bool place_of(fsdp_context *ctx, const void *memory, size_t bytes, uint64_t *where, uint32_t *number,
                      bool *shared)
 {
     const fsdpi_buffer *buffer = bytes > 0 ? fsdpi_buffer_of(&ctx->buffers, memory, bytes) : NULL;
@@ -33,10 +33,10 @@ static bool place_of(const fsdp_context *ctx, const void *memory, size_t bytes, 
 
 unsigned fsdpi_offer_places(fsdp_request *request, fsdpi_letter *letter)
 {
-    const fsdp_context *ctx   = request->ctx;
-    const fsdpi_call   *call  = &request->call;
-    unsigned            flags = FSDPI_FLAG_PLACES;
-    bool                in_shared, out_shared;
+    fsdp_context     *ctx   = request->ctx;
+    const fsdpi_call *call  = &request->call;
+    unsigned          flags = FSDPI_FLAG_PLACES;
+    bool              in_shared, out_shared;
 
     const bool in  = place_of(ctx, call->in, call->in_bytes, &letter->in, &letter->in_buffer, &in_shared);
     const bool out = place_of(ctx, call->out, call->out_bytes, &letter->out, &letter->out_buffer, &out_shared);
@@ -47,11 +47,20 @@ unsigned fsdpi_offer_places(fsdp_request *request, fsdpi_letter *letter)
     return flags;
 }
 
+bool fsdpi_places_are_open(fsdp_request *request, const fsdpi_letter *letter)
+{
+    const fsdpi_call *call  = &request->call;
+    fsdpi_peers      *peers = &request->ctx->peers;
+
+    return (letter->in_buffer != 0 || fsdpi_peers_may_read(peers, call->in, call->in_bytes)) &&
+           (letter->out_buffer != 0 || fsdpi_peers_may_read(peers, call->out, call->out_bytes));
+}
+
 /* ---- reaching ---------------------------------------------------------------------------------------------------- */
 
 unsigned char *fsdpi_peer(const fsdp_request *request, int position, fsdpi_side side)
 {
-    const fsdp_context *ctx    = request->ctx;
+    fsdp_context       *ctx    = request->ctx;
     const fsdpi_letter *letter = fsdpi_letter_from(request, position);
     const uint32_t      number = side == FSDPI_INPUT ? letter->in_buffer : letter->out_buffer;
 

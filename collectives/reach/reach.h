@@ -5,6 +5,8 @@
 #ifndef FSDPI_REACH_H
 #define FSDPI_REACH_H
 
+#include <stdbool.h>
+
 #include "lib/progress/queue.h"
 #include "lib/sync/mailbox.h"
 
@@ -12,6 +14,9 @@ typedef enum fsdpi_side { FSDPI_INPUT, FSDPI_OUTPUT } fsdpi_side;
 
 /** For fsdpi_collective::offer: says in the letter where this rank's buffers are, and returns what holds of them. */
 unsigned fsdpi_offer_places(fsdp_request *request, fsdpi_letter *letter);
+
+/** Whether peers can read this rank's buffers, as they are in the letter, where these are not symmetric. */
+bool fsdpi_places_are_open(fsdp_request *request, const fsdpi_letter *letter);
 
 /** Where this rank sees a peer's buffer; NULL where that is not symmetric. This rank's own it always sees. */
 unsigned char *fsdpi_peer(const fsdp_request *request, int position, fsdpi_side side);

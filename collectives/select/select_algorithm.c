@@ -72,9 +72,19 @@ static void check_shared(fsdp_request *request)
     }
 }
 
+/* Whether peers would read this rank's memory, as it looks from here; what holds on all ranks can only be less. */
+static bool would_be_read(const fsdp_request *request)
+{
+    const fsdp_context *ctx = request->ctx;
+
+    return (request->flags & FSDPI_FLAG_SYMMETRIC) == 0 && ctx->nodes.size > 1 && ctx->peers.readable &&
+           find(request, false) != FSDP_ALGO_STAGED;
+}
+
 /*
  * Whether to offer the data with the letter depends on this rank alone, and so its flags may differ from its peers'. If
- * then not all offer it, the places of some are not known, and the data goes through blocks.
+ * then not all offer it, the places of some are not known, and the data goes through blocks. So it does where a rank keeps
+ * its places to itself, since peers cannot read them.
  */
 unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 {
@@ -93,6 +103,9 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
     request->flags = fsdpi_offer_places(request, letter);
     if (may_be_inline(request, fits) && find(request, true) == FSDP_ALGO_INLINE) {
         return fsdpi_publish_inline(request, selection->base.pattern, letter);
+    }
+    if (would_be_read(request) && !fsdpi_places_are_open(request, letter)) {
+        request->flags &= ~(unsigned)FSDPI_FLAG_PLACES;
     }
     return request->flags;
 }

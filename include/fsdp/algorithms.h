@@ -22,7 +22,8 @@
  * Columns: collective; memory, `symmetric` (all buffers on all ranks are), `user` or `any`; nodes, `one`, `many`, `any`
  * or, for one node of two ranks, `pair`; the most BYTES of the full vector, or `any`; algorithm. A row whose algorithm
  * cannot serve a call is passed over; after the last row comes `staged`, which serves everything. The setting
- * FSDP_ALGO_<COLLECTIVE> is looked at before the table, and passed over in the same way.
+ * FSDP_ALGO_<COLLECTIVE> is looked at before the table, and passed over in the same way. A row that ends in an algorithm
+ * which this version lacks is left out, with a warning that names both.
  */
 #ifndef FSDP_ALGORITHMS_H
 #define FSDP_ALGORITHMS_H

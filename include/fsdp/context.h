@@ -66,9 +66,11 @@ FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_co
  * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.
  * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is not freed.
  * MPI_Finalize() may then wait for ever for a rank that is gone: end the program with MPI_Abort().
+ * To be called before MPI_Finalize(), which otherwise completes what is queued, so that only memory is left to be released.
  *
  * @param[in] ctx  an open context, invalid afterwards whatever is returned; or NULL, which does nothing
  * @return FSDP_OK; FSDP_ERR_LEAK: models or requests were still open; they have been released, and a warning names them;
+ *         FSDP_ERR_STATE: MPI_Finalize() has been called before;
  *         FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: now or earlier, with fsdp_last_error(NULL).
  */
 FSDP_API fsdp_status fsdp_finalize(fsdp_context *ctx);

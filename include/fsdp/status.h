@@ -41,8 +41,9 @@ FSDP_API const char *fsdp_status_text(fsdp_status status);
  *
  * @param[in] ctx  an open context; or NULL for the last failure, in the calling thread, of a function that has no
  *                 context, such as fsdp_init(), fsdp_topology_open() or fsdp_dtype_parse()
- * @return "" if nothing has failed. The text belongs to the library and is valid until the next failing call on the
- *         same context (NULL: in the same thread).
+ * @return "" if nothing has failed. The text belongs to the library. In a thread in which a call on the context has failed
+ *         it is that call's, unless the thread has failed in another context since; it is valid until the thread's next
+ *         failing call. In others it is that of the last failing call of any thread, and valid until the next one.
  */
 FSDP_API const char *fsdp_last_error(const fsdp_context *ctx);
 

@@ -14,41 +14,41 @@
 static float load_f32(const void *x, size_t i, fsdp_dtype dtype)
 {
     if (dtype == FSDP_BF16) {
-        return fsdpi_bf16_to_f32(((const uint16_t *)x)[i]);
+        return fsdpi_bf16_to_f32(((const fsdpi_any_half *)x)[i]);
     }
     if (dtype == FSDP_F16) {
-        return fsdpi_f16_to_f32(((const uint16_t *)x)[i]);
+        return fsdpi_f16_to_f32(((const fsdpi_any_half *)x)[i]);
     }
-    return ((const float *)x)[i];
+    return ((const fsdpi_any_f32 *)x)[i];
 }
 
 static void store_f32(void *x, size_t i, fsdp_dtype dtype, float value)
 {
     if (dtype == FSDP_BF16) {
-        ((uint16_t *)x)[i] = fsdpi_f32_to_bf16(value);
+        ((fsdpi_any_half *)x)[i] = fsdpi_f32_to_bf16(value);
     } else if (dtype == FSDP_F16) {
-        ((uint16_t *)x)[i] = fsdpi_f32_to_f16(value);
+        ((fsdpi_any_half *)x)[i] = fsdpi_f32_to_f16(value);
     } else {
-        ((float *)x)[i] = value;
+        ((fsdpi_any_f32 *)x)[i] = value;
     }
 }
 
 /** Element `i` of an array of f64, f32, bf16 or f16, which are all exact in f64. */
 static double load_f64(const void *x, size_t i, fsdp_dtype dtype)
 {
-    return dtype == FSDP_F64 ? ((const double *)x)[i] : (double)load_f32(x, i, dtype);
+    return dtype == FSDP_F64 ? ((const fsdpi_any_f64 *)x)[i] : (double)load_f32(x, i, dtype);
 }
 
 static void store_f64(void *x, size_t i, fsdp_dtype dtype, double value)
 {
     if (dtype == FSDP_F64) {
-        ((double *)x)[i] = value;
+        ((fsdpi_any_f64 *)x)[i] = value;
     } else if (dtype == FSDP_BF16) {
-        ((uint16_t *)x)[i] = fsdpi_f64_to_bf16(value);
+        ((fsdpi_any_half *)x)[i] = fsdpi_f64_to_bf16(value);
     } else if (dtype == FSDP_F16) {
-        ((uint16_t *)x)[i] = fsdpi_f64_to_f16(value);
+        ((fsdpi_any_half *)x)[i] = fsdpi_f64_to_f16(value);
     } else {
-        ((float *)x)[i] = (float)value;
+        ((fsdpi_any_f32 *)x)[i] = (float)value;
     }
 }
 
@@ -134,13 +134,14 @@ static uint8_t combine_u8(uint8_t sum, uint8_t x, fsdp_redop op)
     return sum;
 }
 
-static void reduce_f64(double *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
+static void reduce_f64(fsdpi_any_f64 *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
-        double sum = ((const double *)in[0])[i];
+        double sum = ((const fsdpi_any_f64 *)in[0])[i];
 
         for (size_t r = 1; r < n_in; r++) {
-            sum = combine_f64(sum, ((const double *)in[r])[i], op);
+            sum = combine_f64(sum, ((const fsdpi_any_f64 *)in[r])[i], op);
         }
         out[i] = op == FSDP_AVG ? sum / (double)divisor : sum;
     }
@@ -159,25 +160,27 @@ static void reduce_in_f32(void *out, const void *const *in, size_t n_in, size_t 
     }
 }
 
-static void reduce_i64(int64_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
+static void reduce_i64(fsdpi_any_i64 *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
-        int64_t sum = ((const int64_t *)in[0])[i];
+        int64_t sum = ((const fsdpi_any_i64 *)in[0])[i];
 
         for (size_t r = 1; r < n_in; r++) {
-            sum = combine_i64(sum, ((const int64_t *)in[r])[i], op);
+            sum = combine_i64(sum, ((const fsdpi_any_i64 *)in[r])[i], op);
         }
         out[i] = op == FSDP_AVG ? sum / (int64_t)divisor : sum;
     }
 }
 
-static void reduce_i32(int32_t *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op, size_t divisor)
+static void reduce_i32(fsdpi_any_i32 *out, const void *const *in, size_t n_in, size_t count, fsdp_redop op,
+                       size_t divisor)
 {
     for (size_t i = 0; i < count; i++) {
-        int32_t sum = ((const int32_t *)in[0])[i];
+        int32_t sum = ((const fsdpi_any_i32 *)in[0])[i];
 
         for (size_t r = 1; r < n_in; r++) {
-            sum = combine_i32(sum, ((const int32_t *)in[r])[i], op);
+            sum = combine_i32(sum, ((const fsdpi_any_i32 *)in[r])[i], op);
         }
         out[i] = op == FSDP_AVG ? (int32_t)((int64_t)sum / (int64_t)divisor) : sum;
     }
@@ -234,7 +237,7 @@ static void scale(void *x, double factor, size_t count, fsdp_dtype dtype)
 {
     for (size_t i = 0; i < count; i++) {
         if (dtype == FSDP_F64) {
-            ((double *)x)[i] *= factor;
+            ((fsdpi_any_f64 *)x)[i] *= factor;
         } else {
             store_f32(x, i, dtype, load_f32(x, i, dtype) * (float)factor);
         }
@@ -293,7 +296,7 @@ static void clamp(void *x, double limit, size_t count, fsdp_dtype dtype)
 {
     for (size_t i = 0; i < count; i++) {
         if (dtype == FSDP_F64) {
-            ((double *)x)[i] = clamp_f64(((double *)x)[i], limit);
+            ((fsdpi_any_f64 *)x)[i] = clamp_f64(((fsdpi_any_f64 *)x)[i], limit);
         } else {
             store_f32(x, i, dtype, clamp_f32(load_f32(x, i, dtype), (float)limit));
         }

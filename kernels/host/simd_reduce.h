@@ -163,9 +163,12 @@ SIMD_INLINE void reduce_range(char *const *out, size_t n_out, const char *const 
     }
 }
 
-/** Whether all are as far from a vector's alignment as the first, so that all of them reach it together. */
-SIMD_APART bool aligned_alike(char *const *out, size_t n_out)
+/** Whether all outputs reach a vector's alignment together, behind a whole number of elements of `bytes` BYTES. */
+SIMD_APART bool align_together(char *const *out, size_t n_out, size_t bytes)
 {
+    if ((uintptr_t)out[0] % bytes != 0) {
+        return false;
+    }
     for (size_t o = 1; o < n_out; o++) {
         if (((uintptr_t)out[o] - (uintptr_t)out[0]) % SIMD_BYTES != 0) {
             return false;
@@ -252,7 +255,7 @@ SIMD_INLINE void reduce_op(char *const *out, size_t n_out, size_t n_past, const 
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t stop  = end; /* of what reduce_range() takes next */
 
-    if (n_past > 0 && aligned_alike(out, n_past)) {
+    if (n_past > 0 && align_together(out, n_past, bytes)) {
         size_t skew = (SIMD_BYTES - (uintptr_t)(out[0] + first * bytes) % SIMD_BYTES) % SIMD_BYTES / bytes;
 
         stop = skew < end - first ? first + skew : end;
@@ -364,11 +367,11 @@ static void divide_integers(char *x, size_t divisor, size_t count, fsdp_dtype dt
 {
     if (dtype == FSDP_I64) {
         for (size_t i = 0; i < count; i++) {
-            ((int64_t *)(void *)x)[i] /= (int64_t)divisor;
+            ((fsdpi_any_i64 *)(void *)x)[i] /= (int64_t)divisor;
         }
     } else if (dtype == FSDP_I32) {
         for (size_t i = 0; i < count; i++) {
-            ((int32_t *)(void *)x)[i] = (int32_t)(((int32_t *)(void *)x)[i] / (int64_t)divisor);
+            ((fsdpi_any_i32 *)(void *)x)[i] = (int32_t)(((fsdpi_any_i32 *)(void *)x)[i] / (int64_t)divisor);
         }
     } else {
         for (size_t i = 0; i < count; i++) {

@@ -10,10 +10,13 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "fsdp/config.h"
 #include "fsdp/context.h"
 #include "kernels/kernels.h"
+#include "lib/base/lock.h"
 
 struct fsdpi_device;
 
@@ -34,11 +37,22 @@ struct fsdpi_device;
     fsdp_config                config; /* resolved: no field is unset */                                               \
     pthread_mutex_t            memory_lock;                                                                            \
     fsdp_memory                memory;                                                                                 \
-    char                       error[FSDPI_ERROR_BYTES];
+    uint64_t                   number;     /* from 1, of contexts of this process: addresses are used again */         \
+    fsdpi_lock                 error_lock; /* over the next */                                                         \
+    char                       error[FSDPI_ERROR_BYTES]; /* the detail of the last failure, of any thread */
 
 typedef struct fsdpi_core {
     FSDPI_CORE_MEMBERS
 } fsdpi_core;
+
+/**
+ * Whether nothing may still write to memory of the context: no operation has been left unfinished. FSDP_ERR_STATE is what
+ * ends a context whose operations were completed when MPI ended.
+ */
+static inline bool fsdpi_is_at_rest(const fsdpi_core *core)
+{
+    return core->broken == FSDP_OK || core->broken == FSDP_ERR_STATE;
+}
 
 /** The core of a context. Nowhere else is one converted to the other; lib/context/context.h asserts that it comes first. */
 static inline fsdpi_core *fsdpi_core_of(fsdp_context *ctx)

@@ -1,38 +1,131 @@
 #include "lib/base/error.h"
 
 #include <mpi.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/core.h"
 #include "lib/base/log.h"
 
-/* The detail of failures that concern no context; everything else lives in the context. */
-static _Thread_local char error_without_context[FSDPI_ERROR_BYTES];
+/* ---- details of the calling thread ------------------------------------------------------------------------------- */
 
-const char *fsdp_last_error(const fsdp_context *ctx)
+/*
+ * What a thread has recorded last, from its first failure to its end. Whoever loads the library in a running program, as
+ * interpreters do, has little room for variables of threads: they are two pointers, of no special model.
+ */
+typedef struct details {
+    char     without_context[FSDPI_ERROR_BYTES];
+    char     of_context[FSDPI_ERROR_BYTES];
+    uint64_t context; /* its number; 0: none */
+} details;
+
+static const details NO_MEMORY = {.without_context = "there was no memory for the detail of this failure"};
+
+static _Thread_local const details *known;    /* NULL: none */
+static _Thread_local char          *diverted; /* where details of contexts go instead, or NULL */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t  key; /* releases the details of a thread that ends */
+static bool           has_key;
+
+static void release(void *memory)
 {
-    return ctx != NULL ? fsdpi_const_core_of(ctx)->error : error_without_context;
+    known = NULL;
+    free(memory);
 }
 
-/* Where details of contexts go instead of into the context. */
-static _Thread_local char *diverted __attribute__((tls_model("initial-exec"))); /* looked up for every operation */
+static void make_key(void)
+{
+    has_key = pthread_key_create(&key, release) == 0;
+}
+
+/* When the library is unloaded. What threads that go on have recorded stays: nothing would release it later. */
+__attribute__((destructor)) static void forget_key(void)
+{
+    if (has_key) {
+        release(pthread_getspecific(key));
+        (void)pthread_key_delete(key);
+        has_key = false;
+    }
+}
+
+/* NULL where there is no memory for them. */
+static details *details_of_thread(void)
+{
+    (void)pthread_once(&once, make_key);
+    if (!has_key) {
+        return NULL;
+    }
+    details *mine = pthread_getspecific(key);
+    if (mine == NULL) {
+        mine = calloc(1, sizeof *mine);
+        if (mine != NULL && pthread_setspecific(key, mine) != 0) {
+            free(mine);
+            mine = NULL;
+        }
+    }
+    known = mine != NULL ? mine : &NO_MEMORY;
+    return mine;
+}
+
+/* ---- recording --------------------------------------------------------------------------------------------------- */
 
 void fsdpi_record_into(char *place)
 {
     diverted = place;
 }
 
-static char *error_buffer(fsdp_context *ctx)
+static const char *recorded(const fsdpi_core *core)
+{
+    return known != NULL && known->context == core->number ? known->of_context : core->error;
+}
+
+const char *fsdp_last_error(const fsdp_context *ctx)
 {
     if (ctx == NULL) {
-        return error_without_context;
+        return known != NULL ? known->without_context : "";
     }
-    return diverted != NULL ? diverted : fsdpi_core_of(ctx)->error;
+    return recorded(fsdpi_const_core_of(ctx));
 }
 
 const char *fsdpi_error_recorded(fsdp_context *ctx)
 {
-    return error_buffer(ctx);
+    if (ctx == NULL) {
+        return fsdp_last_error(NULL);
+    }
+    return diverted != NULL ? diverted : recorded(fsdpi_core_of(ctx));
+}
+
+/* For the calling thread, and for those that have not failed in this context. */
+static void record_in_context(fsdpi_core *core, const char *text)
+{
+    details *mine = details_of_thread();
+
+    if (mine != NULL) {
+        memcpy(mine->of_context, text, FSDPI_ERROR_BYTES);
+        mine->context = core->number;
+    }
+    fsdpi_lock_take(&core->error_lock);
+    memcpy(core->error, text, FSDPI_ERROR_BYTES);
+    fsdpi_lock_give(&core->error_lock);
+}
+
+static void record(fsdp_context *ctx, const char *text)
+{
+    if (ctx != NULL && diverted != NULL) {
+        memcpy(diverted, text, FSDPI_ERROR_BYTES);
+    } else if (ctx != NULL) {
+        record_in_context(fsdpi_core_of(ctx), text);
+    } else {
+        details *mine = details_of_thread();
+        if (mine != NULL) {
+            memcpy(mine->without_context, text, FSDPI_ERROR_BYTES);
+        }
+    }
 }
 
 void fsdpi_error_hand_on(fsdp_context *from, fsdp_context *to, fsdp_status status)
@@ -42,24 +135,29 @@ void fsdpi_error_hand_on(fsdp_context *from, fsdp_context *to, fsdp_status statu
     }
 }
 
+/* In a text apart, since the arguments may be what was recorded before. */
 fsdp_status fsdpi_fail(fsdp_context *ctx, fsdp_status status, const char *format, ...)
 {
+    char    text[FSDPI_ERROR_BYTES] = "";
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(error_buffer(ctx), FSDPI_ERROR_BYTES, format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fsdpi_log(ctx, FSDP_LOG_ERROR, "%s (%s)", error_buffer(ctx), fsdp_status_name(status));
+    record(ctx, text);
+    fsdpi_log(ctx, FSDP_LOG_ERROR, "%s (%s)", text, fsdp_status_name(status));
     return status;
 }
 
 fsdp_status fsdpi_record(fsdp_context *ctx, fsdp_status status, const char *format, ...)
 {
+    char    text[FSDPI_ERROR_BYTES] = "";
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(error_buffer(ctx), FSDPI_ERROR_BYTES, format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    record(ctx, text);
     return status;
 }
 

@@ -45,7 +45,7 @@ fsdp_status fsdpi_record(fsdp_context *ctx, fsdp_status status, const char *form
  */
 void fsdpi_record_into(char *place);
 
-/** What the calling thread has recorded last for this context. */
+/** What the calling thread has recorded last for this context; or, if it has not, the last of any thread. */
 const char *fsdpi_error_recorded(fsdp_context *ctx);
 
 /** Records what was recorded last for one context for another as well, where `status` is not FSDP_OK and they are two. */

@@ -1,5 +1,6 @@
 #include "lib/base/yielding.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ typedef struct operation {
     unsigned char     data[];
 } operation;
 
-static _Thread_local operation *given_up;
+static _Atomic(operation *) given_up;
 
 static size_t bytes_of(int count, MPI_Datatype type)
 {
@@ -71,8 +72,9 @@ static int wait_for(operation *o, int code, int timeout_s)
 static int finish(operation *o, int code, void *data, size_t bytes)
 {
     if (code == MPI_ERR_PENDING) {
-        o->next  = given_up;
-        given_up = o;
+        o->next = atomic_load(&given_up);
+        while (!atomic_compare_exchange_weak(&given_up, &o->next, o)) {
+        }
         return code;
     }
     if (code == MPI_SUCCESS && bytes > 0) {

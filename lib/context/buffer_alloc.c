@@ -162,11 +162,11 @@ static fsdp_status claim_memory(fsdp_context *ctx, fsdpi_buffer *buffer)
 
 static void release(fsdp_context *ctx, fsdpi_buffer *buffer)
 {
-    if (ctx->broken == FSDP_OK) { /* else MPI, or a peer, may still write to it */
+    if (fsdpi_is_at_rest(&ctx->core)) {
         fsdpi_segment_close(&buffer->segment);
-        if (buffer->kind == FSDP_BUFFER_DEVICE) {
-            (void)ctx->gpu.device->ops->release(ctx->gpu.device, buffer->base);
-        }
+    }
+    if (buffer->kind == FSDP_BUFFER_DEVICE && ctx->broken == FSDP_OK) { /* else a peer may still write to it */
+        (void)ctx->gpu.device->ops->release(ctx->gpu.device, buffer->base);
     }
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, buffer, record_bytes(ctx->size));
 }
@@ -190,15 +190,7 @@ static void uncount_buffer(fsdpi_buffer *buffer)
 
 static void unlink_live(fsdpi_buffer *buffer)
 {
-    fsdpi_buffers *buffers = &buffer->ctx->buffers;
-
-    for (fsdpi_buffer **link = &buffers->live; *link != NULL; link = &(*link)->next) {
-        if (*link == buffer) {
-            *link = buffer->next;
-            break;
-        }
-    }
-    buffers->n_per_node -= buffer->kind == FSDP_BUFFER_PER_NODE;
+    fsdpi_buffer_leave(&buffer->ctx->buffers, buffer);
     fsdpi_disown(buffer->ctx, &buffer->owned);
     uncount_buffer(buffer);
 }
@@ -221,19 +213,9 @@ static void release_leaked(void *object)
     }
 }
 
-static fsdpi_buffer *live_at(const fsdp_context *ctx, const void *memory)
-{
-    fsdpi_buffer *buffer = ctx->buffers.live;
-
-    while (buffer != NULL && (memory == NULL || buffer->base != memory)) {
-        buffer = buffer->next;
-    }
-    return buffer;
-}
-
 void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory)
 {
-    fsdpi_buffer *buffer = live_at(ctx, memory);
+    fsdpi_buffer *buffer = fsdpi_buffer_beginning_at(&ctx->buffers, memory);
 
     if (buffer != NULL) {
         release_leaked(buffer);
@@ -283,11 +265,9 @@ fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_me
         return FSDP_OK;
     }
     FSDP_TRY(allocate(ctx, kind, bytes, &buffer));
-    buffer->number    = ++ctx->buffers.made;
-    buffer->purpose   = purpose;
-    buffer->next      = ctx->buffers.live;
-    ctx->buffers.live = buffer;
-    ctx->buffers.n_per_node += kind == FSDP_BUFFER_PER_NODE;
+    buffer->number  = ++ctx->buffers.made;
+    buffer->purpose = purpose;
+    fsdpi_buffer_enter(&ctx->buffers, buffer);
     count_buffer(buffer);
     fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
     *memory = bytes > 0 ? buffer->base : NULL;
@@ -323,26 +303,18 @@ fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t b
 
 static void keep_addresses(fsdpi_buffer *buffer)
 {
-    fsdp_context  *ctx     = buffer->ctx;
-    fsdpi_buffers *buffers = &ctx->buffers;
+    fsdp_context *ctx = buffer->ctx;
 
     if (buffer->segment.base != NULL) {
         fsdpi_segment_bury(&buffer->segment);
     }
-    buffer->freed  = true;
-    buffer->next   = buffers->freed;
-    buffers->freed = buffer;
-    if (++buffers->n_freed <= FREED_KEPT) {
-        return;
+    fsdpi_buffer_bury(&ctx->buffers, buffer);
+    fsdpi_buffer *oldest = fsdpi_buffer_oldest(&ctx->buffers, FREED_KEPT);
+    if (oldest != NULL) {
+        release(ctx, oldest);
+        fsdpi_pages_forget(&ctx->known_pages); /* its own may be among them */
+        fsdpi_pages_forget(&ctx->peers.open);
     }
-    fsdpi_buffer **oldest = &buffers->freed;
-    while ((*oldest)->next != NULL) {
-        oldest = &(*oldest)->next;
-    }
-    release(ctx, *oldest);
-    fsdpi_pages_forget(&ctx->known_pages); /* its own may be among them */
-    *oldest = NULL;
-    buffers->n_freed--;
 }
 
 static fsdp_status find_to_free(fsdp_context *ctx, const void *memory, fsdpi_buffer **buffer)
@@ -357,23 +329,13 @@ static fsdp_status find_to_free(fsdp_context *ctx, const void *memory, fsdpi_buf
     return FSDP_OK;
 }
 
-static fsdpi_buffer *live_of_number(const fsdp_context *ctx, uint32_t number)
-{
-    fsdpi_buffer *buffer = ctx->buffers.live;
-
-    while (buffer != NULL && buffer->number != number) {
-        buffer = buffer->next;
-    }
-    return buffer;
-}
-
 /* The buffer that all ranks free: the one of the highest number, of which those who pass NULL must hold nothing. */
 static fsdp_status find_common(fsdp_context *ctx, uint32_t mine, fsdpi_buffer **buffer)
 {
     uint32_t highest = mine;
 
     FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&highest, 1, MPI_UINT32_T, MPI_MAX, ctx->comm, ctx->config.timeout_s));
-    *buffer = live_of_number(ctx, highest);
+    *buffer = fsdpi_buffer_numbered(&ctx->buffers, highest);
     if (mine != highest && (mine != 0 || *buffer == NULL || (*buffer)->bytes > 0)) {
         return fsdpi_fail(ctx, FSDP_ERR_MISMATCH,
                           "fsdp_buffer_free: another buffer than on other ranks; free the same one on all");
@@ -393,7 +355,7 @@ static fsdp_status free_device(fsdp_context *ctx, fsdpi_buffer *buffer)
 
 void fsdpi_buffer_free_device(fsdp_context *ctx, const void *memory)
 {
-    fsdpi_buffer *buffer = live_at(ctx, memory);
+    fsdpi_buffer *buffer = fsdpi_buffer_beginning_at(&ctx->buffers, memory);
 
     if (buffer != NULL) {
         (void)free_device(ctx, buffer);
@@ -430,10 +392,7 @@ void fsdpi_buffers_close(fsdp_context *ctx)
         ctx->buffers.left = buffer->next;
         release(ctx, buffer);
     }
-    while (ctx->buffers.freed != NULL) {
-        fsdpi_buffer *buffer = ctx->buffers.freed;
-
-        ctx->buffers.freed = buffer->next;
+    for (fsdpi_buffer *buffer; (buffer = fsdpi_buffer_oldest(&ctx->buffers, 0)) != NULL;) {
         release(ctx, buffer);
     }
 }

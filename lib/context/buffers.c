@@ -7,27 +7,110 @@ static bool holds(const fsdpi_buffer *buffer, const void *memory, size_t bytes)
     return at >= begin && at - begin < buffer->bytes && bytes <= buffer->bytes - (at - begin);
 }
 
-fsdpi_buffer *fsdpi_buffer_of(const fsdpi_buffers *buffers, const void *memory, size_t bytes)
+/* Under the lock. */
+static fsdpi_buffer *first_that_holds(fsdpi_buffer *first, const void *memory, size_t bytes)
 {
-    for (fsdpi_buffer *buffer = buffers->live; buffer != NULL; buffer = buffer->next) {
-        if (holds(buffer, memory, bytes)) {
-            return buffer;
-        }
+    while (first != NULL && !holds(first, memory, bytes)) {
+        first = first->next;
     }
-    for (fsdpi_buffer *buffer = buffers->freed; buffer != NULL; buffer = buffer->next) {
-        if (holds(buffer, memory, bytes)) {
-            return buffer;
-        }
-    }
-    return NULL;
+    return first;
 }
 
-unsigned char *fsdpi_buffer_at(const fsdpi_buffers *buffers, uint32_t number, int position, uint64_t offset)
+/* Programs that have none need not wait for the lock. */
+fsdpi_buffer *fsdpi_buffer_of(fsdpi_buffers *buffers, const void *memory, size_t bytes)
 {
-    const fsdpi_buffer *buffer = buffers->live;
+    if (atomic_load_explicit(&buffers->live, memory_order_relaxed) == NULL &&
+        atomic_load_explicit(&buffers->freed, memory_order_relaxed) == NULL) {
+        return NULL;
+    }
+    fsdpi_lock_take(&buffers->lock);
+    fsdpi_buffer *found = first_that_holds(buffers->live, memory, bytes);
+    if (found == NULL) {
+        found = first_that_holds(buffers->freed, memory, bytes);
+    }
+    fsdpi_lock_give(&buffers->lock);
+    return found;
+}
 
-    while (buffer->number != number) {
+fsdpi_buffer *fsdpi_buffer_beginning_at(fsdpi_buffers *buffers, const void *memory)
+{
+    fsdpi_lock_take(&buffers->lock);
+    fsdpi_buffer *buffer = buffers->live;
+    while (buffer != NULL && (memory == NULL || buffer->base != memory)) {
         buffer = buffer->next;
     }
-    return buffer->parts[position].base + offset;
+    fsdpi_lock_give(&buffers->lock);
+    return buffer;
+}
+
+fsdpi_buffer *fsdpi_buffer_numbered(fsdpi_buffers *buffers, uint32_t number)
+{
+    fsdpi_lock_take(&buffers->lock);
+    fsdpi_buffer *buffer = buffers->live;
+    while (buffer != NULL && buffer->number != number) {
+        buffer = buffer->next;
+    }
+    fsdpi_lock_give(&buffers->lock);
+    return buffer;
+}
+
+unsigned char *fsdpi_buffer_at(fsdpi_buffers *buffers, uint32_t number, int position, uint64_t offset)
+{
+    return fsdpi_buffer_numbered(buffers, number)->parts[position].base + offset;
+}
+
+void fsdpi_buffer_enter(fsdpi_buffers *buffers, fsdpi_buffer *buffer)
+{
+    fsdpi_lock_take(&buffers->lock);
+    buffer->next  = buffers->live;
+    buffers->live = buffer;
+    buffers->n_per_node += buffer->kind == FSDP_BUFFER_PER_NODE;
+    fsdpi_lock_give(&buffers->lock);
+}
+
+void fsdpi_buffer_leave(fsdpi_buffers *buffers, const fsdpi_buffer *buffer)
+{
+    fsdpi_buffer *before = NULL;
+
+    fsdpi_lock_take(&buffers->lock);
+    for (fsdpi_buffer *one = buffers->live; one != buffer; one = one->next) {
+        before = one;
+    }
+    if (before != NULL) {
+        before->next = buffer->next;
+    } else {
+        buffers->live = buffer->next;
+    }
+    buffers->n_per_node -= buffer->kind == FSDP_BUFFER_PER_NODE;
+    fsdpi_lock_give(&buffers->lock);
+}
+
+void fsdpi_buffer_bury(fsdpi_buffers *buffers, fsdpi_buffer *buffer)
+{
+    fsdpi_lock_take(&buffers->lock);
+    buffer->freed  = true;
+    buffer->next   = buffers->freed;
+    buffers->freed = buffer;
+    buffers->n_freed++;
+    fsdpi_lock_give(&buffers->lock);
+}
+
+fsdpi_buffer *fsdpi_buffer_oldest(fsdpi_buffers *buffers, size_t most)
+{
+    fsdpi_buffer *before = NULL, *oldest = NULL;
+
+    fsdpi_lock_take(&buffers->lock);
+    if (buffers->n_freed > most) {
+        for (oldest = buffers->freed; oldest->next != NULL; oldest = oldest->next) {
+            before = oldest;
+        }
+        if (before != NULL) {
+            before->next = NULL;
+        } else {
+            buffers->freed = NULL;
+        }
+        buffers->n_freed--;
+    }
+    fsdpi_lock_give(&buffers->lock);
+    return oldest;
 }

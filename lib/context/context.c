@@ -86,16 +86,20 @@ fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail
 
 void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *))
 {
+    fsdpi_lock_take(&ctx->owned_lock);
     *entry     = (fsdpi_owned){.next = ctx->owned, .kind = kind, .object = object, .release = release};
     ctx->owned = entry;
+    fsdpi_lock_give(&ctx->owned_lock);
 }
 
 void fsdpi_disown(fsdp_context *ctx, const fsdpi_owned *entry)
 {
+    fsdpi_lock_take(&ctx->owned_lock);
     for (fsdpi_owned **link = &ctx->owned; *link != NULL; link = &(*link)->next) {
         if (*link == entry) {
             *link = entry->next;
-            return;
+            break;
         }
     }
+    fsdpi_lock_give(&ctx->owned_lock);
 }

@@ -58,8 +58,11 @@ struct fsdp_context {
     fsdpi_buffers buffers; /* symmetric ones */
     fsdpi_pages   known_pages;
     fsdpi_table   table; /* of algorithms */
+    fsdpi_lock    owned_lock;
     fsdpi_owned  *owned;
     fsdpi_trace   trace;
+    int           mpi_end_key; /* see lib/context/mpi_end.h */
+    bool          expects_mpi_end;
 };
 
 _Static_assert(offsetof(struct fsdp_context, core) == 0, "fsdpi_core_of() takes a context for its core");

@@ -10,6 +10,7 @@
 #include "lib/context/buffer_alloc.h"
 #include "lib/context/context.h"
 #include "lib/context/gpu_context.h"
+#include "lib/context/mpi_end.h"
 #include "lib/device/gpu.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
@@ -61,6 +62,8 @@ static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
 /* The context, the verdicts and the tables of its nodes are the first of its own allocations, in one piece. */
 static fsdp_context *allocate_context(int size)
 {
+    static _Atomic uint64_t made;
+
     const size_t   bytes = first_bytes(size);
     unsigned char *begin = fsdpi_device_host.alloc(bytes);
     fsdp_context  *ctx   = (fsdp_context *)(void *)begin;
@@ -72,6 +75,7 @@ static fsdp_context *allocate_context(int size)
     ctx->node_comm                               = MPI_COMM_NULL;
     ctx->device                                  = &fsdpi_device_host;
     ctx->size                                    = size;
+    ctx->number                                  = atomic_fetch_add(&made, 1) + 1;
     ctx->memory.current[FSDP_MEMORY_BOOKKEEPING] = bytes;
     ctx->memory.current_total                    = bytes;
     ctx->memory.peak_total                       = bytes;
@@ -114,8 +118,7 @@ static fsdp_status duplicate(MPI_Comm comm, int timeout_s, fsdp_context *ctx)
     FSDPI_TRY_MPI(NULL, fsdpi_mpi_duplicate(comm, &copy, timeout_s));
     (void)MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
     const int code = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, copy, timeout_s);
-    if (code != MPI_SUCCESS) {
-        (void)MPI_Comm_free(&copy);
+    if (code != MPI_SUCCESS) { /* it may be under way still, on a communicator that therefore stays */
         return fsdpi_fail_mpi(NULL, code, "fsdp_init");
     }
     if (!all) {
@@ -213,24 +216,35 @@ static fsdp_status open_parts(fsdp_context *ctx)
     return status == FSDP_OK ? box : status;
 }
 
-static void release_context(fsdp_context *ctx)
+/* What peers and MPI have to do with: where MPI has ended, it stays. */
+static void leave_peers(fsdp_context *ctx)
 {
-    fsdpi_queue_close(&ctx->queue);
-    fsdpi_trace_close(&ctx->trace);
+    fsdpi_mpi_end_forget(ctx);
     fsdpi_gpu_context_leave(ctx);
     fsdpi_buffers_close(ctx);
     fsdpi_gpu_context_close(ctx);
-    fsdpi_rails_close(&ctx->rails);
-    fsdpi_messages_close(&ctx->messages);
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
-    fsdpi_peers_close(&ctx->peers);
-    fsdpi_mailbox_close(&ctx->box);
     if (ctx->node_comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->node_comm);
     }
     if (ctx->comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->comm);
     }
+}
+
+static void release_context(fsdp_context *ctx)
+{
+    fsdpi_queue_close(&ctx->queue);
+    fsdpi_trace_close(&ctx->trace);
+    if (ctx->broken == FSDP_OK) {
+        leave_peers(ctx);
+    } else {
+        fsdpi_buffers_close(ctx);
+    }
+    fsdpi_rails_close(&ctx->rails);
+    fsdpi_messages_close(&ctx->messages);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
+    fsdpi_peers_close(&ctx->peers);
+    fsdpi_mailbox_close(&ctx->box);
     (void)pthread_mutex_destroy(&ctx->memory_lock);
     fsdpi_device_host.release(ctx);
 }
@@ -264,7 +278,20 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     } else {
         fsdpi_queue_go_without_thread(&ctx->queue);
     }
+    status = status == FSDP_OK ? fsdpi_mpi_end_expect(ctx) : status;
     return fsdpi_agree(ctx, "fsdp_init", NULL, 0, status, true);
+}
+
+/* As with a context that is broken, what messages may still arrive for stays, and so does their communicator. */
+static void release_failed(fsdp_context *ctx, fsdp_status status)
+{
+    (void)fsdpi_queue_drain(&ctx->queue);
+    fsdpi_bind_undo(&ctx->binding);
+    if (ctx->broken == FSDP_OK && status != FSDP_ERR_MPI && status != FSDP_ERR_TIMEOUT) {
+        release_context(ctx);
+    } else {
+        fsdpi_mpi_end_forget(ctx);
+    }
 }
 
 fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx)
@@ -291,8 +318,7 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
     const fsdp_status status = set_up(made, settings);
     if (status != FSDP_OK) {
         (void)fsdpi_record(NULL, status, "%s", made->error);
-        fsdpi_bind_undo(&made->binding);
-        release_context(made);
+        release_failed(made, status);
         return status;
     }
     if (made->rank == 0) {
@@ -333,11 +359,17 @@ fsdp_status fsdp_finalize(fsdp_context *ctx)
     }
     const size_t requests = fsdpi_queue_drain(&ctx->queue);
     const size_t objects  = release_owned(ctx);
+    if (ctx->broken == FSDP_ERR_STATE) {
+        release_context(ctx);
+        return fsdpi_fail(NULL, FSDP_ERR_STATE,
+                          "fsdp_finalize: MPI_Finalize has been called before; finalize every context first");
+    }
     if (requests > 0) {
         fsdpi_log(ctx, FSDP_LOG_WARN, "fsdp_finalize: %zu requests were never waited for; wait for each one", requests);
     }
     if (ctx->broken !=
         FSDP_OK) { /* messages may still arrive: what they are written to, and their communicator, stay */
+        fsdpi_mpi_end_forget(ctx);
         (void)fsdpi_record(NULL, ctx->broken, "%s", ctx->error);
         return ctx->broken;
     }

@@ -14,7 +14,7 @@ typedef struct fsdpi_owned {
     void (*release)(void *object);
 } fsdpi_owned;
 
-/** Puts an object on the list of what fsdp_finalize() releases; `entry` lives inside it. */
+/** Puts an object on the list of what fsdp_finalize() releases; `entry` lives inside it. From any thread, as the next. */
 void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *));
 
 /** Takes it off again; does nothing if it is not there. */

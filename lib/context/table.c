@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/log.h"
 
 enum { SYMMETRIC = 1, USER = 2, ONE = 1, MANY = 2, ANY = 3, PAIR = 4, LINE_BYTES = 256 };
 
@@ -169,8 +170,20 @@ static bool parse_algorithm(const char *text, uint8_t *algorithm)
     return false;
 }
 
-/* Returns what is wrong with the line, or NULL. Empty ones leave row->collective 0. */
-static const char *parse_row(char *line, fsdpi_row *row)
+/* Another version of the library may have had the algorithm: the row is left out. */
+static void warn_of_algorithm(const fsdpi_core *core, int number, const char *name)
+{
+    if (core->rank == 0) {
+        fsdpi_log(
+            core->ctx, FSDP_LOG_WARN,
+            "tuning file %s, line %d: there is no algorithm '%s' in this version; the line is passed over, so write "
+            "the file anew with fsdp-bench --tune",
+            core->config.tuning_file, number, name);
+    }
+}
+
+/* Returns what is wrong with the line of a number, or NULL. Rows that are none leave row->collective 0. */
+static const char *parse_row(const fsdpi_core *core, int number, char *line, fsdpi_row *row)
 {
     char  words[5][24];
     char  more;
@@ -198,7 +211,11 @@ static const char *parse_row(char *line, fsdpi_row *row)
     if (!parse_up_to(words[3], &row->up_to)) {
         return "has a number of bytes that is neither a number nor 'any'";
     }
-    return parse_algorithm(words[4], &row->algorithm) ? NULL : "ends in no algorithm";
+    if (!parse_algorithm(words[4], &row->algorithm)) {
+        warn_of_algorithm(core, number, words[4]);
+        row->collective = 0;
+    }
+    return NULL;
 }
 
 static fsdp_status bad_line(const fsdpi_core *core, int number, const char *what)
@@ -221,7 +238,8 @@ static fsdp_status read_rows(fsdpi_table *table, FILE *file)
         fsdpi_row row;
 
         number++;
-        const char *wrong = strchr(line, '\n') == NULL && !feof(file) ? "is too long" : parse_row(line, &row);
+        const char *wrong =
+            strchr(line, '\n') == NULL && !feof(file) ? "is too long" : parse_row(table->core, number, line, &row);
         if (wrong != NULL) {
             return bad_line(table->core, number, wrong);
         }

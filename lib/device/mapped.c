@@ -12,25 +12,40 @@ static bool ask(const fsdpi_pages *known, uintptr_t page)
 }
 
 /* Large buffers begin at round addresses, so the low bits of a page's number tell little. */
-static _Atomic uintptr_t *place_of(fsdpi_pages *known, uintptr_t page)
+static size_t place_of(uintptr_t page)
 {
-    return &known->page[(page * 0x9e3779b97f4a7c15u >> 32) % FSDPI_PAGES_KNOWN];
+    return (page * 0x9e3779b97f4a7c15u >> 32) % FSDPI_PAGES_KNOWN;
 }
 
-static bool is_known(fsdpi_pages *known, uintptr_t page)
+static bool is_known(const fsdpi_pages *known, uintptr_t page)
 {
-    return atomic_load_explicit(place_of(known, page), memory_order_relaxed) == page;
+    return atomic_load_explicit(&known->page[place_of(page)], memory_order_relaxed) == page;
 }
 
 static void remember(fsdpi_pages *known, uintptr_t page)
 {
-    atomic_store_explicit(place_of(known, page), page, memory_order_relaxed);
+    atomic_store_explicit(&known->page[place_of(page)], page, memory_order_relaxed);
 }
 
-void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes)
+static uintptr_t first_page(const fsdpi_pages *known, const void *memory)
 {
-    known->bits = (unsigned)__builtin_ctzll(page_bytes);
-    fsdpi_pages_forget(known);
+    return (uintptr_t)memory >> known->bits;
+}
+
+static uintptr_t last_page(const fsdpi_pages *known, const void *memory, size_t bytes)
+{
+    return ((uintptr_t)memory + bytes - 1) >> known->bits;
+}
+
+bool fsdpi_pages_are_known(const fsdpi_pages *known, const void *memory, size_t bytes)
+{
+    return is_known(known, first_page(known, memory)) && is_known(known, last_page(known, memory, bytes));
+}
+
+void fsdpi_pages_remember(fsdpi_pages *known, const void *memory, size_t bytes)
+{
+    remember(known, first_page(known, memory));
+    remember(known, last_page(known, memory, bytes));
 }
 
 void fsdpi_pages_forget(fsdpi_pages *known)
@@ -40,20 +55,25 @@ void fsdpi_pages_forget(fsdpi_pages *known)
     }
 }
 
+void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes)
+{
+    known->bits = (unsigned)__builtin_ctzll(page_bytes);
+    fsdpi_pages_forget(known);
+}
+
 bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes)
 {
-    const uintptr_t first = (uintptr_t)memory >> known->bits, last = ((uintptr_t)memory + bytes - 1) >> known->bits;
+    const uintptr_t first = first_page(known, memory), last = last_page(known, memory, bytes);
 
     if (last < first || first == 0) {
         return false;
     }
-    if (is_known(known, first) && is_known(known, last)) {
+    if (fsdpi_pages_are_known(known, memory, bytes)) {
         return true;
     }
     if (!ask(known, first) || !ask(known, last)) {
         return false;
     }
-    remember(known, first);
-    remember(known, last);
+    fsdpi_pages_remember(known, memory, bytes);
     return true;
 }

@@ -23,10 +23,14 @@ typedef struct fsdpi_pages {
 /** No page is known. `page_bytes`, a power of two, is the size of the system's. */
 void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes);
 
-/** No page is known any more; others may ask meanwhile. */
+/** No page is known any more: before addresses are used for something else. Others may ask meanwhile. */
 void fsdpi_pages_forget(fsdpi_pages *known);
 
 /** Whether the first and the last of these BYTES are mapped. */
 bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes);
+
+/** The same memory of another question about pages: whether it is known of the first and the last of BYTES, from 1. */
+bool fsdpi_pages_are_known(const fsdpi_pages *known, const void *memory, size_t bytes);
+void fsdpi_pages_remember(fsdpi_pages *known, const void *memory, size_t bytes);
 
 #endif

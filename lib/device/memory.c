@@ -111,7 +111,7 @@ void fsdpi_free(fsdp_context *ctx, fsdp_memory_kind kind, void *memory, size_t b
     if (memory == NULL) {
         return;
     }
-    if (core->broken == FSDP_OK) { /* else MPI may still write to it */
+    if (fsdpi_is_at_rest(core)) {
         core->device->release(memory);
     }
     fsdpi_uncount_memory(ctx, kind, bytes);

@@ -51,6 +51,7 @@ fsdp_status fsdpi_peers_open(fsdpi_peers *peers, fsdpi_core *core, const fsdpi_n
     peers->core  = core;
     peers->nodes = nodes;
     peers->pids  = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, pids_bytes(core->size));
+    fsdpi_pages_open(&peers->open, (size_t)sysconf(_SC_PAGESIZE));
     return peers->pids != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 }
 
@@ -81,6 +82,29 @@ fsdp_status fsdpi_peers_probe(fsdpi_peers *peers)
                                                  core->config.timeout_s)); /* and `word` stays until here */
     peers->readable = all != 0;
     return FSDP_OK;
+}
+
+/*
+ * The question takes about a microsecond: too long beside a short operation, so that an answer is remembered for these. A
+ * program that has put other memory there since goes unnoticed, as in lib/device/mapped.h.
+ */
+enum { ASKED_ANEW_BYTES = 256 << 10 };
+
+bool fsdpi_peers_may_read(fsdpi_peers *peers, const void *memory, size_t bytes)
+{
+    char               ends[2];
+    unsigned char     *first    = (unsigned char *)(uintptr_t)memory;
+    const struct iovec here     = {.iov_base = ends, .iov_len = sizeof ends};
+    const struct iovec there[2] = {{.iov_base = first, .iov_len = 1}, {.iov_base = first + bytes - 1, .iov_len = 1}};
+
+    if (bytes == 0 || (bytes < ASKED_ANEW_BYTES && fsdpi_pages_are_known(&peers->open, memory, bytes))) {
+        return true;
+    }
+    if (process_vm_readv((pid_t)peers->pids[peers->nodes->position], &here, 1, there, 2, 0) != (ssize_t)sizeof ends) {
+        return false;
+    }
+    fsdpi_pages_remember(&peers->open, memory, bytes);
+    return true;
 }
 
 fsdp_status fsdpi_peer_read(const fsdpi_peers *peers, int position, uint64_t address, void *to, size_t bytes)

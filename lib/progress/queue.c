@@ -189,7 +189,8 @@ fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *
 {
     const fsdpi_call call = {.name = name, .label = label, .salt = salt};
 
-    if (!forced && (queue->engine.core->config.verify == FSDP_VERIFY_OFF || queue->engine.core->size == 1)) {
+    const fsdpi_core *core = queue->engine.core;
+    if (!forced && core->broken == FSDP_OK && (core->config.verify == FSDP_VERIFY_OFF || core->size == 1)) {
         return status;
     }
     return fsdpi_queue_run(queue, &call, status);

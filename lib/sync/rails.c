@@ -2,6 +2,7 @@
 
 #include "lib/base/error.h"
 #include "lib/device/memory.h"
+#include "lib/sync/messages.h"
 
 static size_t transfers_bytes(int size)
 {
@@ -30,9 +31,23 @@ size_t fsdpi_rails_bookkeeping(int size)
            fsdpi_alloc_size((size_t)size * sizeof(size_t));
 }
 
+/* The same on all ranks. Some MPIs know it of MPI_COMM_WORLD only; each has as many as the standard asks for. */
+static int highest_tag(MPI_Comm comm)
+{
+    const int  at_least = 32767;
+    const int *highest  = &at_least;
+    int        known    = 0;
+
+    if (MPI_Comm_get_attr(comm, MPI_TAG_UB, &highest, &known) != MPI_SUCCESS || !known) {
+        (void)MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
+    }
+    return known && *highest > at_least ? *highest : at_least;
+}
+
 fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core)
 {
     rails->core      = core;
+    rails->n_tags    = highest_tag(core->comm) - FSDPI_TAG_PARTS; /* the last one is left over: no overflow */
     rails->sends     = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, transfers_bytes(core->size));
     rails->receives  = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, transfers_bytes(core->size));
     rails->messages  = fsdpi_alloc(core->ctx, FSDP_MEMORY_BOOKKEEPING, messages_bytes(core->size));

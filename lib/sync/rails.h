@@ -54,6 +54,7 @@ typedef struct fsdpi_rails {
     int             n_messages; /* under way */
     size_t          n_working;  /* chunks on which work has been begun whose end a mark will tell */
     bool            is_still;   /* the last look has found nothing to do */
+    int             n_tags;     /* that MPI has for parts, from FSDPI_TAG_PARTS on */
 } fsdpi_rails;
 
 fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core);

@@ -148,8 +148,6 @@ static void wrong_words_are_refused(void **state)
     assert_refused(HEADER "gather any any any staged\n", 2, "begins with no collective");
     assert_refused(HEADER "allreduce both any any staged\n", 2, "has a memory that is none of");
     assert_refused(HEADER "allreduce any two any staged\n", 2, "has nodes that are none of");
-    assert_refused(HEADER "allreduce any any any tree\n", 2, "ends in no algorithm");
-    assert_refused(HEADER "allreduce any any any auto\n", 2, "ends in no algorithm");
     assert_refused(HEADER "ALLREDUCE any any any staged\n", 2, "begins with no collective");
 }
 
@@ -306,6 +304,43 @@ static void a_setting_comes_before_the_file(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* What fsdp_init() says on this rank about a file. */
+static fsdp_context *listen_to_init(const char *path, char *said, size_t size)
+{
+    const int     standard_error = dup(STDERR_FILENO);
+    FILE         *file           = tmpfile();
+    fsdp_context *ctx;
+    fsdp_config   config;
+
+    assert_true(standard_error >= 0 && file != NULL);
+    fsdp_config_init(&config);
+    config.log_level   = FSDP_LOG_WARN;
+    config.tuning_file = path;
+    assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+    const fsdp_status status = fsdp_init(MPI_COMM_WORLD, &config, &ctx);
+    assert_true(dup2(standard_error, STDERR_FILENO) >= 0);
+    assert_int_equal(FSDP_OK, status);
+    rewind(file);
+    said[fread(said, 1, size - 1, file)] = '\0';
+    assert_int_equal(0, fclose(file));
+    assert_int_equal(0, close(standard_error));
+    return ctx;
+}
+
+static void an_algorithm_that_is_gone_is_named_and_its_row_passed_over(void **state)
+{
+    char path[PATH_BYTES], said[2000], expected[128];
+
+    (void)state;
+    write_file(path, HEADER "# a comment\nallreduce any any any tree\nallreduce any any any staged\n");
+    fsdp_context *ctx = listen_to_init(path, said, sizeof said);
+    assert_int_equal(0, unlink(path));
+    (void)snprintf(expected, sizeof expected, "tuning file %s, line 3: there is no algorithm 'tree'", path);
+    assert_true((strstr(said, expected) != NULL) == (fsdp_rank(ctx) == 0));
+    assert_string_equal("staged", algorithm_of_an_allreduce(ctx, 10));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void algorithms_have_names(void **state)
 {
     (void)state;
@@ -336,6 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_pair_is_one_node_of_two_ranks),
         cmocka_unit_test(a_row_that_cannot_serve_a_call_is_passed_over),
         cmocka_unit_test(a_setting_comes_before_the_file),
+        cmocka_unit_test(an_algorithm_that_is_gone_is_named_and_its_row_passed_over),
         cmocka_unit_test(algorithms_have_names),
     };
 

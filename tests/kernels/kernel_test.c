@@ -21,6 +21,8 @@ static struct array {
 const fsdpi_kernels *tables_under_test[4];
 
 #ifdef KERNEL_TEST_GPU
+enum { ANY_ADDRESS = 0 };
+
 void choose_tables(int argc, char **argv)
 {
     (void)argc;
@@ -28,6 +30,8 @@ void choose_tables(int argc, char **argv)
     tables_under_test[0] = &gpu_table;
 }
 #else
+enum { ANY_ADDRESS = 1 };
+
 void choose_tables(int argc, char **argv)
 {
     static const char *const names[] = {"avx2", "avx512", "neon"};
@@ -152,34 +156,18 @@ static uint64_t special_bits(fsdp_dtype dtype)
 
 static void store_bits(void *x, size_t i, fsdp_dtype dtype, uint64_t bits)
 {
-    switch (element_bytes(dtype)) {
-    case 8:
-        ((uint64_t *)x)[i] = bits;
-        break;
-    case 4:
-        ((uint32_t *)x)[i] = (uint32_t)bits;
-        break;
-    case 2:
-        ((uint16_t *)x)[i] = (uint16_t)bits;
-        break;
-    default:
-        ((uint8_t *)x)[i] = (uint8_t)bits;
-        break;
-    }
+    const size_t bytes = element_bytes(dtype);
+
+    memcpy((char *)x + i * bytes, &bits, bytes); /* the low bytes come first */
 }
 
 static uint64_t load_bits(const void *x, size_t i, fsdp_dtype dtype)
 {
-    switch (element_bytes(dtype)) {
-    case 8:
-        return ((const uint64_t *)x)[i];
-    case 4:
-        return ((const uint32_t *)x)[i];
-    case 2:
-        return ((const uint16_t *)x)[i];
-    default:
-        return ((const uint8_t *)x)[i];
-    }
+    const size_t bytes = element_bytes(dtype);
+    uint64_t     bits  = 0;
+
+    memcpy(&bits, (const char *)x + i * bytes, bytes);
+    return bits;
 }
 
 void fill_with_any_values(void *x, size_t count, fsdp_dtype dtype)
@@ -223,6 +211,15 @@ void assert_same_or_both_nan(const void *expected, const void *found, size_t cou
 size_t element_bytes(fsdp_dtype dtype)
 {
     return fsdpi_element_bytes(dtype);
+}
+
+const size_t *units_of(fsdp_dtype dtype)
+{
+    static size_t units[3];
+
+    units[0] = element_bytes(dtype);
+    units[1] = ANY_ADDRESS;
+    return units;
 }
 
 #define TEN_FROM(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7, (n) + 8, (n) + 9

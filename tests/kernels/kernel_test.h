@@ -46,6 +46,12 @@ void assert_same_or_both_nan(const void *expected, const void *found, size_t cou
 
 size_t element_bytes(fsdp_dtype dtype);
 
+/**
+ * The units in BYTES, ended by 0, whose multiples arrays of a type may begin at: an element; and one byte, where the tables
+ * under test take any address.
+ */
+const size_t *units_of(fsdp_dtype dtype);
+
 /** Counts around which tails and blocks differ: 0 to 130, and some primes beyond, ended by SIZE_MAX. */
 extern const size_t tail_counts[];
 

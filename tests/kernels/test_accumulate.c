@@ -10,10 +10,12 @@ enum { N_FLOATS = 3 };
 static const fsdp_dtype floats[N_FLOATS] = {FSDP_F32, FSDP_BF16, FSDP_F16};
 static const double     factors[]        = {1, 0.1, -1, 0, 3e-5, 1e300, NAN};
 
-static void check(const fsdpi_kernels *kernels, fsdp_dtype dtype, size_t count, ptrdiff_t offset, double factor)
+/* `unit`: BYTES that the offset of `x` counts. */
+static void check(const fsdpi_kernels *kernels, fsdp_dtype dtype, size_t count, ptrdiff_t offset, size_t unit,
+                  double factor)
 {
     const ptrdiff_t at_sum   = offset == AT_END ? AT_END : offset * (ptrdiff_t)sizeof(float);
-    const ptrdiff_t at_x     = offset == AT_END ? AT_END : offset * (ptrdiff_t)element_bytes(dtype);
+    const ptrdiff_t at_x     = offset == AT_END ? AT_END : offset * (ptrdiff_t)unit;
     void           *x        = fenced_array(X, count * element_bytes(dtype), at_x);
     float          *sum      = fenced_array(SUM, count * sizeof(float), at_sum);
     float          *expected = fenced_array(EXPECTED, count * sizeof(float), 0);
@@ -35,7 +37,9 @@ static void check_all(size_t count, ptrdiff_t offset, double factor)
 {
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         for (size_t d = 0; d < N_FLOATS; d++) {
-            check(tables_under_test[t], floats[d], count, offset, factor);
+            for (const size_t *unit = units_of(floats[d]); *unit != 0; unit++) {
+                check(tables_under_test[t], floats[d], count, offset, *unit, factor);
+            }
         }
     }
 }
@@ -50,7 +54,7 @@ static void a_tail_of_any_length_equals_the_reference(void **state)
     }
 }
 
-static void any_alignment_of_the_element_type_equals_the_reference(void **state)
+static void any_alignment_equals_the_reference(void **state)
 {
     (void)state;
     for (ptrdiff_t offset = 0; offset <= 16; offset++) {
@@ -84,7 +88,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_product_is_rounded_before_it_is_added),
         cmocka_unit_test(a_tail_of_any_length_equals_the_reference),
-        cmocka_unit_test(any_alignment_of_the_element_type_equals_the_reference),
+        cmocka_unit_test(any_alignment_equals_the_reference),
         cmocka_unit_test(nothing_behind_the_end_is_touched),
     };
 

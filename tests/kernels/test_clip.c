@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/host/element.h"
 #include "kernels/host/half.h"
 
 enum { X, EXPECTED };
@@ -15,22 +16,22 @@ static const double     limits[]         = {0, 0.1, 1, 3e-5, 0x1p-140, 65504, 1e
 static double value_at(const void *x, size_t i, fsdp_dtype dtype)
 {
     if (dtype == FSDP_F64) {
-        return ((const double *)x)[i];
+        return ((const fsdpi_any_f64 *)x)[i];
     }
     if (dtype == FSDP_F32) {
-        return (double)((const float *)x)[i];
+        return (double)((const fsdpi_any_f32 *)x)[i];
     }
-    return (double)(dtype == FSDP_BF16 ? fsdpi_bf16_to_f32 : fsdpi_f16_to_f32)(((const uint16_t *)x)[i]);
+    return (double)(dtype == FSDP_BF16 ? fsdpi_bf16_to_f32 : fsdpi_f16_to_f32)(((const fsdpi_any_half *)x)[i]);
 }
 
 static void store(void *x, size_t i, fsdp_dtype dtype, double value)
 {
     if (dtype == FSDP_F64) {
-        ((double *)x)[i] = value;
+        ((fsdpi_any_f64 *)x)[i] = value;
     } else if (dtype == FSDP_F32) {
-        ((float *)x)[i] = (float)value;
+        ((fsdpi_any_f32 *)x)[i] = (float)value;
     } else {
-        ((uint16_t *)x)[i] = dtype == FSDP_BF16 ? fsdpi_f64_to_bf16(value) : fsdpi_f64_to_f16(value);
+        ((fsdpi_any_half *)x)[i] = dtype == FSDP_BF16 ? fsdpi_f64_to_bf16(value) : fsdpi_f64_to_f16(value);
     }
 }
 
@@ -92,12 +93,14 @@ static void the_largest_magnitude_is_found_wherever_it_is(void **state)
 
     (void)state;
     for (size_t d = 0; d < N_FLOATS; d++) {
-        void *x = fenced_array(X, 83 * element_bytes(floats[d]), (ptrdiff_t)element_bytes(floats[d]));
+        for (const size_t *unit = units_of(floats[d]); *unit != 0; unit++) {
+            void *x = fenced_array(X, 83 * element_bytes(floats[d]), (ptrdiff_t)*unit);
 
-        for (size_t i = 0; i < 83 * 4; i++) {
-            fill_with_finite_values(x, 83, floats[d]);
-            store(x, i % 83, floats[d], outstanding[i / 83]);
-            assert_maxima(x, 83, floats[d]);
+            for (size_t i = 0; i < 83 * 4; i++) {
+                fill_with_finite_values(x, 83, floats[d]);
+                store(x, i % 83, floats[d], outstanding[i / 83]);
+                assert_maxima(x, 83, floats[d]);
+            }
         }
     }
 }
@@ -161,9 +164,9 @@ static void clamping_at_any_alignment_equals_the_reference_and_touches_nothing_e
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         for (size_t d = 0; d < N_FLOATS; d++) {
             for (size_t k = 0; k <= 70; k++) {
-                ptrdiff_t offset = (ptrdiff_t)(k % 17 * element_bytes(floats[d]));
-
-                check_clamp(tables_under_test[t], floats[d], 83, offset, 0.3);
+                for (const size_t *unit = units_of(floats[d]); *unit != 0; unit++) {
+                    check_clamp(tables_under_test[t], floats[d], 83, (ptrdiff_t)(k % 17 * *unit), 0.3);
+                }
                 check_clamp(tables_under_test[t], floats[d], k, AT_END, 0.3);
             }
         }

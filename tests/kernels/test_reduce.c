@@ -13,14 +13,14 @@ static const size_t n_ins[] = {1, 2, 3, 5, MAX_IN};
 
 static const void *in[MAX_IN];
 
-/** Inputs of any values, each at another offset of elements; `at_end`: at the end of their memory instead. */
-static void make_inputs(size_t n_in, size_t count, fsdp_dtype dtype, size_t offset, int at_end)
+/** Inputs of any values, each at another offset of `unit` BYTES; 0: at the end of their memory instead. */
+static void make_inputs(size_t n_in, size_t count, fsdp_dtype dtype, size_t offset, size_t unit)
 {
     size_t bytes = element_bytes(dtype);
 
     for (size_t r = 0; r < n_in; r++) {
-        size_t shift = (offset + 3 * r) % 17 * bytes;
-        void  *x     = fenced_array(r, count * bytes, at_end ? AT_END : (ptrdiff_t)shift);
+        size_t shift = (offset + 3 * r) % 17 * unit;
+        void  *x     = fenced_array(r, count * bytes, unit == 0 ? AT_END : (ptrdiff_t)shift);
 
         fill_with_any_values(x, count, dtype);
         in[r] = x;
@@ -63,7 +63,7 @@ static void for_each_case(void (*body)(const fsdpi_kernels *, size_t, fsdp_dtype
 static void check_tails(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
 {
     for (const size_t *count = tail_counts; *count != SIZE_MAX; count++) {
-        make_inputs(n_in, *count, dtype, *count, 0);
+        make_inputs(n_in, *count, dtype, *count, element_bytes(dtype));
         check(kernels, fenced_array(OUT, *count * element_bytes(dtype), 0), n_in, *count, dtype, op);
     }
 }
@@ -76,15 +76,16 @@ static void a_tail_of_any_length_equals_the_reference(void **state)
 
 static void check_offsets(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
 {
-    size_t bytes = element_bytes(dtype);
-
-    for (size_t offset = 0; offset <= 16; offset++) {
-        make_inputs(n_in, 307, dtype, offset, 0);
-        check(kernels, fenced_array(OUT, 307 * bytes, (ptrdiff_t)(offset * bytes)), n_in, 307, dtype, op);
+    for (const size_t *unit = units_of(dtype); *unit != 0; unit++) {
+        for (size_t offset = 0; offset <= 16; offset++) {
+            make_inputs(n_in, 307, dtype, offset, *unit);
+            check(kernels, fenced_array(OUT, 307 * element_bytes(dtype), (ptrdiff_t)(offset * *unit)), n_in, 307, dtype,
+                  op);
+        }
     }
 }
 
-static void any_alignment_of_the_element_type_equals_the_reference(void **state)
+static void any_alignment_equals_the_reference(void **state)
 {
     (void)state;
     for_each_case(check_offsets);
@@ -96,7 +97,7 @@ static void check_in_place(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype
 
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (size_t r = 0; r < n_in; r++) {
-            make_inputs(n_in, counts[c], dtype, c, 0);
+            make_inputs(n_in, counts[c], dtype, c, element_bytes(dtype));
             check(kernels, (void *)(uintptr_t)in[r], n_in, counts[c], dtype, op);
         }
     }
@@ -111,7 +112,7 @@ static void the_output_may_be_any_of_the_inputs(void **state)
 static void check_ends(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
 {
     for (size_t count = 0; count <= 70; count++) {
-        make_inputs(n_in, count, dtype, 0, 1);
+        make_inputs(n_in, count, dtype, 0, 0);
         check(kernels, fenced_array(OUT, count * element_bytes(dtype), AT_END), n_in, count, dtype, op);
     }
 }
@@ -131,7 +132,7 @@ static void the_inputs_are_left_alone(void **state)
         for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++) {
             size_t bytes = 64 * element_bytes((fsdp_dtype)dtype);
 
-            make_inputs(2, 64, (fsdp_dtype)dtype, 1, 0);
+            make_inputs(2, 64, (fsdp_dtype)dtype, 1, element_bytes((fsdp_dtype)dtype));
             memcpy(before, in[1], bytes);
             tables_under_test[t]->reduce(fenced_array(OUT, bytes, 0), in, 2, 64, (fsdp_dtype)dtype, FSDP_SUM, 2);
             assert_memory_equal(before, in[1], bytes);
@@ -334,7 +335,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(min_and_max_keep_the_first_of_equal_zeros),
         cmocka_unit_test(more_inputs_than_a_byte_counts_are_averaged),
         cmocka_unit_test(a_tail_of_any_length_equals_the_reference),
-        cmocka_unit_test(any_alignment_of_the_element_type_equals_the_reference),
+        cmocka_unit_test(any_alignment_equals_the_reference),
         cmocka_unit_test(the_output_may_be_any_of_the_inputs),
         cmocka_unit_test(nothing_behind_the_end_is_touched),
         cmocka_unit_test(the_inputs_are_left_alone),

@@ -22,26 +22,27 @@ typedef struct parameters {
     size_t               n_past;
 } parameters;
 
-static void make_inputs(const parameters *p, size_t count, size_t offset)
+/* Each at another offset of `unit` BYTES. */
+static void make_inputs(const parameters *p, size_t count, size_t offset, size_t unit)
 {
     const size_t bytes = element_bytes(p->dtype);
 
     for (size_t r = 0; r < p->n_in; r++) {
-        void *x = fenced_array(r, count * bytes, (ptrdiff_t)((offset + 3 * r) % 17 * bytes));
+        void *x = fenced_array(r, count * bytes, (ptrdiff_t)((offset + 3 * r) % 17 * unit));
 
         fill_with_any_values(x, count, p->dtype);
         in[r] = x;
     }
 }
 
-/* Each at another offset of elements; `at_end`: before memory that must not be touched. */
-static void make_outputs(const parameters *p, size_t count, size_t offset, bool at_end)
+/* The same; where `unit` is 0, before memory that must not be touched. */
+static void make_outputs(const parameters *p, size_t count, size_t offset, size_t unit)
 {
     const size_t bytes = element_bytes(p->dtype);
 
     for (size_t r = 0; r < p->n_out; r++) {
-        const ptrdiff_t shift = (ptrdiff_t)((offset + 5 * r) % 17 * bytes);
-        out[r]                = fenced_array(FIRST_OUT + r, count * bytes, at_end ? AT_END : shift);
+        const ptrdiff_t shift = (ptrdiff_t)((offset + 5 * r) % 17 * unit);
+        out[r]                = fenced_array(FIRST_OUT + r, count * bytes, unit == 0 ? AT_END : shift);
     }
 }
 
@@ -100,8 +101,8 @@ static size_t most_elements(const parameters *p)
 static void check_counts(const parameters *p)
 {
     for (size_t c = 0; c < N_COUNTS && COUNTS[c] <= most_elements(p); c++) {
-        make_inputs(p, COUNTS[c], c);
-        make_outputs(p, COUNTS[c], 0, false);
+        make_inputs(p, COUNTS[c], c, element_bytes(p->dtype));
+        make_outputs(p, COUNTS[c], 0, element_bytes(p->dtype));
         check(p, COUNTS[c]);
     }
 }
@@ -114,10 +115,12 @@ static void every_output_is_the_reduction(void **state)
 
 static void check_offsets(const parameters *p)
 {
-    for (size_t offset = 0; offset <= 16; offset++) {
-        make_inputs(p, 307, offset);
-        make_outputs(p, 307, 16 - offset, false);
-        check(p, 307);
+    for (const size_t *unit = units_of(p->dtype); *unit != 0; unit++) {
+        for (size_t offset = 0; offset <= 16; offset++) {
+            make_inputs(p, 307, offset, *unit);
+            make_outputs(p, 307, 16 - offset, *unit);
+            check(p, 307);
+        }
     }
 }
 
@@ -133,8 +136,8 @@ static void check_in_place(const parameters *p)
     static const size_t counts[] = {1, 7, 130, 521, 2053};
 
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-        make_inputs(p, counts[c], c);
-        make_outputs(p, counts[c], c, false);
+        make_inputs(p, counts[c], c, element_bytes(p->dtype));
+        make_outputs(p, counts[c], c, element_bytes(p->dtype));
         for (size_t r = 0; r < p->n_out && r < p->n_in; r++) {
             out[r] = (void *)(uintptr_t)in[p->n_in - 1 - r]; /* NOLINT(performance-no-int-to-ptr) */
         }
@@ -151,8 +154,8 @@ static void outputs_may_be_inputs(void **state)
 static void check_ends(const parameters *p)
 {
     for (size_t count = 0; count <= 70; count += 3) {
-        make_inputs(p, count, 0);
-        make_outputs(p, count, 0, true);
+        make_inputs(p, count, 0, element_bytes(p->dtype));
+        make_outputs(p, count, 0, 0);
         check(p, count);
     }
 }

@@ -1,4 +1,6 @@
+#include <string.h>
 
+#include "fsdp/buffer.h"
 #include "fsdp/collectives.h"
 #include "fsdp/optimizer.h"
 #include "shard/state/model.h"
@@ -333,6 +335,31 @@ static void a_written_view_is_found_under_full_verification(void **state)
     }
 }
 
+/* Destroying is local. ThreadSanitizer sees whether the progress thread meets what is taken away. */
+static void a_model_can_be_destroyed_beside_an_operation(void **state)
+{
+    enum { ROUNDS = 5, ELEMENTS = 200003 };
+    fsdp_context *ctx;
+    void         *values;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, ELEMENTS * sizeof(float), &values));
+    memset(values, 0, ELEMENTS * sizeof(float));
+    for (int i = 0; i < ROUNDS; i++) {
+        small_model   m;
+        fsdp_request *request;
+
+        small_model_create(&m, ctx, NULL);
+        assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, values, ELEMENTS, FSDP_F32, FSDP_SUM, &request));
+        fsdp_model_destroy(m.model);
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+    }
+    assert_int_equal(FSDP_OK, fsdp_buffer_free(ctx, values));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -351,6 +378,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(optimizer_options_out_of_range_are_named),
         cmocka_unit_test(a_model_left_open_is_released_and_reported),
         cmocka_unit_test(a_written_view_is_found_under_full_verification),
+        cmocka_unit_test(a_model_can_be_destroyed_beside_an_operation),
     };
 
     return fsdp_test_main(argc, argv, tests, NULL, NULL);
