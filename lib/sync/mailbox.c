@@ -21,6 +21,8 @@ static inline void relax(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* waits for the pipeline; YIELD does nothing where a core has one hardware thread */
 #endif
 }
 
