@@ -193,7 +193,15 @@ static fsdp_status find_nodes(fsdp_context *ctx)
 {
     void *memory = (unsigned char *)ctx->queue.engine.verdicts + fsdpi_alloc_size(verdicts_bytes(ctx->size));
 
-    FSDP_TRY(fsdpi_nodes_find(ctx->comm, ctx->config.node_size, ctx->config.timeout_s, memory, &ctx->nodes));
+    FSDP_TRY(fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, ctx->config.node_size, ctx->config.timeout_s, memory,
+                              &ctx->nodes));
+    if (ctx->nodes.apart > 0 && ctx->config.node_size != 1) {
+        fsdpi_log(
+            ctx, FSDP_LOG_WARN,
+            "%d ranks of this host see another folder at FSDP_SHM_DIR (here %s) than rank %d, as in containers, and "
+            "count as other nodes; give all of them one folder, or set FSDP_NODE_SIZE=1",
+            ctx->nodes.apart, ctx->config.shm_dir, ctx->rank);
+    }
     if (ctx->nodes.count == 1) {
         FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &ctx->node_comm, ctx->config.timeout_s));
     } else {

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
@@ -31,6 +32,44 @@ static uint64_t identity_of_host(void)
     }
     (void)gethostname(name, sizeof name - 1);
     return fsdpi_hash_text(fsdpi_hash_text(FSDPI_HASH_START, name), boot);
+}
+
+/* Of a rank's identity: the lowest bits tell folders apart, the others hosts. */
+enum { FOLDER_BITS = 24 };
+
+/*
+ * What tells the memory that this process can share from others': its host, and the folder in which shared memory is made.
+ * In containers, ranks of one host see different folders of one name. The kernel gives each file system a device number of
+ * its own, so that this and the number of the folder tell folders of one host apart, whatever they are called.
+ */
+static uint64_t identity_of_memory(const char *folder)
+{
+    const uint64_t host = identity_of_host();
+    uint64_t       both = host;
+    struct stat    at;
+
+    if (stat(folder, &at) == 0) {
+        both = fsdpi_hash_u64(fsdpi_hash_u64(both, (uint64_t)at.st_dev), (uint64_t)at.st_ino);
+    }
+    both ^= both >> 32;
+    return host >> FOLDER_BITS << FOLDER_BITS | (both & ((UINT64_C(1) << FOLDER_BITS) - 1));
+}
+
+/* How many ranks of its host share no memory with this one, if it is the lowest of the host; else 0. */
+static int count_apart(const uint64_t *identities, int rank, int size)
+{
+    int apart = 0;
+
+    for (int r = 0; r < size; r++) {
+        if (identities[r] >> FOLDER_BITS != identities[rank] >> FOLDER_BITS) {
+            continue;
+        }
+        if (r < rank) {
+            return 0;
+        }
+        apart += identities[r] != identities[rank];
+    }
+    return apart;
 }
 
 /* From the host of each rank to the lowest rank of its node: `divided` ranks of a host at a time; 0: all. */
@@ -81,9 +120,10 @@ static void number_nodes(fsdpi_nodes *nodes, const int *lowest, int rank, int si
     nodes->size     = fsdpi_node_size(nodes, nodes->mine);
 }
 
-fsdp_status fsdpi_nodes_find(MPI_Comm comm, int divided, int timeout_s, void *memory, fsdpi_nodes *nodes)
+fsdp_status fsdpi_nodes_find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
+                             fsdpi_nodes *nodes)
 {
-    const uint64_t mine  = identity_of_host();
+    const uint64_t mine  = identity_of_memory(shm_dir);
     uint64_t      *hosts = memory;
     int            rank, size;
 
@@ -98,10 +138,11 @@ fsdp_status fsdpi_nodes_find(MPI_Comm comm, int divided, int timeout_s, void *me
     FSDPI_TRY_MPI(NULL, fsdpi_mpi_allgather(&mine, hosts, 1, MPI_UINT64_T, comm, timeout_s));
     divide(hosts, size, divided, lowest);
     number_nodes(nodes, lowest, rank, size);
+    nodes->apart = count_apart(hosts, rank, size);
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_nodes_locate(MPI_Comm comm, int timeout_s, int *node, int *number)
+fsdp_status fsdpi_nodes_locate(MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number)
 {
     fsdpi_nodes nodes;
     int         size = 0;
@@ -116,7 +157,7 @@ fsdp_status fsdpi_nodes_locate(MPI_Comm comm, int timeout_s, int *node, int *num
     } else if (!all || memory == NULL) {
         status = fsdpi_fail(NULL, FSDP_ERR_MEMORY, "no memory for the nodes of %d ranks on at least one of them", size);
     } else {
-        status  = fsdpi_nodes_find(comm, 0, timeout_s, memory, &nodes);
+        status  = fsdpi_nodes_find(comm, shm_dir, 0, timeout_s, memory, &nodes);
         *node   = status == FSDP_OK ? nodes.mine : 0;
         *number = status == FSDP_OK ? nodes.first[nodes.mine] + nodes.position : 0;
     }

@@ -20,6 +20,7 @@ typedef struct fsdpi_nodes {
     int  position;    /* of this rank among them */
     int  largest;     /* ranks on the largest node */
     int  smallest;    /* and on the smallest */
+    int  apart;       /* on the lowest rank of a host: how many others of it share no memory with this one */
     int *node_of;     /* of each rank */
     int *position_of; /* of each rank, on its node */
     int *first;       /* of each node, and one behind the last: where its ranks begin in `members` */
@@ -30,17 +31,19 @@ typedef struct fsdpi_nodes {
 size_t fsdpi_nodes_bytes(int size);
 
 /**
- * Finds the nodes of a communicator. Collective.
+ * Finds the nodes of a communicator: ranks of one host for which `shm_dir` is the same folder. Collective.
+ * @param[in] shm_dir  FSDP_SHM_DIR
  * @param[in] divided  FSDP_NODE_SIZE; 0: as found
  * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use
  */
-fsdp_status fsdpi_nodes_find(MPI_Comm comm, int divided, int timeout_s, void *memory, fsdpi_nodes *nodes);
+fsdp_status fsdpi_nodes_find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
+                             fsdpi_nodes *nodes);
 
 /**
- * Which machine this rank is on, and its number where the ranks come machine by machine. Collective.
+ * Which node this rank is on, as found, and its number where the ranks come node by node. Collective.
  * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT; the detail is that of the calling thread
  */
-fsdp_status fsdpi_nodes_locate(MPI_Comm comm, int timeout_s, int *node, int *number);
+fsdp_status fsdpi_nodes_locate(MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number);
 
 /** The rank at a position of a node. */
 static inline int fsdpi_rank_at(const fsdpi_nodes *nodes, int node, int position)

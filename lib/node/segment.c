@@ -22,7 +22,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-enum { NAME_BYTES = 512 };
+enum { NAME_BYTES = 64, PATH_BYTES = 640 };
 
 bool fsdpi_segment_room(const char *folder, uintmax_t *bytes)
 {
@@ -56,8 +56,14 @@ static fsdp_status cannot_use(fsdpi_core *core, const char *name, const char *wh
                       strerror(errno));
 }
 
+/* The ranks of a node may call the folder by different names; see nodes.c. */
+static void path_of(const fsdpi_core *core, const char *name, char *path)
+{
+    (void)snprintf(path, PATH_BYTES, "%s/%s", core->config.shm_dir, name);
+}
+
 /* Makes the file, as large as it has to be, where there is room for it. */
-static fsdp_status make_file(fsdpi_core *core, char *name, size_t bytes, int *file)
+static fsdp_status make_file(fsdpi_core *core, char *name, char *path, size_t bytes, int *file)
 {
     static atomic_uint made; /* several contexts in one process; a name in use is an error, not a mix-up */
     uintmax_t          free;
@@ -68,13 +74,14 @@ static fsdp_status make_file(fsdpi_core *core, char *name, size_t bytes, int *fi
     if (free < bytes) {
         return no_room(core, bytes);
     }
-    (void)snprintf(name, NAME_BYTES, "%s/fsdp-%ld-%u-%" PRIx64, core->config.shm_dir, (long)getpid(),
-                   atomic_fetch_add(&made, 1), (uint64_t)(fsdpi_seconds() * 1e9));
-    *file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    (void)snprintf(name, NAME_BYTES, "fsdp-%ld-%u-%" PRIx64, (long)getpid(), atomic_fetch_add(&made, 1),
+                   (uint64_t)(fsdpi_seconds() * 1e9));
+    path_of(core, name, path);
+    *file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (*file < 0) {
         return cannot_use(core, core->config.shm_dir, "make a file");
     }
-    return ftruncate(*file, (off_t)bytes) == 0 ? FSDP_OK : cannot_use(core, name, "set its size");
+    return ftruncate(*file, (off_t)bytes) == 0 ? FSDP_OK : cannot_use(core, path, "set its size");
 }
 
 /* Touches this rank's part without the risk of SIGBUS; where the kernel is too old for that, reserves its blocks. */
@@ -106,26 +113,37 @@ static fsdp_status map(fsdpi_core *core, fsdpi_segment *segment, size_t bytes, i
     return FSDP_OK;
 }
 
+static fsdp_status cannot_open(fsdpi_core *core, const fsdpi_nodes *nodes, const char *path)
+{
+    return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY,
+                      "rank %d cannot open %s, shared memory that rank %d has made: %s; run all ranks of a host as one "
+                      "user, set FSDP_SHM_DIR to a folder that all of them may use, or set FSDP_NODE_SIZE=1",
+                      core->rank, path, fsdpi_rank_at(nodes, nodes->mine, 0), strerror(errno));
+}
+
 /* The leader makes the file and tells its name; it is unlinked as soon as all have opened it, so nothing is left behind. */
 static fsdp_status open_shared(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, int *file)
 {
-    char        name[NAME_BYTES] = "";
-    const bool  leader           = nodes->position == 0;
-    fsdp_status status           = leader ? make_file(core, name, bytes, file) : FSDP_OK;
+    char        name[NAME_BYTES] = "", path[PATH_BYTES] = "";
+    const bool  leader = nodes->position == 0;
+    fsdp_status status = leader ? make_file(core, name, path, bytes, file) : FSDP_OK;
 
-    if (status != FSDP_OK && *file >= 0) {
-        (void)unlink(name);
+    if (status != FSDP_OK) {
         name[0] = '\0';
+    }
+    if (status != FSDP_OK && *file >= 0) {
+        (void)unlink(path);
     }
     FSDPI_TRY_MPI(core->ctx,
                   fsdpi_mpi_broadcast(name, NAME_BYTES, MPI_CHAR, 0, core->node_comm, core->config.timeout_s));
     if (!leader && name[0] != '\0') {
-        *file  = open(name, O_RDWR | O_CLOEXEC);
-        status = *file >= 0 ? FSDP_OK : cannot_use(core, name, "open it");
+        path_of(core, name, path);
+        *file  = open(path, O_RDWR | O_CLOEXEC);
+        status = *file >= 0 ? FSDP_OK : cannot_open(core, nodes, path);
     }
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_barrier(core->node_comm, core->config.timeout_s));
     if (leader && name[0] != '\0') {
-        (void)unlink(name);
+        (void)unlink(path);
     }
     if (status == FSDP_OK && *file < 0) {
         return fsdpi_record(core->ctx, FSDP_ERR_MEMORY, "the leader of this node, rank %d, has no shared memory for it",

@@ -45,7 +45,8 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
 {
     const fsdp_status broken = queue->engine.core->broken;
     if (broken != FSDP_OK) {
-        return fsdpi_record_broken(queue, broken);
+        (void)fsdpi_record_broken(queue, broken);
+        return broken;
     }
     fsdpi_queue_lock(queue);
     fsdp_request *made = fsdpi_request_take(queue);

@@ -312,8 +312,8 @@ fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding)
     if (core->config.node_size == 0) {
         return bind_on(core, core->node_comm, binding);
     }
-    const fsdp_status located =
-        fsdpi_nodes_locate(core->comm, core->config.timeout_s, &node, &number); /* FSDP_NODE_SIZE divides machines */
+    const fsdp_status located = fsdpi_nodes_locate(core->comm, core->config.shm_dir, core->config.timeout_s, &node,
+                                                   &number); /* FSDP_NODE_SIZE divides what shares memory */
     if (located != FSDP_OK) {
         return fsdpi_record(core->ctx, located, "fsdp_init: %s", fsdp_last_error(NULL));
     }

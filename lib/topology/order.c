@@ -24,7 +24,7 @@ fsdp_status fsdp_comm_order_by_node(MPI_Comm comm, MPI_Comm *ordered)
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_comm_order_by_node: the place for the communicator is NULL on at least one rank");
     }
-    FSDP_TRY(fsdpi_nodes_locate(comm, config.timeout_s, &node, &number));
+    FSDP_TRY(fsdpi_nodes_locate(comm, config.shm_dir, config.timeout_s, &node, &number));
     FSDPI_TRY_MPI(NULL, MPI_Comm_split(comm, 0, number, ordered));
     return FSDP_OK;
 }
