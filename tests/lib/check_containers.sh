@@ -20,7 +20,9 @@ fail() {
 }
 
 [[ $(id -u) -eq 0 ]] || skip "name spaces take root"
-command -v unshare nsenter >/dev/null || skip "there is no unshare or no nsenter"
+for tool in unshare nsenter; do
+    command -v "$tool" >/dev/null || skip "there is no $tool"
+done
 unshare --mount --pid --fork true 2>/dev/null || skip "unshare --mount --pid is not permitted here"
 unshare --mount mount -t tmpfs tmpfs /dev/shm 2>/dev/null || skip "a tmpfs cannot be mounted here"
 
