@@ -1,5 +1,7 @@
 #include "lib/sync/exchange.h"
 
+#include <limits.h>
+
 #include "lib/base/error.h"
 
 static unsigned char *records(const fsdpi_exchange *exchange)
@@ -19,7 +21,9 @@ bool fsdpi_exchange_fits(size_t rest_bytes, int nodes)
 
 size_t fsdpi_exchange_capacity(const fsdpi_exchange *exchange)
 {
-    return (exchange->box->rest_bytes / (size_t)exchange->nodes->count - sizeof(fsdpi_record_head)) / 8 * 8;
+    const size_t rest = exchange->box->rest_bytes < INT_MAX ? exchange->box->rest_bytes : INT_MAX;
+
+    return (rest / (size_t)exchange->nodes->count - sizeof(fsdpi_record_head)) / 8 * 8;
 }
 
 fsdpi_record_head *fsdpi_exchange_begin(fsdpi_exchange *exchange)

@@ -34,7 +34,10 @@ typedef struct fsdpi_exchange {
     bool               posted; /* a round is under way */
 } fsdpi_exchange;
 
-/** BYTES of the largest payload of which all nodes' records fit; fsdpi_exchange_fits() has seen that some do. */
+/**
+ * BYTES of the largest payload of which all nodes' records fit, together in one message of MPI; fsdpi_exchange_fits() has
+ * seen that some do.
+ */
 size_t fsdpi_exchange_capacity(const fsdpi_exchange *exchange);
 
 /** Whether a mailbox is large enough for the records of its nodes. */

@@ -28,6 +28,13 @@ static fsdp_status grow(fsdpi_messages *messages)
 
 static fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
 {
+    if (messages->n == INT_MAX) {
+        messages->core->broken = FSDP_ERR_MPI;
+        (void)fsdpi_fail(messages->core->ctx, FSDP_ERR_MPI,
+                         "MPI cannot wait for more than %d messages at once; raise FSDP_MESSAGE_BYTES from %lld",
+                         INT_MAX, (long long)messages->core->config.message_bytes);
+        return FSDP_ERR_MPI;
+    }
     if (messages->n == messages->capacity && grow(messages) != FSDP_OK) {
         messages->core->broken = FSDP_ERR_MEMORY; /* some messages are under way, and peers wait for the rest */
         return FSDP_ERR_MEMORY;

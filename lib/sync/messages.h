@@ -29,11 +29,11 @@ fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t b
 fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t bytes, int root);
 
-/** One message; the receiver only knows how many BYTES it can be at most. */
+/** One message of up to INT_MAX BYTES; the receiver only knows how many it can be at most. */
 fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag);
 
-/** Gathers the same number of BYTES from every rank on every rank. */
+/** Gathers the same number of BYTES, a few, from every rank on every rank. */
 fsdp_status fsdpi_post_allgather(fsdpi_messages *messages, const void *mine, void *all, size_t bytes);
 
 /** Whether all of them are complete, and if so forgets them. */

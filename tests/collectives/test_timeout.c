@@ -90,6 +90,42 @@ static void a_rank_that_stays_away_from_init_ends_the_wait_of_the_others(void **
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* What the context had is kept for what MPI may still write: see tests/support/lsan.supp. */
+static fsdp_status open_half(MPI_Comm comm)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    fsdp_config_init(&config);
+    config.timeout_s         = 1;
+    const fsdp_status status = fsdp_init(comm, &config, &ctx);
+    assert_null(ctx);
+    return status;
+}
+
+/* Rank 0 takes part in the first steps of fsdp_init() only. */
+static void a_rank_that_leaves_init_half_way_ends_the_wait_of_the_others(void **state)
+{
+    MPI_Comm    copy;
+    MPI_Request request;
+    int         all = 1;
+
+    (void)state;
+    if (fsdp_test_size() == 1) {
+        skip();
+    }
+    if (fsdp_test_rank() > 0) {
+        assert_int_equal(FSDP_ERR_TIMEOUT, open_half(MPI_COMM_WORLD));
+        assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S"));
+    } else {
+        MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, copy, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void sleep_for(int seconds)
 {
     struct timespec left = {.tv_sec = seconds};
@@ -157,6 +193,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_stays_away_ends_the_wait_of_the_others),
         cmocka_unit_test(a_rank_that_stays_away_from_init_ends_the_wait_of_the_others),
+        cmocka_unit_test(a_rank_that_leaves_init_half_way_ends_the_wait_of_the_others),
         cmocka_unit_test(a_job_that_was_suspended_goes_on),
         cmocka_unit_test(other_contexts_go_on_working),
     };
