@@ -105,12 +105,12 @@ static fsdp_status choose_plan(floor_run *r)
     r->result.plan = plans[0];
     BENCH_TRY(probe(r, BENCH_FLOOR, &iterations));
     iterations = 1 + iterations / CHOICE_SHARE;
-    for (size_t i = 0; i < n * CHOICE_ROUNDS; i++) {
-        const size_t p = i % n;
-
-        r->result.plan = plans[p];
-        BENCH_TRY(time_side(r, BENCH_FLOOR, iterations, &seconds));
-        least[p] = i < n || seconds < least[p] ? seconds : least[p];
+    for (int round = 0; round < CHOICE_ROUNDS; round++) {
+        for (size_t p = 0; p < n; p++) {
+            r->result.plan = plans[p];
+            BENCH_TRY(time_side(r, BENCH_FLOOR, iterations, &seconds));
+            least[p] = round == 0 || seconds < least[p] ? seconds : least[p];
+        }
     }
     for (size_t p = 1; p < n; p++) {
         fastest = least[p] < least[fastest] ? p : fastest;
