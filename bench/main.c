@@ -3,6 +3,8 @@
  *
  *     mpirun -n 8 fsdp-bench                     allgather, reduce_scatter and allreduce, 8 bytes to 256 MiB
  *     mpirun -n 8 fsdp-bench --overlap           how much of it compute hides
+ *     mpirun -n 2 fsdp-bench --floor             between two nodes: how near to what messages allow, beside MPI
+ *     mpirun -n 8 fsdp-bench --async             what the progress thread reaches alone
  *     mpirun -n 8 fsdp-bench --step              training steps: what gathering ahead hides behind compute
  *     mpirun -n 8 fsdp-bench --checkpoint DIR    saving and loading there, beside one dd per rank
  *     mpirun -n 8 fsdp-bench --device gpu        the same collectives on GPU memory; with --kernels: what kernels move
@@ -13,12 +15,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "bench/async/async.h"
 #include "bench/base/options.h"
 #include "bench/base/world.h"
 #include "bench/collectives/overlap.h"
 #include "bench/collectives/plot.h"
 #include "bench/collectives/shards.h"
 #include "bench/collectives/sweep.h"
+#include "bench/floor/floor.h"
 #include "bench/job/open.h"
 #include "bench/kernels/kernels.h"
 #include "bench/machine/disk.h"
@@ -35,6 +39,8 @@ static fsdp_status run_job(bench_world *world, const bench_options *options, siz
 
     if (status == FSDP_OK) {
         status = options->overlap      ? bench_overlap(&job)
+                 : options->floor      ? bench_floor(&job, wrong)
+                 : options->async      ? bench_async(&job, wrong)
                  : options->shards     ? bench_shards(&job, wrong)
                  : options->step       ? bench_step(&job, wrong)
                  : options->checkpoint ? bench_checkpoint(&job, wrong)
@@ -75,6 +81,12 @@ static int outputs_are_possible(const bench_world *world, const bench_options *o
            bench_file_possible(world, "tune", options->tune) == FSDP_OK;
 }
 
+/* What the context has to tell first. */
+static int run_is_possible(const bench_world *world, const bench_options *options)
+{
+    return bench_floor_possible(world, options) == FSDP_OK && bench_async_possible(world, options) == FSDP_OK;
+}
+
 static int open_and_run(bench_world *world, const bench_options *options)
 {
     fsdp_config config;
@@ -89,7 +101,7 @@ static int open_and_run(bench_world *world, const bench_options *options)
     if (status != FSDP_OK) {
         return status == FSDP_ERR_ARG ? BENCH_EXIT_USAGE : EXIT_FAILURE;
     }
-    result = run(world, options);
+    result = run_is_possible(world, options) ? run(world, options) : BENCH_EXIT_USAGE;
     if (fsdp_finalize(world->ctx) != FSDP_OK) {
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE); /* MPI_Finalize() would wait for a rank that is gone */
     }

@@ -82,10 +82,10 @@ static const cli_option rows[] = {
     {"collective", CLI_CUSTOM, FIELD(collectives), .read = read_collectives,
      .fallback = "allgather,reduce_scatter,allreduce",
      .help     = "a list of allgather, reduce_scatter, allreduce, broadcast, reduce, alltoall; or all"},
-    {"begin", CLI_BYTES, FIELD(begin), 1, MOST_BYTES, .fallback = "8, or 64M with --kernels",
+    {"begin", CLI_BYTES, FIELD(begin), 1, MOST_BYTES, .fallback = "8, 64M with --kernels, 1M with --async",
      .help = "bytes of the smallest full vector; K, M, G are 1024s"},
-    {"end", CLI_BYTES, FIELD(end), 1, MOST_BYTES, .fallback = "256M", .help = "bytes of the largest"},
-    {"factor", CLI_COUNT, FIELD(factor), 2, 1e6, .fallback = "4", .help = "from one size to the next"},
+    {"end", CLI_BYTES, FIELD(end), 1, MOST_BYTES, .fallback = "256M, 64M with --async", .help = "bytes of the largest"},
+    {"factor", CLI_COUNT, FIELD(factor), 2, 1e6, .fallback = "4, 8 with --async", .help = "from one size to the next"},
     {"dtype", CLI_CUSTOM, FIELD(dtype), .read = read_dtype, .fallback = "f32",
      .help = "f64, f32, bf16, f16, i64, i32 or u8"},
     {"op", CLI_CUSTOM, FIELD(op), .read = read_redop, .fallback = "sum", .help = "sum, avg, min, max or prod"},
@@ -116,6 +116,10 @@ static const cli_option rows[] = {
     {"overlap", CLI_FLAG, FIELD(overlap), .help = "how much of the communication compute hides"},
     {"overlap-compute", CLI_CHOICE, FIELD(overlap_compute), .choices = "timed|cpu", .fallback = "timed",
      .help = "timed: the core sleeps, as when a GPU computes; cpu: it computes"},
+    {"floor", CLI_FLAG, FIELD(floor),
+     .help = "two ranks on two nodes: the least that point-to-point messages need, beside the library and MPI"},
+    {"async", CLI_FLAG, FIELD(async),
+     .help = "the progress thread alone, while its caller sleeps; with --overlap-compute cpu also beside compute"},
     {"shards", CLI_FLAG, FIELD(shards),
      .help = "what gathering and reducing a unit costs, and the smallest shard that pays"},
     {"step", CLI_FLAG, FIELD(step),
@@ -149,8 +153,6 @@ static const cli_option rows[] = {
 
 static const bench_options defaults = {
     .collectives = 1 << BENCH_ALLGATHER | 1 << BENCH_REDUCE_SCATTER | 1 << BENCH_ALLREDUCE,
-    .end         = 256 << 20,
-    .factor      = 4,
     .dtype       = FSDP_F32,
     .warmup      = 3,
     .repeat      = 5,
@@ -164,6 +166,8 @@ static const bench_options defaults = {
 static const char *only_on_host(const bench_options *o)
 {
     return o->overlap      ? "overlap"
+           : o->floor      ? "floor"
+           : o->async      ? "async"
            : o->step       ? "step"
            : o->checkpoint ? "checkpoint"
            : o->tune       ? "tune"
@@ -171,17 +175,38 @@ static const char *only_on_host(const bench_options *o)
                            : NULL;
 }
 
+/* The option that asks for a run of the first three collectives alone; NULL: none does. */
+static const char *only_three(const bench_options *o)
+{
+    return o->overlap ? "overlap" : o->floor ? "floor" : o->async ? "async" : o->tune ? "tune" : NULL;
+}
+
+/* Of the runs that judge the library between nodes. */
+static void check_network(const bench_options *o, char *message)
+{
+    if (o->floor && (o->dtype != FSDP_F32 || o->op != FSDP_SUM)) {
+        CLI_SAY(message, "--floor times sums of f32; leave out --dtype and --op");
+    } else if (o->floor && (o->in_place || o->shared)) {
+        CLI_SAY(message, "--floor works out of place, with a result for each rank; leave out --in-place and --result");
+    } else if (o->async && o->thread_level) {
+        CLI_SAY(message, "--async measures the progress thread, which needs --thread-level multiple; use that");
+    } else if (only_three(o) && o->collectives >> BENCH_BROADCAST) {
+        CLI_SAY(message, "--%s takes --collective allgather, reduce_scatter and allreduce only; leave out the others",
+                only_three(o));
+    }
+}
+
 /* What no single option can know. */
 static void check_together(const bench_options *o, char *message)
 {
-    const int modes =
-        !!o->overlap + !!o->shards + !!o->step + !!o->checkpoint + !!o->kernels + !!o->tune + !!o->algorithms;
+    const int modes = !!o->overlap + !!o->floor + !!o->async + !!o->shards + !!o->step + !!o->checkpoint +
+                      !!o->kernels + !!o->tune + !!o->algorithms;
 
     if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
-        CLI_SAY(message, "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of "
-                         "their own; use one of them");
+        CLI_SAY(message, "--overlap, --floor, --async, --shards, --step, --checkpoint, --kernels, --tune and "
+                         "--algorithms are runs of their own; use one of them");
     } else if (modes && o->plot) {
         CLI_SAY(message, "--plot is '%.60s', but only the plain sweep is drawn; leave out the other one", o->plot);
     } else if (o->shared && o->memory == BENCH_MEMORY_USER) {
@@ -196,13 +221,17 @@ static void check_together(const bench_options *o, char *message)
         CLI_SAY(message, "--kernels times kernels of a GPU; use --device gpu with it");
     } else if (o->step && o->dtype != FSDP_F32 && o->dtype != FSDP_BF16 && o->dtype != FSDP_F16) {
         CLI_SAY(message, "--dtype is %s, which no model has; use f32, bf16 or f16", fsdp_dtype_name(o->dtype));
-    } else if (o->overlap && o->collectives >> BENCH_BROADCAST) {
-        CLI_SAY(message,
-                "--overlap takes --collective allgather, reduce_scatter and allreduce only; leave out the others");
-    } else if (o->tune && o->collectives >> BENCH_BROADCAST) {
-        CLI_SAY(message,
-                "--tune takes --collective allgather, reduce_scatter and allreduce only; leave out the others");
+    } else {
+        check_network(o, message);
     }
+}
+
+/* The sizes that a run has where none are given. */
+static void choose_sizes(bench_options *o)
+{
+    o->begin  = o->begin ? o->begin : o->kernels ? (size_t)64 << 20 : o->async ? (size_t)1 << 20 : 8;
+    o->end    = o->end ? o->end : o->async ? (size_t)64 << 20 : (size_t)256 << 20;
+    o->factor = o->factor ? o->factor : o->async ? 8 : 4;
 }
 
 void bench_options_parse(int argc, char **argv, bench_options *options, char *message)
@@ -210,9 +239,7 @@ void bench_options_parse(int argc, char **argv, bench_options *options, char *me
     *options         = defaults;
     options->program = argv[0];
     cli_options_read(argc, argv, rows, N_ROWS, options, message);
-    if (!options->begin) {
-        options->begin = options->kernels ? (size_t)64 << 20 : 8;
-    }
+    choose_sizes(options);
     if (!message[0]) {
         check_together(options, message);
     }
@@ -227,6 +254,8 @@ static const char usage[] =
     "\n"
     "  mpirun -n 8 fsdp-bench               allgather, reduce_scatter and allreduce, 8 bytes to 256 MiB\n"
     "  mpirun -n 8 fsdp-bench --overlap     how much of it compute hides\n"
+    "  mpirun -n 2 fsdp-bench --floor       between two nodes: how near to what messages allow\n"
+    "  mpirun -n 8 fsdp-bench --async       what the progress thread reaches alone\n"
     "  mpirun -n 8 fsdp-bench --step        training steps: what gathering ahead hides behind compute\n"
     "  mpirun -n 8 fsdp-bench --device gpu  the same collectives on GPU memory\n"
     "  mpirun -n 8 fsdp-bench --tune=FILE   a table of algorithms for this machine, for FSDP_TUNING_FILE\n"

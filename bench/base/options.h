@@ -36,6 +36,8 @@ typedef struct bench_options {
     size_t      memory_rate;  /* BYTES per second of a node; 0: measured */
     int         overlap;
     int         overlap_compute; /* a bench_compute */
+    int         floor;
+    int         async;
     int         shards;
     int         step;
     size_t      units, unit_params; /* of the model of a step */

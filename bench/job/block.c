@@ -7,9 +7,9 @@
 
 size_t bench_block_iterations(const bench_options *options, double seconds)
 {
-    const double block =
-        options->overlap && options->overlap_compute == BENCH_COMPUTE_CPU ? CPU_BLOCK_SECONDS : BLOCK_SECONDS;
-    const double n = block / (seconds > 0 ? seconds : 1e-9);
+    const int    beside = (options->overlap || options->async) && options->overlap_compute == BENCH_COMPUTE_CPU;
+    const double block  = beside ? CPU_BLOCK_SECONDS : BLOCK_SECONDS;
+    const double n      = block / (seconds > 0 ? seconds : 1e-9);
 
     if (options->iterations) {
         return options->iterations;

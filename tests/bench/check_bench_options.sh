@@ -34,13 +34,13 @@ wrong "--result is shared, which --memory user cannot be; use" --result shared -
 wrong "--repeat is '0'; give" --repeat 0
 wrong "--iterations is '-3'; give" --iterations -3
 wrong "--thread-level is ''; use multiple" --thread-level=
-wrong "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --overlap --shards
-wrong "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --shards
+wrong "--overlap, --floor, --async, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --overlap --shards
+wrong "--overlap, --floor, --async, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --shards
 wrong "--units is '0'; give" --step --units 0
 wrong "--unit-params is '0'; give" --step --unit-params 0
 wrong "--compute-us is '1.5'; give a whole number" --step --compute-us 1.5
 wrong "--strategy is 'ZERO'; use full_shard[|]no_shard[|]shard_grad_op" --step --strategy ZERO
-wrong "--overlap, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
+wrong "--overlap, --floor, --async, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
 wrong "--state-bytes is '0'; give" --state-bytes 0
 wrong "--checkpoint is '/nowhere', where no folder can be made: No such file or directory; name another" --checkpoint /nowhere
 wrong "--dtype is i32, which no model has; use f32, bf16 or f16" --step --dtype i32
@@ -53,7 +53,11 @@ wrong "--memory-rate is '0'; give a whole number" --memory-rate 0
 wrong "--memory-rate is of the host's memory, and --device is gpu; leave out one of them" --device gpu --memory-rate 1G
 wrong "--result is shared, which memory of GPUs cannot be; use --result private" --device gpu --result shared
 wrong "--kernels times kernels of a GPU; use --device gpu with it" --kernels
-wrong "--overlap, --shards, .* are runs of their own; use one" --device gpu --kernels --shards
+wrong "--overlap, --floor, .* are runs of their own; use one" --device gpu --kernels --shards
+wrong "--floor takes two ranks on two nodes, and here are 2 on 1; start one rank on each of two hosts, or two on this one with FSDP_NODE_SIZE=1" --floor
+run=("$@" env FSDP_PROGRESS=inline)
+wrong "--async measures the progress thread, and there is none; leave out FSDP_PROGRESS, and use an MPI" --async
+run=("$@")
 wrong "--plot is 'x.svg', but only the plain sweep" --step --plot x.svg
 wrong "--end needs a value; --help" --end
 wrong "option '--size' is unknown; --help" --size
