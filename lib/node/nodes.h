@@ -26,13 +26,24 @@ typedef struct fsdpi_nodes {
     int *members;     /* all ranks, node by node */
 } fsdpi_nodes;
 
-/** BYTES of the arrays for `size` ranks. */
+/** BYTES of the arrays for `size` ranks, and of what dividing them needs besides. */
 size_t fsdpi_nodes_bytes(int size);
+size_t fsdpi_nodes_scratch_bytes(int size);
+
+/**
+ * Divides ranks into nodes, as all ranks do from the same hosts. Local; its time grows as `size`.
+ * @param[in]     divided  ranks of a host that are a node, in rank order; 0: all of them
+ * @param[in,out] scratch  fsdpi_nodes_scratch_bytes(); begins with a number for the host of each rank, a uint64_t
+ * @param[out]    memory   fsdpi_nodes_bytes() for the arrays
+ */
+void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes);
 
 /**
  * Finds the nodes of a communicator. Collective.
  * @param[in] divided  FSDP_NODE_SIZE; 0: as found
- * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use
+ * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use; or NULL, an error
+ *                     on all ranks
+ * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT; the detail is that of the calling thread
  */
 fsdp_status fsdpi_nodes_find(MPI_Comm comm, int divided, int timeout_s, void *memory, fsdpi_nodes *nodes);
 
