@@ -66,46 +66,31 @@ void fsdpi_agreement_post(fsdp_request *request)
     fsdpi_mailbox_post(box, letter, number);
 }
 
-/* What one rank, or one node, says; and then what several say together. */
-typedef struct opinion {
-    uint64_t call, fingerprint;
-    uint32_t flags;
-    int32_t  status;
-} opinion;
-
-static void join(opinion *all, opinion one)
+static fsdpi_opinion opinion_of_rank(const fsdp_request *request, int position)
 {
-    if (one.call != all->call || one.fingerprint != all->fingerprint) {
-        all->flags &= ~(uint32_t)FSDPI_FLAG_SAME;
-    }
-    all->flags &= one.flags | FSDPI_FLAG_SAME;
-    all->status = one.status > all->status ? one.status : all->status;
+    const fsdpi_letter *letter = fsdpi_letter_from(request, position);
+
+    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags | FSDPI_FLAG_SAME, letter->status};
 }
 
-static opinion opinion_of_node(const fsdp_request *request)
+static fsdpi_opinion opinion_of_node(const fsdp_request *request)
 {
-    const fsdpi_engine *engine = request->engine;
-    const fsdpi_letter *mine   = fsdpi_letter_from(request, engine->nodes->position);
-    opinion             all    = {mine->call, mine->fingerprint, mine->flags | FSDPI_FLAG_SAME, mine->status};
+    const fsdpi_nodes *nodes = request->engine->nodes;
+    fsdpi_opinion      all   = opinion_of_rank(request, nodes->position);
 
-    for (int p = 0; p < engine->nodes->size; p++) {
-        const fsdpi_letter *letter = fsdpi_letter_from(request, p);
-        join(&all, (opinion){letter->call, letter->fingerprint, letter->flags, letter->status});
+    for (int p = 0; p < nodes->size; p++) {
+        const fsdpi_opinion one = opinion_of_rank(request, p);
+        fsdpi_join(&all, &one);
     }
     return all;
 }
 
-static bool is_consent(opinion all)
-{
-    return (all.flags & FSDPI_FLAG_SAME) != 0 && all.status == FSDP_OK;
-}
-
-static fsdp_status conclude(fsdp_request *request, opinion all, fsdpi_progress *progress, bool *agreed)
+static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
 
     *progress = FSDPI_MOVED;
-    if (is_consent(all)) {
+    if (fsdpi_is_consent(&all)) {
         request->flags = all.flags;
         *agreed        = true;
         return FSDP_OK;
@@ -124,13 +109,12 @@ static fsdp_status conclude(fsdp_request *request, opinion all, fsdpi_progress *
 }
 
 /* The leader has the letters of its node: writes its record for the others. */
-static void ask_nodes(fsdp_request *request, opinion node)
+static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
 {
     fsdpi_record_head *record = fsdpi_exchange_begin(request->engine->exchange);
 
-    *record = (fsdpi_record_head){
-        .call = node.call, .fingerprint = node.fingerprint, .flags = node.flags, .status = node.status};
-    if (is_consent(node) && (node.flags & FSDPI_FLAG_OFFERED) != 0) {
+    *record = (fsdpi_record_head){.all = node};
+    if (fsdpi_carries(&node)) {
         record->bytes = request->call.collective->record(request, (unsigned char *)(record + 1));
     }
     atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
@@ -155,23 +139,6 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
     return FSDP_OK;
 }
 
-static opinion opinion_of_nodes(const fsdp_request *request)
-{
-    const fsdpi_engine      *engine = request->engine;
-    const fsdpi_record_head *first  = fsdpi_exchange_record(engine->exchange, engine->nodes->mine);
-    opinion                  all    = {first->call, first->fingerprint, first->flags, first->status};
-
-    for (int m = 0; m < engine->nodes->count; m++) {
-        const fsdpi_record_head *record = fsdpi_exchange_record(engine->exchange, m);
-
-        join(&all, (opinion){record->call, record->fingerprint, record->flags, record->status});
-        if ((record->flags & FSDPI_FLAG_SAME) == 0) {
-            all.flags &= ~(uint32_t)FSDPI_FLAG_SAME;
-        }
-    }
-    return all;
-}
-
 static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
@@ -180,10 +147,10 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }
-    const opinion all   = opinion_of_nodes(request);
-    fsdpi_letter *board = &engine->box->desks[0]->board[request->number & 1];
-    board->flags        = all.flags;
-    board->status       = all.status;
+    const fsdpi_opinion all   = *fsdpi_exchange_opinion(engine->exchange);
+    fsdpi_letter       *board = &engine->box->desks[0]->board[request->number & 1];
+    board->flags              = all.flags;
+    board->status             = all.status;
     atomic_store_explicit(&board->number, request->number, memory_order_release);
     fsdpi_mailbox_wake(engine->box);
     return conclude(request, all, progress, agreed);
@@ -198,7 +165,7 @@ static fsdp_status awaiting_leader(fsdp_request *request, fsdpi_progress *progre
     if (!fsdpi_word_reached(engine->box, leader, &board->number, request->number)) {
         return FSDP_OK;
     }
-    return conclude(request, (opinion){.flags = board->flags, .status = board->status}, progress, agreed);
+    return conclude(request, (fsdpi_opinion){.flags = board->flags, .status = board->status}, progress, agreed);
 }
 
 fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed)

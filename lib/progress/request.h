@@ -17,6 +17,7 @@
 #include "lib/sync/exchange.h"
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
+#include "lib/sync/opinion.h"
 #include "lib/sync/rails.h"
 #include "lib/sync/trace.h"
 
@@ -27,17 +28,6 @@ typedef enum fsdpi_division {
     FSDPI_DIVISION_SPLIT,  /* `count` in all, split as evenly as cache lines allow */
     FSDPI_DIVISION_ROOT    /* `count` in all, for `root` */
 } fsdpi_division;
-
-/** What holds on a rank, and, after the agreement, on all. */
-typedef enum fsdpi_flags {
-    FSDPI_FLAG_OFFERED   = 1,  /* the letter carries the data */
-    FSDPI_FLAG_PLACES    = 2,  /* the letter says where the buffers are */
-    FSDPI_FLAG_SYMMETRIC = 4,  /* these are symmetric */
-    FSDPI_FLAG_SEPARATE  = 8,  /* input and output are different memory */
-    FSDPI_FLAG_SHARED    = 16, /* the output is one buffer for the whole node */
-    FSDPI_FLAG_DEVICE    = 64, /* the buffers are on GPUs */
-    FSDPI_FLAG_SAME      = 32  /* in the letter of a node: all its ranks call the same */
-} fsdpi_flags;
 
 typedef struct fsdpi_algorithm fsdpi_algorithm;
 struct fsdpi_letter;
