@@ -23,6 +23,7 @@
 #include "lib/node/nodes.h"
 #include "lib/node/peers.h"
 #include "lib/progress/queue.h"
+#include "lib/progress/verdicts.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/gpu_streams.h"
 #include "lib/sync/mailbox.h"
@@ -49,6 +50,7 @@ struct fsdp_context {
     /* Of the operation at the head of the queue. */
     fsdpi_mailbox  box;
     fsdpi_exchange exchange;
+    fsdpi_verdicts verdicts;
     fsdpi_messages messages;
     fsdpi_rails    rails;
     const void   **operands; /* twice `size` pointers */

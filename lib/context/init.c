@@ -20,16 +20,10 @@ static size_t operands_bytes(int size)
     return (size_t)2 * (size_t)size * sizeof(void *);
 }
 
-static size_t verdicts_bytes(int size)
-{
-    return (size_t)size * sizeof(fsdpi_verdict);
-}
-
 /* What has to be there before ranks can tell each other that something is missing. */
 static size_t first_bytes(int size)
 {
-    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(verdicts_bytes(size)) +
-           fsdpi_alloc_size(fsdpi_nodes_bytes(size));
+    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(fsdpi_nodes_bytes(size));
 }
 
 size_t fsdpi_context_bookkeeping(int size)
@@ -40,7 +34,7 @@ size_t fsdpi_context_bookkeeping(int size)
 }
 
 /* Tells the parts of each other. */
-static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
+static void connect_parts(fsdp_context *ctx)
 {
     ctx->ctx          = ctx;
     ctx->gpu.nodes    = &ctx->nodes;
@@ -54,28 +48,29 @@ static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
                                        .rails    = &ctx->rails,
                                        .trace    = &ctx->trace,
                                        .gpu      = &ctx->gpu,
-                                       .verdicts = verdicts};
+                                       .verdicts = &ctx->verdicts};
 }
 
-/* The context, the verdicts and the tables of its nodes are the first of its own allocations, in one piece. */
+/* The context and the tables of its nodes are the first of its own allocations, in one piece. */
 static fsdp_context *allocate_context(int size)
 {
-    const size_t   bytes = first_bytes(size);
-    unsigned char *begin = fsdpi_device_host.alloc(bytes);
-    fsdp_context  *ctx   = (fsdp_context *)(void *)begin;
+    const size_t  bytes = first_bytes(size);
+    fsdp_context *ctx   = fsdpi_device_host.alloc(bytes);
 
     if (ctx == NULL) {
         return NULL;
     }
     ctx->comm                                    = MPI_COMM_NULL;
     ctx->node_comm                               = MPI_COMM_NULL;
+    ctx->verdicts.type                           = MPI_DATATYPE_NULL;
+    ctx->verdicts.op                             = MPI_OP_NULL;
     ctx->device                                  = &fsdpi_device_host;
     ctx->size                                    = size;
     ctx->memory.current[FSDP_MEMORY_BOOKKEEPING] = bytes;
     ctx->memory.current_total                    = bytes;
     ctx->memory.peak_total                       = bytes;
     (void)pthread_mutex_init(&ctx->memory_lock, NULL);
-    connect_parts(ctx, (fsdpi_verdict *)(void *)(begin + fsdpi_alloc_size(sizeof *ctx)));
+    connect_parts(ctx);
     return ctx;
 }
 
@@ -186,9 +181,13 @@ static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
 
 static fsdp_status find_nodes(fsdp_context *ctx)
 {
-    void *memory = (unsigned char *)ctx->queue.engine.verdicts + fsdpi_alloc_size(verdicts_bytes(ctx->size));
+    void             *memory = (unsigned char *)ctx + fsdpi_alloc_size(sizeof *ctx);
+    const fsdp_status found =
+        fsdpi_nodes_find(ctx->comm, ctx->config.node_size, ctx->config.timeout_s, memory, &ctx->nodes);
 
-    FSDP_TRY(fsdpi_nodes_find(ctx->comm, ctx->config.node_size, ctx->config.timeout_s, memory, &ctx->nodes));
+    if (found != FSDP_OK) {
+        return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));
+    }
     if (ctx->nodes.count == 1) {
         FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &ctx->node_comm, ctx->config.timeout_s));
     } else {
@@ -223,6 +222,7 @@ static void release_context(fsdp_context *ctx)
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
     fsdpi_peers_close(&ctx->peers);
     fsdpi_mailbox_close(&ctx->box);
+    fsdpi_verdicts_close(&ctx->verdicts);
     if (ctx->node_comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->node_comm);
     }
@@ -236,6 +236,7 @@ static void release_context(fsdp_context *ctx)
 /* Everything after the duplicate exists. A failure on one rank is that of all. */
 static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
 {
+    FSDP_TRY(fsdpi_verdicts_open(&ctx->verdicts, ctx));
     FSDP_TRY(agree_on_settings(ctx, settings));
     FSDP_TRY(find_nodes(ctx));
     fsdp_status status = fsdpi_bind(&ctx->core, &ctx->binding); /* before memory is touched, and before HIP is used */

@@ -8,8 +8,6 @@
 #include "lib/base/log.h"
 #include "lib/base/yielding.h"
 
-enum { MOST_RANKS_NAMED = 4 };
-
 /* ---- what is called ---------------------------------------------------------------------------------------------- */
 
 /* The arguments of fixed size, as they are. */
@@ -105,7 +103,8 @@ static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_prog
         fsdpi_mailbox_forget_landed(engine->box);
     }
     atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
-    return fsdpi_post_allgather(engine->messages, &request->verdict, engine->verdicts, sizeof request->verdict);
+    fsdpi_summarize(&request->verdict, &engine->verdicts->all);
+    return fsdpi_post_allreduce(engine->messages, &engine->verdicts->all, engine->verdicts->type, engine->verdicts->op);
 }
 
 /* The leader has the letters of its node: writes its record for the others. */
@@ -183,68 +182,12 @@ fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progr
 
 /* ---- no agreement ------------------------------------------------------------------------------------------------ */
 
-/* Some rank's arguments are bad: names the first few of those ranks with what each had to say. */
-static fsdp_status failed_ranks(const fsdpi_engine *engine, const fsdpi_verdict *verdicts)
-{
-    char        text[FSDPI_ERROR_BYTES];
-    size_t      used  = 0;
-    int         named = 0, failed = 0;
-    fsdp_status status = FSDP_OK;
-
-    for (int r = 0; r < engine->core->size; r++) {
-        if (verdicts[r].status == FSDP_OK) {
-            continue;
-        }
-        status = status == FSDP_OK ? (fsdp_status)verdicts[r].status : status;
-        failed++;
-        if (named < MOST_RANKS_NAMED && used < sizeof text) {
-            used += (size_t)snprintf(text + used, sizeof text - used, "%srank %d: %.*s", named > 0 ? "; " : "",
-                                     verdicts[r].rank, FSDPI_DETAIL_BYTES, verdicts[r].text);
-            named++;
-        }
-    }
-    if (failed > named && used < sizeof text) {
-        (void)snprintf(text + used, sizeof text - used, "; and %d more ranks", failed - named);
-    }
-    return fsdpi_record(engine->core->ctx, status, "%s", text);
-}
-
-/* All arguments are good but differ: names rank 0's call and the first that reads otherwise. */
-static fsdp_status differing_ranks(const fsdpi_engine *engine, const fsdpi_verdict *verdicts)
-{
-    int other = 1;
-
-    while (other < engine->core->size && strcmp(verdicts[other].text, verdicts[0].text) == 0) {
-        other++;
-    }
-    if (other == engine->core->size) {
-        return fsdpi_record(engine->core->ctx, FSDP_ERR_MISMATCH,
-                            "all ranks call %s, but with arguments that differ in what is not "
-                            "shown here; pass the same on every rank",
-                            verdicts[0].text);
-    }
-    return fsdpi_record(engine->core->ctx, FSDP_ERR_MISMATCH,
-                        "rank %d calls %s, but rank %d calls %s; make the same call on every rank", verdicts[0].rank,
-                        verdicts[0].text, verdicts[other].rank, verdicts[other].text);
-}
-
-static bool any_failed(const fsdpi_engine *engine)
-{
-    for (int r = 0; r < engine->core->size; r++) {
-        if (engine->verdicts[r].status != FSDP_OK) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* A mismatch is logged here, once; who has bad arguments has logged that itself. */
 static fsdp_status common_failure(const fsdpi_engine *engine)
 {
-    if (any_failed(engine)) {
-        return failed_ranks(engine, engine->verdicts);
-    }
-    const fsdp_status status = differing_ranks(engine, engine->verdicts);
-    if (engine->core->rank == 0) {
+    const fsdp_status status = fsdpi_verdicts_error(&engine->verdicts->all, engine->core->ctx);
+
+    if (engine->verdicts->all.failed == 0 && engine->core->rank == 0) {
         fsdpi_log(engine->core->ctx, FSDP_LOG_ERROR, "%s (%s)", fsdpi_error_recorded(engine->core->ctx),
                   fsdp_status_name(status));
     }
@@ -264,28 +207,36 @@ fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progres
     return common_failure(engine);
 }
 
-/* The largest of h and of ~h over all ranks are complements of each other just where all h are equal. */
-static fsdp_status compare_by_mpi(const fsdpi_engine *engine, uint64_t salt, bool *equal)
+/*
+ * Whether all have come with the same `salt`, and none with an error. The largest of h and of ~h over all ranks are
+ * complements of each other just where all h are equal.
+ */
+static fsdp_status compare_by_mpi(const fsdpi_engine *engine, fsdp_status status, uint64_t salt, bool *agreed)
 {
-    uint64_t words[2] = {salt, ~salt};
+    uint64_t words[] = {salt, ~salt, status != FSDP_OK};
 
-    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allreduce(words, 2, MPI_UINT64_T, MPI_MAX, engine->core->comm,
+    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allreduce(words, 3, MPI_UINT64_T, MPI_MAX, engine->core->comm,
                                                          engine->core->config.timeout_s));
-    *equal = words[0] == ~words[1];
+    *agreed = words[0] == ~words[1] && words[2] == 0;
     return FSDP_OK;
 }
 
 fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text, uint64_t salt)
 {
-    fsdpi_verdict mine  = {.status = (int32_t)status, .rank = engine->core->rank};
-    bool          equal = false;
+    const fsdpi_core *core   = engine->core;
+    fsdpi_verdict     mine   = {.status = (int32_t)status, .place = core->rank, .rank = core->rank};
+    bool              agreed = false;
 
+    FSDP_TRY(compare_by_mpi(engine, status, salt, &agreed));
+    if (agreed) {
+        return FSDP_OK;
+    }
     (void)snprintf(mine.text, sizeof mine.text, "%.*s", FSDPI_DETAIL_BYTES - 1,
-                   status != FSDP_OK ? fsdpi_error_recorded(engine->core->ctx) : text);
-    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allgather(&mine, engine->verdicts, (int)sizeof mine, MPI_BYTE,
-                                                         engine->core->comm, engine->core->config.timeout_s));
-    FSDP_TRY(compare_by_mpi(engine, salt, &equal));
-    return equal && !any_failed(engine) ? FSDP_OK : common_failure(engine);
+                   status != FSDP_OK ? fsdpi_error_recorded(core->ctx) : text);
+    fsdpi_summarize(&mine, &engine->verdicts->all);
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&engine->verdicts->all, 1, engine->verdicts->type,
+                                                 engine->verdicts->op, core->comm, core->config.timeout_s));
+    return common_failure(engine);
 }
 
 void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)

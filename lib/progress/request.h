@@ -14,6 +14,7 @@
 #include "lib/base/core.h"
 #include "lib/base/step.h"
 #include "lib/node/nodes.h"
+#include "lib/progress/verdicts.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
@@ -95,15 +96,6 @@ typedef enum fsdpi_request_state {
     FSDPI_REQUEST_DONE
 } fsdpi_request_state;
 
-enum { FSDPI_DETAIL_BYTES = 240 };
-
-/** What a rank tells the others when an operation cannot be carried out. */
-typedef struct fsdpi_verdict {
-    int32_t status;
-    int32_t rank; /* as texts call it: see lib/base/core.h */
-    char    text[FSDPI_DETAIL_BYTES];
-} fsdpi_verdict;
-
 /** What of a context operations are carried out with. */
 typedef struct fsdpi_engine {
     fsdpi_core        *core;
@@ -114,7 +106,7 @@ typedef struct fsdpi_engine {
     const fsdpi_rails *rails;
     const fsdpi_trace *trace;
     struct fsdpi_gpu  *gpu;
-    fsdpi_verdict     *verdicts; /* `size` of them: of the operation at the head of the queue */
+    fsdpi_verdicts    *verdicts; /* of the operation at the head of the queue */
 } fsdpi_engine;
 
 /**
