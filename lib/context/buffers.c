@@ -22,6 +22,17 @@ fsdpi_buffer *fsdpi_buffer_of(const fsdpi_buffers *buffers, const void *memory, 
     return NULL;
 }
 
+fsdpi_buffer_part fsdpi_buffer_part_of(const fsdpi_buffer *buffer, int position)
+{
+    if (buffer->kind == FSDP_BUFFER_DEVICE) {
+        return buffer->parts[position];
+    }
+    if (buffer->places == NULL) {
+        return (fsdpi_buffer_part){buffer->base, buffer->bytes};
+    }
+    return (fsdpi_buffer_part){buffer->segment.base + buffer->places[position].begin, buffer->places[position].bytes};
+}
+
 unsigned char *fsdpi_buffer_at(const fsdpi_buffers *buffers, uint32_t number, int position, uint64_t offset)
 {
     const fsdpi_buffer *buffer = buffers->live;
@@ -29,5 +40,5 @@ unsigned char *fsdpi_buffer_at(const fsdpi_buffers *buffers, uint32_t number, in
     while (buffer->number != number) {
         buffer = buffer->next;
     }
-    return buffer->parts[position].base + offset;
+    return fsdpi_buffer_part_of(buffer, position).base + offset;
 }

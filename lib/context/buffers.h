@@ -15,10 +15,14 @@
 
 /** Of a position on the node, as this rank sees it. */
 typedef struct fsdpi_buffer_part {
-    unsigned char *base;  /* NULL: out of reach */
-    size_t         begin; /* in the segment */
+    unsigned char *base; /* NULL: out of reach */
     size_t         bytes;
 } fsdpi_buffer_part;
+
+/** Where the buffer of a position lies in the segment of the node. */
+typedef struct fsdpi_buffer_place {
+    size_t begin, bytes;
+} fsdpi_buffer_place;
 
 typedef struct fsdpi_buffer {
     struct fsdpi_buffer *next;
@@ -31,7 +35,10 @@ typedef struct fsdpi_buffer {
     unsigned char       *base;    /* of this rank's buffer */
     size_t               bytes;
     bool                 freed; /* its addresses are kept from other use, so that using them is noticed */
-    fsdpi_buffer_part    parts[];
+    /* Of each position, at the beginning of the segment, once for all its ranks. NULL: all have the same, as one buffer for
+     * the node, or none, or this rank is alone. */
+    const fsdpi_buffer_place *places;
+    fsdpi_buffer_part         parts[]; /* of each position: on GPUs only */
 } fsdpi_buffer;
 
 typedef struct fsdpi_buffers {
@@ -45,6 +52,9 @@ typedef struct fsdpi_buffers {
 
 /** The symmetric buffer that holds all of these BYTES, live or freed; NULL if none does. */
 fsdpi_buffer *fsdpi_buffer_of(const fsdpi_buffers *buffers, const void *memory, size_t bytes);
+
+/** What this rank sees of a live buffer at a position. */
+fsdpi_buffer_part fsdpi_buffer_part_of(const fsdpi_buffer *buffer, int position);
 
 /** Where this rank sees an offset into a peer's buffer. */
 unsigned char *fsdpi_buffer_at(const fsdpi_buffers *buffers, uint32_t number, int position, uint64_t offset);

@@ -53,7 +53,7 @@ struct fsdp_context {
     fsdpi_verdicts verdicts;
     fsdpi_messages messages;
     fsdpi_rails    rails;
-    const void   **operands; /* twice `size` pointers */
+    const void   **operands; /* two for each peer on the node, or one for each node */
 
     fsdpi_buffers buffers; /* symmetric ones */
     fsdpi_pages   known_pages;

@@ -15,9 +15,12 @@
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512"};
 
+/* Two for each peer on the node, or one for each node. */
 static size_t operands_bytes(int size)
 {
-    return (size_t)2 * (size_t)size * sizeof(void *);
+    const size_t peers = 2 * (size_t)fsdpi_positions(size), nodes = (size_t)size;
+
+    return (peers > nodes ? peers : nodes) * sizeof(void *);
 }
 
 /* What has to be there before ranks can tell each other that something is missing. */
@@ -181,9 +184,9 @@ static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
 
 static fsdp_status find_nodes(fsdp_context *ctx)
 {
-    void             *memory = (unsigned char *)ctx + fsdpi_alloc_size(sizeof *ctx);
-    const fsdp_status found =
-        fsdpi_nodes_find(ctx->comm, ctx->config.node_size, ctx->config.timeout_s, memory, &ctx->nodes);
+    void             *memory  = (unsigned char *)ctx + fsdpi_alloc_size(sizeof *ctx);
+    const int         divided = fsdpi_nodes_divisor(ctx->config.node_size);
+    const fsdp_status found   = fsdpi_nodes_find(ctx->comm, divided, ctx->config.timeout_s, memory, &ctx->nodes);
 
     if (found != FSDP_OK) {
         return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));

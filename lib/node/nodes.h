@@ -26,6 +26,24 @@ typedef struct fsdpi_nodes {
     int *members;     /* all ranks, node by node */
 } fsdpi_nodes;
 
+/**
+ * Ranks of a host that are one node, at most: what is kept of each peer on a node is in lists of bounded length, whose BYTES a
+ * budget knows without knowing the nodes. The ranks of a larger host are several nodes, as with FSDP_NODE_SIZE.
+ */
+enum { FSDPI_MOST_ON_NODE = 1024 };
+
+/** The length of such a list in a context of `size` ranks. */
+static inline int fsdpi_positions(int size)
+{
+    return size < FSDPI_MOST_ON_NODE ? size : FSDPI_MOST_ON_NODE;
+}
+
+/** How many ranks of a host at a time are a node, with FSDP_NODE_SIZE=node_size. */
+static inline int fsdpi_nodes_divisor(int node_size)
+{
+    return node_size > 0 ? fsdpi_positions(node_size) : FSDPI_MOST_ON_NODE;
+}
+
 /** BYTES of the arrays for `size` ranks, and of what dividing them needs besides. */
 size_t fsdpi_nodes_bytes(int size);
 size_t fsdpi_nodes_scratch_bytes(int size);

@@ -34,11 +34,12 @@ size_t fsdpi_desk_bytes(int size)
     return round_up(sizeof(fsdpi_desk) + (size_t)size * sizeof(uint64_t), FSDPI_ALIGNMENT);
 }
 
-/* Lists are as long as the context has ranks, so that a budget need not know the nodes. */
 size_t fsdpi_mailbox_bookkeeping(int size)
 {
-    return fsdpi_alloc_size((size_t)size * sizeof(fsdpi_desk *)) +
-           fsdpi_alloc_size((size_t)size * sizeof(unsigned char *)) + fsdpi_alloc_size(fsdpi_desk_bytes(size));
+    const size_t n = (size_t)fsdpi_positions(size);
+
+    return fsdpi_alloc_size(n * sizeof(fsdpi_desk *)) + fsdpi_alloc_size(n * sizeof(unsigned char *)) +
+           fsdpi_alloc_size(fsdpi_desk_bytes(size));
 }
 
 /* Every rank's part: its desk, then its staging memory; whole pages, so that each lies on its own NUMA node. */
@@ -50,7 +51,7 @@ static size_t part_bytes(const fsdpi_core *core)
 
 static fsdp_status allocate_lists(fsdpi_mailbox *box)
 {
-    const size_t n = (size_t)box->core->size;
+    const size_t n = (size_t)fsdpi_positions(box->core->size);
 
     box->desks = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(fsdpi_desk *));
     box->areas = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(unsigned char *));
@@ -106,7 +107,7 @@ void fsdpi_mailbox_close(fsdpi_mailbox *box)
     if (box->core == NULL) {
         return;
     }
-    const size_t n = (size_t)box->core->size;
+    const size_t n = (size_t)fsdpi_positions(box->core->size);
 
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->desks, n * sizeof(fsdpi_desk *));
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->areas, n * sizeof(unsigned char *));

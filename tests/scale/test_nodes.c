@@ -154,6 +154,21 @@ static void nodes_are_those_of_the_plain_reference(void **state)
     }
 }
 
+static void a_host_of_many_ranks_is_several_nodes(void **state)
+{
+    division d = divide(one_host, 5000, 2500, fsdpi_nodes_divisor(0));
+
+    (void)state;
+    assert_int_equal(5, d.nodes.count);
+    assert_int_equal(FSDPI_MOST_ON_NODE, d.nodes.largest);
+    assert_int_equal(5000 - 4 * FSDPI_MOST_ON_NODE, d.nodes.smallest);
+    release(&d);
+    assert_int_equal(8, fsdpi_nodes_divisor(8));
+    assert_int_equal(FSDPI_MOST_ON_NODE, fsdpi_nodes_divisor(1000000));
+    assert_int_equal(5, fsdpi_positions(5));
+    assert_int_equal(FSDPI_MOST_ON_NODE, fsdpi_positions(1000000));
+}
+
 /* The time limit of this program would end a search that grows as the square of the ranks. */
 static void a_million_ranks_are_divided(void **state)
 {
@@ -182,6 +197,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_those_of_the_plain_reference),
+        cmocka_unit_test(a_host_of_many_ranks_is_several_nodes),
         cmocka_unit_test(a_million_ranks_are_divided),
     };
 
