@@ -40,6 +40,7 @@ struct fsdp_context {
         };
     };
     fsdpi_nodes   nodes;
+    void         *found; /* its arrays, until the mailbox has them */
     fsdpi_peers   peers;
     int           n_gpus; /* that this process may use; 0 in a build without HIP */
     fsdpi_gpu     gpu;

@@ -1,6 +1,7 @@
 #include "lib/context/init.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/log.h"
@@ -23,15 +24,9 @@ static size_t operands_bytes(int size)
     return (peers > nodes ? peers : nodes) * sizeof(void *);
 }
 
-/* What has to be there before ranks can tell each other that something is missing. */
-static size_t first_bytes(int size)
-{
-    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(fsdpi_nodes_bytes(size));
-}
-
 size_t fsdpi_context_bookkeeping(int size)
 {
-    return first_bytes(size) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
+    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
            fsdpi_messages_bookkeeping() + fsdpi_mailbox_bookkeeping(size) + fsdpi_peers_bookkeeping(size) +
            fsdpi_rails_bookkeeping(size);
 }
@@ -54,10 +49,10 @@ static void connect_parts(fsdp_context *ctx)
                                        .verdicts = &ctx->verdicts};
 }
 
-/* The context and the tables of its nodes are the first of its own allocations, in one piece. */
+/* The context is the first of its own allocations. */
 static fsdp_context *allocate_context(int size)
 {
-    const size_t  bytes = first_bytes(size);
+    const size_t  bytes = fsdpi_alloc_size(sizeof(fsdp_context));
     fsdp_context *ctx   = fsdpi_device_host.alloc(bytes);
 
     if (ctx == NULL) {
@@ -184,9 +179,9 @@ static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
 
 static fsdp_status find_nodes(fsdp_context *ctx)
 {
-    void             *memory  = (unsigned char *)ctx + fsdpi_alloc_size(sizeof *ctx);
-    const int         divided = fsdpi_nodes_divisor(ctx->config.node_size);
-    const fsdp_status found   = fsdpi_nodes_find(ctx->comm, divided, ctx->config.timeout_s, memory, &ctx->nodes);
+    const int divided       = fsdpi_nodes_divisor(ctx->config.node_size);
+    ctx->found              = malloc(fsdpi_nodes_bytes(ctx->size));
+    const fsdp_status found = fsdpi_nodes_find(ctx->comm, divided, ctx->config.timeout_s, ctx->found, &ctx->nodes);
 
     if (found != FSDP_OK) {
         return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));
@@ -213,6 +208,14 @@ static fsdp_status open_parts(fsdp_context *ctx)
     return status == FSDP_OK ? box : status;
 }
 
+/* All ranks of the node have its mailbox: the arrays in there are those to use. */
+static void share_nodes(fsdp_context *ctx)
+{
+    fsdpi_nodes_move(&ctx->nodes, ctx->size, ctx->box.map);
+    free(ctx->found);
+    ctx->found = NULL;
+}
+
 static void release_context(fsdp_context *ctx)
 {
     fsdpi_queue_close(&ctx->queue);
@@ -225,6 +228,7 @@ static void release_context(fsdp_context *ctx)
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
     fsdpi_peers_close(&ctx->peers);
     fsdpi_mailbox_close(&ctx->box);
+    free(ctx->found);
     fsdpi_verdicts_close(&ctx->verdicts);
     if (ctx->node_comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->node_comm);
@@ -256,6 +260,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
              : kernels != FSDP_OK ? kernels
                                   : parts;
     FSDP_TRY(fsdpi_agree_by_mpi(&ctx->queue.engine, status, "fsdp_init", 0));
+    share_nodes(ctx);
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
     fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);

@@ -94,16 +94,22 @@ static void list_members(fsdpi_nodes *nodes, int size)
     }
 }
 
-void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes)
+void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory)
 {
-    const uint64_t *hosts  = scratch;
-    int            *arrays = memory;
-    const table     last   = empty_table((int *)(void *)((uint64_t *)scratch + size), size);
+    int *arrays = memory;
 
     nodes->node_of     = arrays;
     nodes->position_of = arrays + size;
     nodes->members     = arrays + (ptrdiff_t)2 * size;
     nodes->first       = arrays + (ptrdiff_t)3 * size;
+}
+
+void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes)
+{
+    const uint64_t *hosts = scratch;
+    const table     last  = empty_table((int *)(void *)((uint64_t *)scratch + size), size);
+
+    fsdpi_nodes_move(nodes, size, memory);
     place_ranks(nodes, hosts, size, divided, &last);
     list_members(nodes, size);
     nodes->mine     = nodes->node_of[rank];

@@ -20,7 +20,7 @@ typedef struct fsdpi_nodes {
     int  position;    /* of this rank among them */
     int  largest;     /* ranks on the largest node */
     int  smallest;    /* and on the smallest */
-    int *node_of;     /* of each rank */
+    int *node_of;     /* of each rank; the four arrays are one piece of memory, which begins here */
     int *position_of; /* of each rank, on its node */
     int *first;       /* of each node, and one behind the last: where its ranks begin in `members` */
     int *members;     /* all ranks, node by node */
@@ -55,6 +55,9 @@ size_t fsdpi_nodes_scratch_bytes(int size);
  * @param[out]    memory   fsdpi_nodes_bytes() for the arrays
  */
 void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes);
+
+/** Where the arrays are, once they have been copied to other memory. */
+void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory);
 
 /**
  * Finds the nodes of a communicator. Collective.

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,15 +35,27 @@ size_t fsdpi_desk_bytes(int size)
     return round_up(sizeof(fsdpi_desk) + (size_t)size * sizeof(uint64_t), FSDPI_ALIGNMENT);
 }
 
+/* What a node has once: the arrays of all nodes. */
+static size_t common_bytes(int size)
+{
+    return fsdpi_alloc_size(fsdpi_nodes_bytes(size));
+}
+
 size_t fsdpi_mailbox_bookkeeping(int size)
 {
     const size_t n = (size_t)fsdpi_positions(size);
 
     return fsdpi_alloc_size(n * sizeof(fsdpi_desk *)) + fsdpi_alloc_size(n * sizeof(unsigned char *)) +
-           fsdpi_alloc_size(fsdpi_desk_bytes(size));
+           fsdpi_alloc_size(fsdpi_desk_bytes(size)) + common_bytes(size);
 }
 
-/* Every rank's part: its desk, then its staging memory; whole pages, so that each lies on its own NUMA node. */
+/* First what is there once, then every rank's part; whole pages, so that each lies on its own NUMA node. */
+static size_t common_pages(const fsdpi_core *core)
+{
+    return round_up(common_bytes(core->size), (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* A rank's desk, then its staging memory. */
 static size_t part_bytes(const fsdpi_core *core)
 {
     return round_up(fsdpi_desk_bytes(core->size) + fsdpi_alloc_size((size_t)core->config.staging_bytes),
@@ -64,17 +77,19 @@ static fsdp_status open_segment(fsdpi_mailbox *box, size_t part)
     fsdpi_segment     *segment = &box->segment;
     fsdpi_core        *core    = box->core;
     const fsdpi_nodes *nodes   = box->nodes;
+    const size_t       common  = common_pages(core);
+    const size_t       own     = nodes->position == 0 ? 0 : common + (size_t)nodes->position * part;
 
     if (nodes->size > 1) {
-        return fsdpi_segment_open(core, nodes, (size_t)nodes->size * part, (size_t)nodes->position * part, part,
-                                  segment);
+        return fsdpi_segment_open(core, nodes, common + (size_t)nodes->size * part, own,
+                                  nodes->position == 0 ? common + part : part, segment);
     }
-    segment->base  = core->device->alloc(part);
-    segment->bytes = part;
+    segment->base  = core->device->alloc(common + part);
+    segment->bytes = common + part;
     return segment->base != NULL
                ? FSDP_OK
                : fsdpi_fail(core->ctx, FSDP_ERR_MEMORY,
-                            "no memory for %zu bytes of staging buffers; lower FSDP_STAGING_BYTES", part);
+                            "no memory for %zu bytes of staging buffers; lower FSDP_STAGING_BYTES", common + part);
 }
 
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes)
@@ -91,14 +106,19 @@ fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi
         return lists != FSDP_OK ? lists : segment;
     }
     for (int p = 0; p < nodes->size; p++) {
-        unsigned char *begin = box->segment.base + (size_t)p * part;
+        unsigned char *begin = box->segment.base + common_pages(core) + (size_t)p * part;
         box->desks[p]        = (fsdpi_desk *)(void *)begin;
         box->areas[p]        = begin + fsdpi_desk_bytes(core->size);
+    }
+    box->map = box->segment.base;
+    if (nodes->position == 0) {
+        memcpy(box->map, nodes->node_of, fsdpi_nodes_bytes(core->size));
     }
     box->slot_bytes = (size_t)core->config.staging_bytes / 4 / FSDPI_LINE * FSDPI_LINE;
     box->rest_bytes = (size_t)core->config.staging_bytes - 2 * box->slot_bytes;
     fsdpi_count_memory(core->ctx, FSDP_MEMORY_STAGING, (size_t)core->config.staging_bytes);
     fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_desk_bytes(core->size));
+    fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, common_bytes(core->size));
     return FSDP_OK;
 }
 

@@ -54,6 +54,7 @@ typedef struct fsdpi_mailbox {
     const fsdpi_nodes      *nodes;
     int                     looks; /* at a word, before giving way */
     fsdpi_segment           segment;
+    void                   *map;        /* the arrays of `nodes`, once for the node */
     fsdpi_desk            **desks;      /* of each position on the node */
     unsigned char         **areas;      /* and its staging memory: slot 0, slot 1, and the rest */
     size_t                  slot_bytes; /* of a slot, its letter included */
@@ -66,11 +67,17 @@ typedef struct fsdpi_mailbox {
     _Atomic(fsdpi_desk *)   sleeps_at; /* while a thread of this rank sleeps */
 } fsdpi_mailbox;
 
-/** BYTES of shared memory per rank beyond its staging memory, and of bookkeeping in all, for a context of `size` ranks. */
+/**
+ * BYTES of shared memory per rank beyond its staging memory, and of bookkeeping in all, for a context of `size` ranks. What a
+ * node has once counts whole for each of its ranks, so that a budget need not know the nodes.
+ */
 size_t fsdpi_desk_bytes(int size);
 size_t fsdpi_mailbox_bookkeeping(int size);
 
-/** Lays out the mailbox of a node. Collective over the node; ranks still have to agree on the verdicts. */
+/**
+ * Lays out the mailbox of a node, with a copy of the arrays of `nodes`. Collective over the node; ranks still have to agree on
+ * the verdicts, behind which all of it is there.
+ */
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes);
 void        fsdpi_mailbox_close(fsdpi_mailbox *box);
 
