@@ -96,11 +96,8 @@ static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_prog
     if (request->verdict.status == FSDP_OK) {
         fsdpi_describe(&request->call, engine->core->size, request->verdict.text, sizeof request->verdict.text);
     }
-    if (request->closing) {
-        if (request->ops != NULL && request->ops->abandon != NULL) {
-            request->ops->abandon(request);
-        }
-        fsdpi_mailbox_forget_landed(engine->box);
+    if (request->closing && request->ops != NULL && request->ops->abandon != NULL) {
+        request->ops->abandon(request);
     }
     atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
     fsdpi_summarize(&request->verdict, &engine->verdicts->all);
