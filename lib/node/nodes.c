@@ -150,7 +150,7 @@ static int have_memory(MPI_Comm comm, int timeout_s, const void *memory, const v
 static fsdp_status find(MPI_Comm comm, int divided, int timeout_s, void *scratch, void *memory, fsdpi_nodes *nodes)
 {
     const uint64_t mine = identity_of_host();
-    bool           have;
+    bool           have = false;
     int            rank, size;
 
     (void)MPI_Comm_rank(comm, &rank);
@@ -177,14 +177,15 @@ fsdp_status fsdpi_nodes_find(MPI_Comm comm, int divided, int timeout_s, void *me
 
 fsdp_status fsdpi_nodes_locate(MPI_Comm comm, int timeout_s, int *node, int *number)
 {
-    fsdpi_nodes nodes;
-    int         size = 0;
+    fsdpi_nodes nodes = {0};
+    int         size  = 0;
 
     (void)MPI_Comm_size(comm, &size);
     void             *memory = malloc(fsdpi_nodes_bytes(size));
     const fsdp_status status = fsdpi_nodes_find(comm, 0, timeout_s, memory, &nodes);
-    *node                    = status == FSDP_OK ? nodes.mine : 0;
-    *number                  = status == FSDP_OK ? nodes.first[nodes.mine] + nodes.position : 0;
+    const bool        found  = status == FSDP_OK && nodes.first != NULL;
+    *node                    = found ? nodes.mine : 0;
+    *number                  = found ? nodes.first[nodes.mine] + nodes.position : 0;
     free(memory);
     return status;
 }

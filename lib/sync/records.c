@@ -28,7 +28,8 @@ fsdpi_record_head *fsdpi_records_begin(fsdpi_records *records, unsigned char *ar
 {
     const int rounds = fsdpi_rounds(nodes);
 
-    *records      = (fsdpi_records){.area = area, .nodes = nodes, .mine = mine, .have = 1};
+    *records      = (fsdpi_records){.nodes = nodes, .mine = mine, .have = 1};
+    records->area = area;
     records->last = rounds > 0 ? nodes - (1 << (rounds - 1)) : 0;
     return record_at(records, 0);
 }
