@@ -43,17 +43,36 @@ fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank)
     return part;
 }
 
+size_t fsdpi_count_of(const fsdp_request *request, int rank)
+{
+    const fsdpi_call *call = &request->call;
+
+    return call->division == FSDPI_DIVISION_COUNTS ? call->counts[rank] : fsdpi_slice_of(request, rank).count;
+}
+
+fsdpi_slice fsdpi_next_slice(const fsdp_request *request, fsdpi_slice before, int rank)
+{
+    const fsdpi_call *call = &request->call;
+
+    if (call->division == FSDPI_DIVISION_COUNTS) {
+        return (fsdpi_slice){.begin = before.begin + before.count, .count = call->counts[rank]};
+    }
+    return fsdpi_slice_of(request, rank);
+}
+
 size_t fsdpi_largest_slice(const fsdp_request *request)
 {
-    size_t largest = 0;
+    const fsdpi_call *call    = &request->call;
+    size_t            largest = 0;
 
-    if (request->call.division == FSDPI_DIVISION_EQUAL) {
-        return request->call.count;
+    if (call->division == FSDPI_DIVISION_EQUAL || call->division == FSDPI_DIVISION_ROOT) {
+        return call->count;
     }
-
+    if (call->division == FSDPI_DIVISION_SPLIT) {
+        return fsdpi_slice_of(request, 0).count;
+    }
     for (int r = 0; r < request->ctx->size; r++) {
-        const size_t count = fsdpi_slice_of(request, r).count;
-        largest            = count > largest ? count : largest;
+        largest = call->counts[r] > largest ? call->counts[r] : largest;
     }
     return largest;
 }

@@ -19,6 +19,10 @@ typedef struct fsdpi_slice {
 /** The part that the call's division gives to a rank. */
 fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank);
 
+/** Its ELEMENTS alone, and the part of the rank behind one whose part is known: at once, however many ranks there are. */
+size_t      fsdpi_count_of(const fsdp_request *request, int rank);
+fsdpi_slice fsdpi_next_slice(const fsdp_request *request, fsdpi_slice before, int rank);
+
 /** The largest part of any rank, in ELEMENTS. */
 size_t fsdpi_largest_slice(const fsdp_request *request);
 

@@ -68,17 +68,13 @@ static void reduce_node(const fsdpi_published *from, size_t count, unsigned char
     fsdpi_mover_of(request)->reduce(request, to, (size_t)ctx->nodes.size, count, op, 1);
 }
 
-size_t fsdpi_gathered_before(const fsdp_request *request, const fsdpi_block *b, int node, int rank)
+size_t fsdpi_gathered_bytes(const fsdp_request *request, const fsdpi_block *b, int node)
 {
     const fsdpi_nodes *nodes = &request->ctx->nodes;
     size_t             count = 0;
 
     for (int p = 0; p < fsdpi_node_size(nodes, node); p++) {
-        const int r = fsdpi_rank_at(nodes, node, p);
-        if (r == rank) {
-            break;
-        }
-        count += fsdpi_window_of(request, FSDPI_GATHER, b, (size_t)r).count;
+        count += fsdpi_window_count(request, FSDPI_GATHER, b, (size_t)fsdpi_rank_at(nodes, node, p));
     }
     return count * request->call.width;
 }
@@ -90,8 +86,8 @@ static size_t record_gathered(const fsdpi_published *from, const fsdpi_block *b,
     size_t             bytes   = 0;
 
     for (int p = 0; p < nodes->size; p++) {
-        const size_t n = fsdpi_window_of(request, FSDPI_GATHER, b, (size_t)fsdpi_rank_at(nodes, nodes->mine, p)).count *
-                         request->call.width;
+        const size_t rank = (size_t)fsdpi_rank_at(nodes, nodes->mine, p);
+        const size_t n    = fsdpi_window_count(request, FSDPI_GATHER, b, rank) * request->call.width;
         if (n > 0) {
             fsdpi_mover_of(request)->move(request, payload + bytes, fsdpi_published_by(from, p), n);
         }
@@ -106,11 +102,11 @@ size_t fsdpi_fill_record(const fsdpi_published *from, fsdpi_pattern pattern, con
     fsdp_request      *request = from->request;
     const fsdpi_call  *call    = &request->call;
     const fsdpi_nodes *nodes   = &request->ctx->nodes;
-    const size_t       count   = fsdpi_packed_count(request, pattern, b);
 
     if (pattern == FSDPI_GATHER) {
         return record_gathered(from, b, payload);
     }
+    const size_t count = fsdpi_packed_count(request, pattern, b);
     if (pattern == FSDPI_FROM_ROOT) {
         if (count > 0 && nodes->node_of[call->root] == nodes->mine) {
             fsdpi_mover_of(request)->move(request, payload, fsdpi_published_by(from, nodes->position_of[call->root]),

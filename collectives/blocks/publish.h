@@ -40,7 +40,7 @@ void fsdpi_publish(fsdp_request *request, fsdpi_pattern pattern, const fsdpi_blo
 size_t fsdpi_fill_record(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b,
                          unsigned char *payload);
 
-/** Parts of ranks of one node in a block, packed in rank order: BYTES before that of `rank`, or of all if it is -1. */
-size_t fsdpi_gathered_before(const fsdp_request *request, const fsdpi_block *b, int node, int rank);
+/** BYTES of the parts of one node's ranks in a block. */
+size_t fsdpi_gathered_bytes(const fsdp_request *request, const fsdpi_block *b, int node);
 
 #endif

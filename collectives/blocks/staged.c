@@ -12,21 +12,29 @@ enum { FEW_RANKS = 3 };
 /* The steps of a block. */
 enum { PUBLISH, PUBLISHING, ARRIVE, RECORDING, ASK_NODES, AWAIT_LEADER, TAKE };
 
+/* BYTES of the longest record of any node: all are taken for equally long, so that they may be cut into messages. */
+static size_t record_bytes(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b)
+{
+    size_t most = 0;
+
+    if (pattern != FSDPI_GATHER) {
+        return fsdpi_packed_count(request, pattern, b) * request->call.width;
+    }
+    for (int m = 0; m < request->ctx->nodes.count; m++) {
+        const size_t bytes = fsdpi_gathered_bytes(request, b, m);
+        most               = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 static void begin_records(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
 {
     fsdp_context      *ctx  = from->request->ctx;
     fsdpi_record_head *head = fsdpi_exchange_begin(&ctx->exchange);
-    size_t             most = 0;
 
-    *head = (fsdpi_record_head){0};
+    *head = (fsdpi_record_head){.all.flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED};
     (void)fsdpi_fill_record(from, pattern, b, fsdpi_mover_of(from->request)->in_mailbox(from->request, head + 1));
-    for (int m = 0; m < ctx->nodes.count; m++) { /* all equally long, so that they may be cut into messages */
-        const size_t bytes = pattern == FSDPI_GATHER
-                                 ? fsdpi_gathered_before(from->request, b, m, -1)
-                                 : fsdpi_packed_count(from->request, pattern, b) * from->request->call.width;
-        most               = bytes > most ? bytes : most;
-    }
-    head->bytes = most;
+    head->bytes = record_bytes(from->request, pattern, b);
 }
 
 static fsdp_status ask_nodes(fsdp_request *request, fsdpi_progress *progress)

@@ -3,11 +3,26 @@
 #include "collectives/reach/mover.h"
 #include "lib/sync/exchange.h"
 
-static const unsigned char *record_of(const fsdp_request *request, int node)
+/* Sets ctx->operands to the payload of each node's record, in one walk over them. */
+static void find_records(fsdp_request *request)
 {
-    const fsdpi_record_head *head = fsdpi_exchange_record(&request->ctx->exchange, node);
+    const fsdp_context      *ctx    = request->ctx;
+    const fsdpi_record_head *record = fsdpi_exchange_first(&ctx->exchange);
 
-    return fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(head + 1));
+    for (int place = 0; place < ctx->nodes.count; place++) {
+        ctx->operands[fsdpi_exchange_node(&ctx->exchange, place)] =
+            fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(record + 1));
+        record = fsdpi_record_behind(record);
+    }
+}
+
+/* Where the next BYTES of another node's record lie: it has the parts of its ranks in their order. */
+static const unsigned char *next_of_record(const fsdp_context *ctx, int node, size_t bytes)
+{
+    const unsigned char *data = ctx->operands[node];
+
+    ctx->operands[node] = data + bytes;
+    return data;
 }
 
 static void take_gathered(const fsdpi_published *from, const fsdpi_block *b)
@@ -17,22 +32,26 @@ static void take_gathered(const fsdpi_published *from, const fsdpi_block *b)
     const fsdpi_nodes  *nodes   = &ctx->nodes;
     unsigned char      *out     = request->call.out;
     const size_t        width   = request->call.width;
+    fsdpi_slice         part    = fsdpi_slice_of(request, (int)b->first);
 
+    if (nodes->count > 1) {
+        find_records(request);
+    }
     for (size_t s = b->first; s < b->first + b->n; s++) {
+        part                      = s > b->first ? fsdpi_next_slice(request, part, (int)s) : part;
         const int            node = nodes->node_of[s];
-        const fsdpi_slice    w    = fsdpi_window_of(request, FSDPI_GATHER, b, s);
+        const fsdpi_slice    w    = fsdpi_window_in(b, s, part);
         const unsigned char *data;
 
         if (w.count == 0) {
             continue;
         }
         if (s == (size_t)ctx->rank) {
-            data =
-                (const unsigned char *)request->call.in + (w.begin - fsdpi_slice_of(request, ctx->rank).begin) * width;
+            data = (const unsigned char *)request->call.in + (w.begin - part.begin) * width;
         } else if (node == nodes->mine) {
             data = fsdpi_published_by(from, nodes->position_of[s]);
         } else {
-            data = record_of(request, node) + fsdpi_gathered_before(request, b, node, (int)s);
+            data = next_of_record(ctx, node, w.count * width);
         }
         if (data != out + w.begin * width) {
             fsdpi_mover_of(request)->copy(request, out + w.begin * width, data, w.count * width);
@@ -69,8 +88,9 @@ static void take_reduced(const fsdpi_published *from, size_t offset, size_t coun
         reduce_node(from, offset, count, own, to);
         return;
     }
+    find_records(request);
     for (int m = 0; m < ctx->nodes.count; m++) {
-        ctx->operands[m] = record_of(request, m) + offset * request->call.width;
+        ctx->operands[m] = (const unsigned char *)ctx->operands[m] + offset * request->call.width;
     }
     fsdpi_mover_of(request)->reduce(request, to, (size_t)ctx->nodes.count, count, call->op, (size_t)ctx->size);
 }
@@ -115,20 +135,29 @@ static void take_transposed(const fsdpi_published *from, const fsdpi_block *b)
     }
 }
 
+static const unsigned char *data_of_root(const fsdpi_published *from)
+{
+    fsdp_request       *request = from->request;
+    const fsdp_context *ctx     = request->ctx;
+    const int           node    = ctx->nodes.node_of[request->call.root];
+
+    if (node == ctx->nodes.mine) {
+        return fsdpi_published_by(from, ctx->nodes.position_of[request->call.root]);
+    }
+    find_records(request);
+    return ctx->operands[node];
+}
+
 static void take_from_root(const fsdpi_published *from, const fsdpi_block *b)
 {
     fsdp_request       *request = from->request;
     const fsdp_context *ctx     = request->ctx;
-    const fsdpi_nodes  *nodes   = &ctx->nodes;
     const int           root    = request->call.root;
     const fsdpi_slice   w       = fsdpi_window_of(request, FSDPI_FROM_ROOT, b, 0);
 
     if (ctx->rank != root && w.count > 0) {
-        const unsigned char *data = nodes->node_of[root] == nodes->mine
-                                        ? fsdpi_published_by(from, nodes->position_of[root])
-                                        : record_of(request, nodes->node_of[root]);
-        fsdpi_mover_of(request)->move(request, (unsigned char *)request->call.out + w.begin * request->call.width, data,
-                                      w.count * request->call.width);
+        fsdpi_mover_of(request)->move(request, (unsigned char *)request->call.out + w.begin * request->call.width,
+                                      data_of_root(from), w.count * request->call.width);
     }
 }
 

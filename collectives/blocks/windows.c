@@ -29,25 +29,46 @@ fsdpi_block fsdpi_whole_block(const fsdp_request *request, fsdpi_pattern pattern
     return (fsdpi_block){.n = n_parts(request, pattern), .count = fsdpi_largest_part(request, pattern)};
 }
 
-fsdpi_slice fsdpi_window_of(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part)
+/* Without the ELEMENTS that come before the block. */
+static size_t count_in(const fsdpi_block *b, size_t count)
 {
-    fsdpi_slice  slice = part_of(request, pattern, part);
-    const size_t skip  = b->from < slice.count ? b->from : slice.count;
+    const size_t skip = b->from < count ? b->from : count;
 
+    return count - skip < b->count ? count - skip : b->count;
+}
+
+fsdpi_slice fsdpi_window_in(const fsdpi_block *b, size_t part, fsdpi_slice slice)
+{
     if (part < b->first || part >= b->first + b->n) {
         return (fsdpi_slice){slice.begin, 0};
     }
-    slice.begin += skip;
-    slice.count = slice.count - skip < b->count ? slice.count - skip : b->count;
-    return slice;
+    return (fsdpi_slice){.begin = slice.begin + (b->from < slice.count ? b->from : slice.count),
+                         .count = count_in(b, slice.count)};
+}
+
+fsdpi_slice fsdpi_window_of(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part)
+{
+    return fsdpi_window_in(b, part, part_of(request, pattern, part));
+}
+
+size_t fsdpi_window_count(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part)
+{
+    if (part < b->first || part >= b->first + b->n) {
+        return 0;
+    }
+    return count_in(b, fsdpi_has_parts(pattern) ? fsdpi_count_of(request, (int)part) : request->call.count);
 }
 
 size_t fsdpi_packed_before(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part)
 {
-    size_t before = 0;
+    const size_t end    = part < b->first + b->n ? part : b->first + b->n;
+    size_t       before = 0;
 
-    for (size_t s = b->first; s < part; s++) {
-        before += fsdpi_window_of(request, pattern, b, s).count;
+    if (request->call.division == FSDPI_DIVISION_EQUAL && fsdpi_has_parts(pattern)) {
+        return end > b->first ? (end - b->first) * count_in(b, request->call.count) : 0;
+    }
+    for (size_t s = b->first; s < end; s++) {
+        before += fsdpi_window_count(request, pattern, b, s);
     }
     return before;
 }

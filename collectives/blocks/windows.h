@@ -29,8 +29,10 @@ fsdpi_block fsdpi_whole_block(const fsdp_request *request, fsdpi_pattern pattern
 /** The block of a number. False behind the last. */
 bool fsdpi_block_at(const fsdp_request *request, fsdpi_pattern pattern, size_t number, fsdpi_block *b);
 
-/** What of a part is in a block. */
+/** What of a part is in a block; the same where the part is known; and its ELEMENTS alone. */
 fsdpi_slice fsdpi_window_of(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part);
+fsdpi_slice fsdpi_window_in(const fsdpi_block *b, size_t part, fsdpi_slice slice);
+size_t      fsdpi_window_count(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part);
 
 /** ELEMENTS that stand before a part in the packed block, and in all of it. */
 size_t fsdpi_packed_before(const fsdp_request *request, fsdpi_pattern pattern, const fsdpi_block *b, size_t part);

@@ -16,15 +16,14 @@ static fsdp_status copy_part(fsdp_request *request, unsigned route, int part, bo
     const int         position = ctx->nodes.position_of[fsdpi_rails_holder(&ctx->nodes, ctx->nodes.mine, part)];
     const fsdpi_slice slice    = fsdpi_slice_of(request, part);
     const size_t      chunks = fsdpi_rails_chunks(request, slice.count), width = request->call.width,
-                 number  = rails->copied[part];
-    const bool  is_input = ctx->nodes.node_of[part] == ctx->nodes.mine && (route & FSDPI_REDUCES) == 0;
-    fsdpi_desk *desk     = ctx->box.desks[position];
+                 number = rails->copied[part];
+    const bool is_input = ctx->nodes.node_of[part] == ctx->nodes.mine && (route & FSDPI_REDUCES) == 0;
 
     if (number == chunks) {
         return FSDP_OK;
     }
     *done = false;
-    if (!is_input && atomic_load_explicit(&desk->landed[part], memory_order_acquire) <= number) {
+    if (!is_input && fsdpi_mailbox_landed(&ctx->box, part) <= number) {
         return FSDP_OK;
     }
     const fsdpi_slice c = fsdpi_rails_chunk_of(request, slice.begin, slice.count, number);

@@ -68,8 +68,3 @@ fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_pro
     }
     return FSDP_OK;
 }
-
-void fsdpi_rails_end(fsdp_request *request)
-{
-    fsdpi_mailbox_forget_landed(&request->ctx->box);
-}

@@ -27,7 +27,4 @@
 /** For fsdpi_algorithm::advance; `route` are fsdpi_route. */
 fsdp_status fsdpi_rails_advance(fsdp_request *request, unsigned route, fsdpi_progress *progress);
 
-/** For fsdpi_algorithm::end. */
-void fsdpi_rails_end(fsdp_request *request);
-
 #endif

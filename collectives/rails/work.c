@@ -16,9 +16,8 @@ fsdp_status fsdpi_rails_compute_partial(fsdp_request *request, fsdpi_slice c, un
 
 void fsdpi_rails_tell_landed(fsdp_context *ctx, int part, size_t chunks)
 {
-    if (ctx->nodes.size > 1) {
-        atomic_store_explicit(&ctx->box.desks[ctx->nodes.position]->landed[part], chunks, memory_order_release);
-        fsdpi_mailbox_wake(&ctx->box);
+    if (ctx->nodes.size > 1 && ctx->rails.window == 0) { /* blocks of an alltoall are their receiver's alone */
+        fsdpi_mailbox_set_landed(&ctx->box, part, chunks);
     }
 }
 

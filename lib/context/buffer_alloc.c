@@ -1,5 +1,6 @@
 #include "lib/context/buffer_alloc.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,71 +17,100 @@ enum { N_KINDS = FSDP_BUFFER_DEVICE + 1 };
 
 static const char *const KINDS[N_KINDS] = {"one per rank", "one per node", "one per GPU"};
 
-/* By the ranks of the context, not of the node, so that a budget need not know the nodes. */
-static size_t record_bytes(int size)
+/* Only memory of GPUs is seen elsewhere by each peer, and so by lists. */
+static size_t record_bytes(fsdp_buffer_kind kind, int size)
 {
-    return sizeof(fsdpi_buffer) + (size_t)size * sizeof(fsdpi_buffer_part);
+    const size_t parts = kind == FSDP_BUFFER_DEVICE ? (size_t)fsdpi_positions(size) : 0;
+
+    return sizeof(fsdpi_buffer) + parts * sizeof(fsdpi_buffer_part);
 }
 
-size_t fsdpi_buffer_bookkeeping(int size)
+size_t fsdpi_buffer_bookkeeping(fsdp_buffer_kind kind, int size)
 {
-    return fsdpi_alloc_size(record_bytes(size));
+    return fsdpi_alloc_size(record_bytes(kind, size));
 }
 
 /* ---- allocation -------------------------------------------------------------------------------------------------- */
 
-/* Where the parts of the node begin; the sum, or PTRDIFF_MAX where it does not fit. */
-static size_t lay_out(const fsdp_context *ctx, fsdpi_buffer *buffer)
+/* Whole pages; PTRDIFF_MAX where they are too many. */
+static size_t pages(size_t bytes)
 {
-    const size_t n = (size_t)ctx->nodes.size, page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t       total = 0;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    for (size_t p = 0; p < n; p++) {
-        const size_t bytes = buffer->parts[p].bytes;
-        const size_t taken = bytes > PTRDIFF_MAX - page ? PTRDIFF_MAX : (bytes + page - 1) / page * page;
-
-        buffer->parts[p].begin = buffer->kind == FSDP_BUFFER_PER_RANK ? total : 0;
-        if (buffer->kind == FSDP_BUFFER_PER_RANK) {
-            total = taken > PTRDIFF_MAX - total ? PTRDIFF_MAX : total + taken;
-        } else {
-            total = taken;
-        }
-    }
-    return total;
+    return bytes > PTRDIFF_MAX - page ? PTRDIFF_MAX : (bytes + page - 1) / page * page;
 }
 
-/* The part that this rank touches first: its own, or its share of the node's. */
-static void own_part(const fsdp_context *ctx, const fsdpi_buffer *buffer, size_t *begin, size_t *bytes)
+static size_t sum(size_t a, size_t b)
+{
+    return a > PTRDIFF_MAX - b ? PTRDIFF_MAX : a + b;
+}
+
+/* A segment of the node: where it ends, and this rank's part of it, which it touches first. */
+typedef struct segment_plan {
+    size_t places; /* BYTES of these, at the beginning */
+    size_t end;    /* PTRDIFF_MAX where it does not fit; 0: there is none */
+    size_t begin, own, n_own;
+} segment_plan;
+
+/* Its own buffer; the leader's is the first, and the places before it are the leader's too. */
+static segment_plan plan_of_ranks(const fsdp_context *ctx, const uint64_t *bytes)
+{
+    const size_t n = (size_t)ctx->nodes.size, position = (size_t)ctx->nodes.position;
+    segment_plan plan = {.places = n > 1 ? pages(n * sizeof(fsdpi_buffer_place)) : 0};
+
+    plan.end = plan.places;
+    for (size_t p = 0; p < n; p++) {
+        plan.begin = p == position ? plan.end : plan.begin;
+        plan.end   = sum(plan.end, pages(bytes[p]));
+    }
+    plan.end   = plan.end == plan.places ? 0 : plan.end;
+    plan.own   = position == 0 ? 0 : plan.begin;
+    plan.n_own = bytes[position] + (position == 0 ? plan.places : 0);
+    return plan;
+}
+
+/* Its share of what is one for the node. */
+static segment_plan plan_of_node(const fsdp_context *ctx, size_t bytes)
 {
     const size_t n = (size_t)ctx->nodes.size, p = (size_t)ctx->nodes.position;
+    const size_t own = bytes / n * p;
 
-    *begin = buffer->parts[p].begin;
-    *bytes = buffer->bytes;
-    if (buffer->kind == FSDP_BUFFER_PER_NODE) {
-        *begin = buffer->bytes / n * p;
-        *bytes = p + 1 < n ? buffer->bytes / n : buffer->bytes - *begin;
+    return (segment_plan){.end = pages(bytes), .own = own, .n_own = p + 1 < n ? bytes / n : bytes - own};
+}
+
+/* By the leader alone; peers see it behind the next agreement. */
+static void write_places(const fsdpi_buffer *buffer, const segment_plan *plan, const uint64_t *bytes, size_t n)
+{
+    fsdpi_buffer_place *places = (fsdpi_buffer_place *)(void *)buffer->segment.base;
+    size_t              begin  = plan->places;
+
+    for (size_t p = 0; p < n; p++) {
+        places[p] = (fsdpi_buffer_place){begin, bytes[p]};
+        begin += pages(bytes[p]);
     }
 }
 
-/* Every rank's bytes are known. */
-static fsdp_status claim_segment(fsdp_context *ctx, fsdpi_buffer *buffer)
+/* `bytes`: of every rank on the node. */
+static fsdp_status claim_segment(fsdp_context *ctx, fsdpi_buffer *buffer, const uint64_t *bytes)
 {
-    const size_t total = lay_out(ctx, buffer);
-    size_t       begin, own;
+    const segment_plan plan =
+        buffer->kind == FSDP_BUFFER_PER_NODE ? plan_of_node(ctx, buffer->bytes) : plan_of_ranks(ctx, bytes);
 
-    if (total >= PTRDIFF_MAX) {
+    if (plan.end >= PTRDIFF_MAX) {
         return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_buffer_alloc: %zu bytes here, and too many on this node in all",
                           buffer->bytes);
     }
-    if (total == 0) {
+    if (plan.end == 0) {
         return FSDP_OK;
     }
-    own_part(ctx, buffer, &begin, &own);
-    FSDP_TRY(fsdpi_segment_open(&ctx->core, &ctx->nodes, total, begin, own, &buffer->segment));
-    for (int p = 0; p < ctx->nodes.size; p++) {
-        buffer->parts[p].base = buffer->segment.base + buffer->parts[p].begin;
+    FSDP_TRY(fsdpi_segment_open(&ctx->core, &ctx->nodes, plan.end, plan.own, plan.n_own, &buffer->segment));
+    buffer->base = buffer->segment.base + plan.begin;
+    if (plan.places > 0) {
+        buffer->places = (const fsdpi_buffer_place *)(const void *)buffer->segment.base;
     }
-    buffer->base = buffer->parts[ctx->nodes.position].base;
+    if (plan.places > 0 && ctx->nodes.position == 0) {
+        write_places(buffer, &plan, bytes, (size_t)ctx->nodes.size);
+    }
     return FSDP_OK;
 }
 
@@ -114,13 +144,16 @@ static fsdp_status open_parts(fsdp_context *ctx, fsdpi_buffer *buffer, const fsd
     return FSDP_OK;
 }
 
-static fsdp_status claim_device(fsdp_context *ctx, fsdpi_buffer *buffer)
+static fsdp_status claim_device(fsdp_context *ctx, fsdpi_buffer *buffer, const uint64_t *bytes_of)
 {
     fsdpi_gpu_handle  mine    = {{0}};
     const size_t      bytes   = (size_t)ctx->nodes.size * sizeof mine;
     fsdpi_gpu_handle *handles = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
     fsdp_status       status  = handles != NULL ? claim_own_device(ctx, buffer, &mine) : FSDP_ERR_MEMORY;
 
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        buffer->parts[p].bytes = bytes_of[p];
+    }
     status = fsdpi_agree(ctx, "fsdp_buffer_alloc", "device memory", 0, status, true);
     if (status == FSDP_OK && handles != NULL) {
         const int code =
@@ -151,13 +184,13 @@ static void close_parts(fsdpi_buffer *buffer)
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-static fsdp_status claim_memory(fsdp_context *ctx, fsdpi_buffer *buffer)
+/* `bytes` has room for those of every rank on the node. */
+static fsdp_status claim_memory(fsdp_context *ctx, fsdpi_buffer *buffer, uint64_t *bytes)
 {
-    const fsdpi_buffer_part mine = {.bytes = buffer->bytes};
+    const uint64_t mine = buffer->bytes;
 
-    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(&mine, buffer->parts, (int)sizeof mine, MPI_BYTE, ctx->node_comm,
-                                           ctx->config.timeout_s));
-    return buffer->kind == FSDP_BUFFER_DEVICE ? claim_device(ctx, buffer) : claim_segment(ctx, buffer);
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(&mine, bytes, 1, MPI_UINT64_T, ctx->node_comm, ctx->config.timeout_s));
+    return buffer->kind == FSDP_BUFFER_DEVICE ? claim_device(ctx, buffer, bytes) : claim_segment(ctx, buffer, bytes);
 }
 
 static void release(fsdp_context *ctx, fsdpi_buffer *buffer)
@@ -168,7 +201,7 @@ static void release(fsdp_context *ctx, fsdpi_buffer *buffer)
     if (buffer->kind == FSDP_BUFFER_DEVICE && ctx->broken == FSDP_OK) { /* else a peer may still write to it */
         (void)ctx->gpu.device->ops->release(ctx->gpu.device, buffer->base);
     }
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, buffer, record_bytes(ctx->size));
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, buffer, record_bytes(buffer->kind, ctx->size));
 }
 
 static size_t counted_bytes(const fsdpi_buffer *buffer)
@@ -232,23 +265,38 @@ static void give_up(fsdp_context *ctx, fsdpi_buffer *buffer)
     release(ctx, buffer);
 }
 
-static fsdp_status allocate(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, fsdpi_buffer **made)
+/* `bytes_of`: room for those of every rank on the node. */
+static fsdp_status make(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, uint64_t *bytes_of, fsdpi_buffer **made)
 {
-    fsdpi_buffer *buffer = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, record_bytes(ctx->size));
-    fsdp_status   status =
-        fsdpi_agree(ctx, "fsdp_buffer_alloc", "record", 0, buffer != NULL ? FSDP_OK : FSDP_ERR_MEMORY, true);
+    fsdpi_buffer *buffer = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, record_bytes(kind, ctx->size));
+    fsdp_status   status = buffer != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 
+    if (buffer != NULL && bytes_of == NULL) {
+        status = fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_buffer_alloc: no memory for %d sizes", ctx->nodes.size);
+    }
+    status = fsdpi_agree(ctx, "fsdp_buffer_alloc", "record", 0, status, true);
+    if (buffer != NULL) {
+        buffer->kind = kind;
+    }
     if (status == FSDP_OK && buffer != NULL) {
         buffer->ctx   = ctx;
-        buffer->kind  = kind;
         buffer->bytes = bytes;
-        status        = claim_memory(ctx, buffer);
+        status        = claim_memory(ctx, buffer, bytes_of);
         status        = fsdpi_agree(ctx, "fsdp_buffer_alloc", "memory", 0, status, true);
     }
     if (status != FSDP_OK && buffer != NULL) {
         give_up(ctx, buffer);
     }
     *made = buffer;
+    return status;
+}
+
+static fsdp_status allocate(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, fsdpi_buffer **made)
+{
+    uint64_t         *bytes_of = calloc((size_t)ctx->nodes.size, sizeof *bytes_of);
+    const fsdp_status status   = make(ctx, kind, bytes, bytes_of, made);
+
+    free(bytes_of);
     return status;
 }
 
@@ -410,16 +458,16 @@ fsdp_status fsdp_buffer_peer(fsdp_context *ctx, const void *memory, int rank, vo
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: rank %d is not on the node of rank %d", rank,
                           ctx->rank);
     }
-    const int    position = ctx->nodes.position_of[rank];
-    const size_t offset   = (size_t)((const unsigned char *)memory - buffer->base);
-    if (buffer->parts[position].bytes > 0 && buffer->parts[position].base == NULL) {
+    const fsdpi_buffer_part part   = fsdpi_buffer_part_of(buffer, ctx->nodes.position_of[rank]);
+    const size_t            offset = (size_t)((const unsigned char *)memory - buffer->base);
+    if (part.bytes > 0 && part.base == NULL) {
         return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
                           "fsdp_buffer_peer: the system does not let ranks reach each other's GPU memory");
     }
-    if (offset > buffer->parts[position].bytes) {
+    if (offset > part.bytes) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: offset %zu is beyond the %zu bytes of rank %d", offset,
-                          buffer->parts[position].bytes, rank);
+                          part.bytes, rank);
     }
-    *peer = fsdpi_buffer_at(&ctx->buffers, buffer->number, position, offset);
+    *peer = part.base + offset;
     return FSDP_OK;
 }

@@ -20,8 +20,8 @@ void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory);
 /** Releases one of device memory on all ranks, where nothing that was issued still uses it. Collective. NULL does nothing. */
 void fsdpi_buffer_free_device(fsdp_context *ctx, const void *memory);
 
-/** BYTES of bookkeeping of one buffer, in a context of `size` ranks. */
-size_t fsdpi_buffer_bookkeeping(int size);
+/** BYTES of bookkeeping of one buffer, in a context of `size` ranks; of host memory the same for any. */
+size_t fsdpi_buffer_bookkeeping(fsdp_buffer_kind kind, int size);
 
 /** Forgets the freed ones. */
 void fsdpi_buffers_close(fsdp_context *ctx);

@@ -16,6 +16,17 @@ static fsdpi_buffer *first_that_holds(fsdpi_buffer *first, const void *memory, s
     return first;
 }
 
+fsdpi_buffer_part fsdpi_buffer_part_of(const fsdpi_buffer *buffer, int position)
+{
+    if (buffer->kind == FSDP_BUFFER_DEVICE) {
+        return buffer->parts[position];
+    }
+    if (buffer->places == NULL) {
+        return (fsdpi_buffer_part){buffer->base, buffer->bytes};
+    }
+    return (fsdpi_buffer_part){buffer->segment.base + buffer->places[position].begin, buffer->places[position].bytes};
+}
+
 /* Programs that have none need not wait for the lock. */
 fsdpi_buffer *fsdpi_buffer_of(fsdpi_buffers *buffers, const void *memory, size_t bytes)
 {
@@ -56,7 +67,7 @@ fsdpi_buffer *fsdpi_buffer_numbered(fsdpi_buffers *buffers, uint32_t number)
 
 unsigned char *fsdpi_buffer_at(fsdpi_buffers *buffers, uint32_t number, int position, uint64_t offset)
 {
-    return fsdpi_buffer_numbered(buffers, number)->parts[position].base + offset;
+    return fsdpi_buffer_part_of(fsdpi_buffer_numbered(buffers, number), position).base + offset;
 }
 
 void fsdpi_buffer_enter(fsdpi_buffers *buffers, fsdpi_buffer *buffer)

@@ -17,10 +17,14 @@
 
 /** Of a position on the node, as this rank sees it. */
 typedef struct fsdpi_buffer_part {
-    unsigned char *base;  /* NULL: out of reach */
-    size_t         begin; /* in the segment */
+    unsigned char *base; /* NULL: out of reach */
     size_t         bytes;
 } fsdpi_buffer_part;
+
+/** Where the buffer of a position lies in the segment of the node. */
+typedef struct fsdpi_buffer_place {
+    size_t begin, bytes;
+} fsdpi_buffer_place;
 
 typedef struct fsdpi_buffer {
     struct fsdpi_buffer *next;
@@ -33,7 +37,10 @@ typedef struct fsdpi_buffer {
     unsigned char       *base;    /* of this rank's buffer */
     size_t               bytes;
     bool                 freed; /* its addresses are kept from other use, so that using them is noticed */
-    fsdpi_buffer_part    parts[];
+    /* Of each position, at the beginning of the segment, once for all its ranks. NULL: all have the same, as one buffer for
+     * the node, or none, or this rank is alone. */
+    const fsdpi_buffer_place *places;
+    fsdpi_buffer_part         parts[]; /* of each position: on GPUs only */
 } fsdpi_buffer;
 
 /* The thread that carries operations out looks buffers up while others add some and take some away. */
@@ -56,6 +63,9 @@ fsdpi_buffer *fsdpi_buffer_of(fsdpi_buffers *buffers, const void *memory, size_t
 /** The live one that begins there, or any where that is NULL; and the one of a number. NULL if there is none. */
 fsdpi_buffer *fsdpi_buffer_beginning_at(fsdpi_buffers *buffers, const void *memory);
 fsdpi_buffer *fsdpi_buffer_numbered(fsdpi_buffers *buffers, uint32_t number);
+
+/** What this rank sees of a live buffer at a position. */
+fsdpi_buffer_part fsdpi_buffer_part_of(const fsdpi_buffer *buffer, int position);
 
 /** Where this rank sees an offset into a peer's buffer. */
 unsigned char *fsdpi_buffer_at(fsdpi_buffers *buffers, uint32_t number, int position, uint64_t offset);

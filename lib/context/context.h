@@ -23,6 +23,7 @@
 #include "lib/node/nodes.h"
 #include "lib/node/peers.h"
 #include "lib/progress/queue.h"
+#include "lib/progress/verdicts.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/gpu_streams.h"
 #include "lib/sync/link.h"
@@ -40,6 +41,7 @@ struct fsdp_context {
         };
     };
     fsdpi_nodes   nodes;
+    void         *found; /* its arrays, until the mailbox has them */
     fsdpi_peers   peers;
     int           n_gpus; /* that this process may use; 0 in a build without HIP */
     fsdpi_gpu     gpu;
@@ -50,10 +52,11 @@ struct fsdp_context {
     /* Of the operation at the head of the queue. */
     fsdpi_mailbox  box;
     fsdpi_exchange exchange;
+    fsdpi_verdicts verdicts;
     fsdpi_messages messages;
     fsdpi_rails    rails;
     fsdpi_link     link;
-    const void   **operands; /* twice `size` pointers */
+    const void   **operands; /* two for each peer on the node, or one for each node */
 
     fsdpi_buffers buffers; /* symmetric ones */
     fsdpi_pages   known_pages;

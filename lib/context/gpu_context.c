@@ -48,7 +48,7 @@ static size_t marks_bytes(int size)
 
 static size_t peers_bytes(int size)
 {
-    return (size_t)size * sizeof(fsdpi_gpu_peer);
+    return (size_t)fsdpi_positions(size) * sizeof(fsdpi_gpu_peer);
 }
 
 size_t fsdpi_gpu_context_bytes(const fsdp_context *ctx)

@@ -1,6 +1,7 @@
 #include "lib/context/init.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,32 +18,23 @@
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
 
+/* Two for each peer on the node, or one for each node. */
 static size_t operands_bytes(int size)
 {
-    return (size_t)2 * (size_t)size * sizeof(void *);
-}
+    const size_t peers = 2 * (size_t)fsdpi_positions(size), nodes = (size_t)size;
 
-static size_t verdicts_bytes(int size)
-{
-    return (size_t)size * sizeof(fsdpi_verdict);
-}
-
-/* What has to be there before ranks can tell each other that something is missing. */
-static size_t first_bytes(int size)
-{
-    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(verdicts_bytes(size)) +
-           fsdpi_alloc_size(fsdpi_nodes_bytes(size));
+    return (peers > nodes ? peers : nodes) * sizeof(void *);
 }
 
 size_t fsdpi_context_bookkeeping(int size)
 {
-    return first_bytes(size) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
+    return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
            fsdpi_messages_bookkeeping() + fsdpi_mailbox_bookkeeping(size) + fsdpi_peers_bookkeeping(size) +
            fsdpi_rails_bookkeeping(size);
 }
 
 /* Tells the parts of each other. */
-static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
+static void connect_parts(fsdp_context *ctx)
 {
     ctx->ctx          = ctx;
     ctx->gpu.nodes    = &ctx->nodes;
@@ -56,23 +48,24 @@ static void connect_parts(fsdp_context *ctx, fsdpi_verdict *verdicts)
                                        .rails    = &ctx->rails,
                                        .trace    = &ctx->trace,
                                        .gpu      = &ctx->gpu,
-                                       .verdicts = verdicts};
+                                       .verdicts = &ctx->verdicts};
 }
 
-/* The context, the verdicts and the tables of its nodes are the first of its own allocations, in one piece. */
+/* The context is the first of its own allocations. */
 static fsdp_context *allocate_context(int size)
 {
     static _Atomic uint64_t made;
 
-    const size_t   bytes = first_bytes(size);
-    unsigned char *begin = fsdpi_device_host.alloc(bytes);
-    fsdp_context  *ctx   = (fsdp_context *)(void *)begin;
+    const size_t  bytes = fsdpi_alloc_size(sizeof(fsdp_context));
+    fsdp_context *ctx   = fsdpi_device_host.alloc(bytes);
 
     if (ctx == NULL) {
         return NULL;
     }
     ctx->comm                                    = MPI_COMM_NULL;
     ctx->node_comm                               = MPI_COMM_NULL;
+    ctx->verdicts.type                           = MPI_DATATYPE_NULL;
+    ctx->verdicts.op                             = MPI_OP_NULL;
     ctx->device                                  = &fsdpi_device_host;
     ctx->size                                    = size;
     ctx->number                                  = atomic_fetch_add(&made, 1) + 1;
@@ -81,7 +74,7 @@ static fsdp_context *allocate_context(int size)
     ctx->memory.peak_total                       = bytes;
     (void)pthread_mutex_init(&ctx->memory_lock, NULL);
     fsdpi_pages_open(&ctx->known_pages, (size_t)sysconf(_SC_PAGESIZE));
-    connect_parts(ctx, (fsdpi_verdict *)(void *)(begin + fsdpi_alloc_size(sizeof *ctx)));
+    connect_parts(ctx);
     return ctx;
 }
 
@@ -191,10 +184,14 @@ static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
 
 static fsdp_status find_nodes(fsdp_context *ctx)
 {
-    void *memory = (unsigned char *)ctx->queue.engine.verdicts + fsdpi_alloc_size(verdicts_bytes(ctx->size));
+    const int divided       = fsdpi_nodes_divisor(ctx->config.node_size);
+    ctx->found              = malloc(fsdpi_nodes_bytes(ctx->size));
+    const fsdp_status found = fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s,
+                                                  ctx->found, &ctx->nodes);
 
-    FSDP_TRY(fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, ctx->config.node_size, ctx->config.timeout_s, memory,
-                              &ctx->nodes));
+    if (found != FSDP_OK) {
+        return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));
+    }
     if (ctx->nodes.apart > 0 && ctx->config.node_size != 1) {
         fsdpi_log(
             ctx, FSDP_LOG_WARN,
@@ -224,6 +221,14 @@ static fsdp_status open_parts(fsdp_context *ctx)
     return status == FSDP_OK ? box : status;
 }
 
+/* All ranks of the node have its mailbox: the arrays in there are those to use. */
+static void share_nodes(fsdp_context *ctx)
+{
+    fsdpi_nodes_move(&ctx->nodes, ctx->size, ctx->box.map);
+    free(ctx->found);
+    ctx->found = NULL;
+}
+
 /* What peers and MPI have to do with: where MPI has ended, it stays. */
 static void leave_peers(fsdp_context *ctx)
 {
@@ -231,6 +236,7 @@ static void leave_peers(fsdp_context *ctx)
     fsdpi_gpu_context_leave(ctx);
     fsdpi_buffers_close(ctx);
     fsdpi_gpu_context_close(ctx);
+    fsdpi_verdicts_close(&ctx->verdicts);
     if (ctx->node_comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->node_comm);
     }
@@ -253,6 +259,7 @@ static void release_context(fsdp_context *ctx)
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
     fsdpi_peers_close(&ctx->peers);
     fsdpi_mailbox_close(&ctx->box);
+    free(ctx->found);
     (void)pthread_mutex_destroy(&ctx->memory_lock);
     fsdpi_device_host.release(ctx);
 }
@@ -260,6 +267,7 @@ static void release_context(fsdp_context *ctx)
 /* Everything after the duplicate exists. A failure on one rank is that of all. */
 static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
 {
+    FSDP_TRY(fsdpi_verdicts_open(&ctx->verdicts, ctx));
     FSDP_TRY(agree_on_settings(ctx, settings));
     FSDP_TRY(find_nodes(ctx));
     fsdp_status status = fsdpi_bind(&ctx->core, &ctx->binding); /* before memory is touched, and before HIP is used */
@@ -276,6 +284,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
              : kernels != FSDP_OK ? kernels
                                   : parts;
     FSDP_TRY(fsdpi_agree_by_mpi(&ctx->queue.engine, status, "fsdp_init", 0));
+    share_nodes(ctx);
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
     fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);

@@ -13,8 +13,112 @@
 
 size_t fsdpi_nodes_bytes(int size)
 {
-    return (size_t)size * sizeof(uint64_t) + (5 * (size_t)size + 1) * sizeof(int);
+    return (4 * (size_t)size + 1) * sizeof(int);
 }
+
+/* ---- dividing: what all ranks compute from all hosts ---------------------------------------------------------------- */
+
+/* The lowest rank of the last node of each host, by the host: open addressing, at most half full. */
+typedef struct table {
+    int   *ranks; /* -1: free */
+    size_t mask;
+} table;
+
+static size_t table_slots(int size)
+{
+    size_t slots = 2;
+
+    while (slots < 2 * (size_t)size) {
+        slots *= 2;
+    }
+    return slots;
+}
+
+size_t fsdpi_nodes_scratch_bytes(int size)
+{
+    return (size_t)size * sizeof(uint64_t) + table_slots(size) * sizeof(int);
+}
+
+static table empty_table(int *ranks, int size)
+{
+    const size_t slots = table_slots(size);
+
+    for (size_t i = 0; i < slots; i++) {
+        ranks[i] = -1;
+    }
+    return (table){ranks, slots - 1};
+}
+
+/* The slot of a host, or the free one where it belongs. */
+static int *slot_of(const table *t, const uint64_t *hosts, uint64_t host)
+{
+    const uint64_t mixed = host * 0x9e3779b97f4a7c15u;
+    size_t         slot  = (size_t)(mixed >> 32 ^ mixed) & t->mask;
+
+    while (t->ranks[slot] >= 0 && hosts[t->ranks[slot]] != host) {
+        slot = (slot + 1) & t->mask;
+    }
+    return &t->ranks[slot];
+}
+
+/* The node and the position of each rank; meanwhile `first` counts, one behind, the ranks of each. */
+static void place_ranks(fsdpi_nodes *nodes, const uint64_t *hosts, int size, int divided, const table *last)
+{
+    nodes->count    = 0;
+    nodes->first[0] = 0;
+    for (int r = 0; r < size; r++) {
+        int *lowest = slot_of(last, hosts, hosts[r]);
+
+        if (*lowest < 0 || (divided > 0 && nodes->first[nodes->node_of[*lowest] + 1] == divided)) {
+            nodes->node_of[r]                   = nodes->count++;
+            nodes->first[nodes->node_of[r] + 1] = 0;
+            *lowest                             = r;
+        }
+        nodes->node_of[r]     = nodes->node_of[*lowest];
+        nodes->position_of[r] = nodes->first[nodes->node_of[r] + 1]++;
+    }
+}
+
+static void list_members(fsdpi_nodes *nodes, int size)
+{
+    nodes->largest  = 0;
+    nodes->smallest = size;
+    for (int m = 0; m < nodes->count; m++) {
+        const int n = nodes->first[m + 1];
+
+        nodes->largest  = n > nodes->largest ? n : nodes->largest;
+        nodes->smallest = n < nodes->smallest ? n : nodes->smallest;
+        nodes->first[m + 1] += nodes->first[m];
+    }
+    for (int r = 0; r < size; r++) {
+        nodes->members[nodes->first[nodes->node_of[r]] + nodes->position_of[r]] = r;
+    }
+}
+
+void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory)
+{
+    int *arrays = memory;
+
+    nodes->node_of     = arrays;
+    nodes->position_of = arrays + size;
+    nodes->members     = arrays + (ptrdiff_t)2 * size;
+    nodes->first       = arrays + (ptrdiff_t)3 * size;
+}
+
+void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes)
+{
+    const uint64_t *hosts = scratch;
+    const table     last  = empty_table((int *)(void *)((uint64_t *)scratch + size), size);
+
+    fsdpi_nodes_move(nodes, size, memory);
+    place_ranks(nodes, hosts, size, divided, &last);
+    list_members(nodes, size);
+    nodes->mine     = nodes->node_of[rank];
+    nodes->position = nodes->position_of[rank];
+    nodes->size     = fsdpi_node_size(nodes, nodes->mine);
+}
+
+/* ---- finding -------------------------------------------------------------------------------------------------------- */
 
 /*
  * What tells the machine of this process from others: the name of the host, and the number that Linux draws when it
@@ -72,95 +176,58 @@ static int count_apart(const uint64_t *identities, int rank, int size)
     return apart;
 }
 
-/* From the host of each rank to the lowest rank of its node: `divided` ranks of a host at a time; 0: all. */
-static void divide(const uint64_t *host, int size, int divided, int *lowest)
+/* Whether every rank has the memory that it needs. MPI's code. */
+static int have_memory(MPI_Comm comm, int timeout_s, const void *memory, const void *scratch, bool *have)
 {
-    for (int r = 0; r < size; r++) {
-        int before = 0, last = r;
+    int       all  = memory != NULL && scratch != NULL;
+    const int code = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, comm, timeout_s);
 
-        for (int q = 0; q < r; q++) {
-            before += host[q] == host[r];
-            last = host[q] == host[r] ? q : last;
-        }
-        const bool first = divided == 0 ? before == 0 : before % divided == 0;
-        lowest[r]        = first ? r : lowest[last];
-    }
+    *have = all != 0;
+    return code;
 }
 
-/* `lowest` holds the lowest rank of the node of each rank. */
-static void number_nodes(fsdpi_nodes *nodes, const int *lowest, int rank, int size)
+static fsdp_status find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *scratch, void *memory,
+                        fsdpi_nodes *nodes)
 {
-    int n = 0;
+    const uint64_t mine = identity_of_memory(shm_dir);
+    bool           have = false;
+    int            rank, size;
 
-    nodes->count = 0;
-    for (int r = 0; r < size; r++) {
-        if (lowest[r] != r) {
-            continue;
-        }
-        nodes->first[nodes->count] = n;
-        for (int q = r; q < size; q++) {
-            if (lowest[q] == r) {
-                nodes->node_of[q]     = nodes->count;
-                nodes->position_of[q] = n - nodes->first[nodes->count];
-                nodes->members[n++]   = q;
-            }
-        }
-        nodes->count++;
-        nodes->first[nodes->count] = n;
-        nodes->largest             = fsdpi_node_size(nodes, nodes->count - 1) > nodes->largest
-                                         ? fsdpi_node_size(nodes, nodes->count - 1)
-                                         : nodes->largest;
+    (void)MPI_Comm_rank(comm, &rank);
+    (void)MPI_Comm_size(comm, &size);
+    FSDPI_TRY_MPI(NULL, have_memory(comm, timeout_s, memory, scratch, &have));
+    if (!have) {
+        return fsdpi_fail(NULL, FSDP_ERR_MEMORY, "no memory for the nodes of %d ranks on at least one of them", size);
     }
-    nodes->smallest = nodes->largest;
-    for (int m = 0; m < nodes->count; m++) {
-        nodes->smallest = fsdpi_node_size(nodes, m) < nodes->smallest ? fsdpi_node_size(nodes, m) : nodes->smallest;
-    }
-    nodes->mine     = nodes->node_of[rank];
-    nodes->position = nodes->position_of[rank];
-    nodes->size     = fsdpi_node_size(nodes, nodes->mine);
+    FSDPI_TRY_MPI(NULL, fsdpi_mpi_allgather(&mine, scratch, 1, MPI_UINT64_T, comm, timeout_s));
+    fsdpi_nodes_divide(size, rank, divided, scratch, memory, nodes);
+    nodes->apart = count_apart(scratch, rank, size);
+    return FSDP_OK;
 }
 
 fsdp_status fsdpi_nodes_find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
                              fsdpi_nodes *nodes)
 {
-    const uint64_t mine  = identity_of_memory(shm_dir);
-    uint64_t      *hosts = memory;
-    int            rank, size;
+    int size = 0;
 
-    (void)MPI_Comm_rank(comm, &rank);
     (void)MPI_Comm_size(comm, &size);
-    int *lowest        = (int *)(void *)(hosts + size);
-    *nodes             = (fsdpi_nodes){0};
-    nodes->node_of     = lowest + size;
-    nodes->position_of = lowest + (ptrdiff_t)2 * size;
-    nodes->members     = lowest + (ptrdiff_t)3 * size;
-    nodes->first       = lowest + (ptrdiff_t)4 * size;
-    FSDPI_TRY_MPI(NULL, fsdpi_mpi_allgather(&mine, hosts, 1, MPI_UINT64_T, comm, timeout_s));
-    divide(hosts, size, divided, lowest);
-    number_nodes(nodes, lowest, rank, size);
-    nodes->apart = count_apart(hosts, rank, size);
-    return FSDP_OK;
+    void             *scratch = malloc(fsdpi_nodes_scratch_bytes(size));
+    const fsdp_status status  = find(comm, shm_dir, divided, timeout_s, scratch, memory, nodes);
+    free(scratch);
+    return status;
 }
 
 fsdp_status fsdpi_nodes_locate(MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number)
 {
-    fsdpi_nodes nodes;
-    int         size = 0;
-    fsdp_status status;
+    fsdpi_nodes nodes = {0};
+    int         size  = 0;
 
     (void)MPI_Comm_size(comm, &size);
-    void     *memory = malloc(fsdpi_nodes_bytes(size));
-    int       all    = memory != NULL;
-    const int code   = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, comm, timeout_s);
-    if (code != MPI_SUCCESS) {
-        status = fsdpi_fail_mpi(NULL, code, "finding nodes");
-    } else if (!all || memory == NULL) {
-        status = fsdpi_fail(NULL, FSDP_ERR_MEMORY, "no memory for the nodes of %d ranks on at least one of them", size);
-    } else {
-        status  = fsdpi_nodes_find(comm, shm_dir, 0, timeout_s, memory, &nodes);
-        *node   = status == FSDP_OK ? nodes.mine : 0;
-        *number = status == FSDP_OK ? nodes.first[nodes.mine] + nodes.position : 0;
-    }
+    void             *memory = malloc(fsdpi_nodes_bytes(size));
+    const fsdp_status status = fsdpi_nodes_find(comm, shm_dir, 0, timeout_s, memory, &nodes);
+    const bool        found  = status == FSDP_OK && nodes.first != NULL;
+    *node                    = found ? nodes.mine : 0;
+    *number                  = found ? nodes.first[nodes.mine] + nodes.position : 0;
     free(memory);
     return status;
 }

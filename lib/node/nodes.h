@@ -21,20 +21,52 @@ typedef struct fsdpi_nodes {
     int  largest;     /* ranks on the largest node */
     int  smallest;    /* and on the smallest */
     int  apart;       /* on the lowest rank of a host: how many others of it share no memory with this one */
-    int *node_of;     /* of each rank */
+    int *node_of;     /* of each rank; the four arrays are one piece of memory, which begins here */
     int *position_of; /* of each rank, on its node */
     int *first;       /* of each node, and one behind the last: where its ranks begin in `members` */
     int *members;     /* all ranks, node by node */
 } fsdpi_nodes;
 
-/** BYTES of the arrays for `size` ranks. */
+/**
+ * Ranks of a host that are one node, at most: what is kept of each peer on a node is in lists of bounded length, whose BYTES a
+ * budget knows without knowing the nodes. The ranks of a larger host are several nodes, as with FSDP_NODE_SIZE.
+ */
+enum { FSDPI_MOST_ON_NODE = 1024 };
+
+/** The length of such a list in a context of `size` ranks. */
+static inline int fsdpi_positions(int size)
+{
+    return size < FSDPI_MOST_ON_NODE ? size : FSDPI_MOST_ON_NODE;
+}
+
+/** How many ranks of a host at a time are a node, with FSDP_NODE_SIZE=node_size. */
+static inline int fsdpi_nodes_divisor(int node_size)
+{
+    return node_size > 0 ? fsdpi_positions(node_size) : FSDPI_MOST_ON_NODE;
+}
+
+/** BYTES of the arrays for `size` ranks, and of what dividing them needs besides. */
 size_t fsdpi_nodes_bytes(int size);
+size_t fsdpi_nodes_scratch_bytes(int size);
+
+/**
+ * Divides ranks into nodes, as all ranks do from the same hosts. Local; its time grows as `size`.
+ * @param[in]     divided  ranks of a host that are a node, in rank order; 0: all of them
+ * @param[in,out] scratch  fsdpi_nodes_scratch_bytes(); begins with a number for the host of each rank, a uint64_t
+ * @param[out]    memory   fsdpi_nodes_bytes() for the arrays
+ */
+void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes);
+
+/** Where the arrays are, once they have been copied to other memory. */
+void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory);
 
 /**
  * Finds the nodes of a communicator: ranks of one host for which `shm_dir` is the same folder. Collective.
  * @param[in] shm_dir  FSDP_SHM_DIR
  * @param[in] divided  FSDP_NODE_SIZE; 0: as found
- * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use
+ * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use; or NULL, an error
+ *                     on all ranks
+ * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT; the detail is that of the calling thread
  */
 fsdp_status fsdpi_nodes_find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
                              fsdpi_nodes *nodes);

@@ -37,10 +37,9 @@ static bool sees(const greeting *peer)
 
 static size_t pids_bytes(int size)
 {
-    return (size_t)size * sizeof(long);
+    return (size_t)fsdpi_positions(size) * sizeof(long);
 }
 
-/* As long as the context has ranks, so that a budget need not know the nodes. */
 size_t fsdpi_peers_bookkeeping(int size)
 {
     return fsdpi_alloc_size(pids_bytes(size));

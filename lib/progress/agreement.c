@@ -8,8 +8,6 @@
 #include "lib/base/log.h"
 #include "lib/base/yielding.h"
 
-enum { MOST_RANKS_NAMED = 4 };
-
 /* ---- what is called ---------------------------------------------------------------------------------------------- */
 
 /* The arguments of fixed size, as they are. */
@@ -66,46 +64,31 @@ void fsdpi_agreement_post(fsdp_request *request)
     fsdpi_mailbox_post(box, letter, number);
 }
 
-/* What one rank, or one node, says; and then what several say together. */
-typedef struct opinion {
-    uint64_t call, fingerprint;
-    uint32_t flags;
-    int32_t  status;
-} opinion;
-
-static void join(opinion *all, opinion one)
+static fsdpi_opinion opinion_of_rank(const fsdp_request *request, int position)
 {
-    if (one.call != all->call || one.fingerprint != all->fingerprint) {
-        all->flags &= ~(uint32_t)FSDPI_FLAG_SAME;
-    }
-    all->flags &= one.flags | FSDPI_FLAG_SAME;
-    all->status = one.status > all->status ? one.status : all->status;
+    const fsdpi_letter *letter = fsdpi_letter_from(request, position);
+
+    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags | FSDPI_FLAG_SAME, letter->status};
 }
 
-static opinion opinion_of_node(const fsdp_request *request)
+static fsdpi_opinion opinion_of_node(const fsdp_request *request)
 {
-    const fsdpi_engine *engine = request->engine;
-    const fsdpi_letter *mine   = fsdpi_letter_from(request, engine->nodes->position);
-    opinion             all    = {mine->call, mine->fingerprint, mine->flags | FSDPI_FLAG_SAME, mine->status};
+    const fsdpi_nodes *nodes = request->engine->nodes;
+    fsdpi_opinion      all   = opinion_of_rank(request, nodes->position);
 
-    for (int p = 0; p < engine->nodes->size; p++) {
-        const fsdpi_letter *letter = fsdpi_letter_from(request, p);
-        join(&all, (opinion){letter->call, letter->fingerprint, letter->flags, letter->status});
+    for (int p = 0; p < nodes->size; p++) {
+        const fsdpi_opinion one = opinion_of_rank(request, p);
+        fsdpi_join(&all, &one);
     }
     return all;
 }
 
-static bool is_consent(opinion all)
-{
-    return (all.flags & FSDPI_FLAG_SAME) != 0 && all.status == FSDP_OK;
-}
-
-static fsdp_status conclude(fsdp_request *request, opinion all, fsdpi_progress *progress, bool *agreed)
+static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
 
     *progress = FSDPI_MOVED;
-    if (is_consent(all)) {
+    if (fsdpi_is_consent(&all)) {
         request->flags = all.flags;
         *agreed        = true;
         return FSDP_OK;
@@ -113,24 +96,21 @@ static fsdp_status conclude(fsdp_request *request, opinion all, fsdpi_progress *
     if (request->verdict.status == FSDP_OK) {
         fsdpi_describe(&request->call, engine->core->size, request->verdict.text, sizeof request->verdict.text);
     }
-    if (request->closing) {
-        if (request->ops != NULL && request->ops->abandon != NULL) {
-            request->ops->abandon(request);
-        }
-        fsdpi_mailbox_forget_landed(engine->box);
+    if (request->closing && request->ops != NULL && request->ops->abandon != NULL) {
+        request->ops->abandon(request);
     }
     atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
-    return fsdpi_post_allgather(engine->messages, &request->verdict, engine->verdicts, sizeof request->verdict);
+    fsdpi_summarize(&request->verdict, &engine->verdicts->all);
+    return fsdpi_post_allreduce(engine->messages, &engine->verdicts->all, engine->verdicts->type, engine->verdicts->op);
 }
 
 /* The leader has the letters of its node: writes its record for the others. */
-static void ask_nodes(fsdp_request *request, opinion node)
+static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
 {
     fsdpi_record_head *record = fsdpi_exchange_begin(request->engine->exchange);
 
-    *record = (fsdpi_record_head){
-        .call = node.call, .fingerprint = node.fingerprint, .flags = node.flags, .status = node.status};
-    if (is_consent(node) && (node.flags & FSDPI_FLAG_OFFERED) != 0) {
+    *record = (fsdpi_record_head){.all = node};
+    if (fsdpi_carries(&node)) {
         record->bytes = request->call.collective->record(request, (unsigned char *)(record + 1));
     }
     atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
@@ -155,23 +135,6 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
     return FSDP_OK;
 }
 
-static opinion opinion_of_nodes(const fsdp_request *request)
-{
-    const fsdpi_engine      *engine = request->engine;
-    const fsdpi_record_head *first  = fsdpi_exchange_record(engine->exchange, engine->nodes->mine);
-    opinion                  all    = {first->call, first->fingerprint, first->flags, first->status};
-
-    for (int m = 0; m < engine->nodes->count; m++) {
-        const fsdpi_record_head *record = fsdpi_exchange_record(engine->exchange, m);
-
-        join(&all, (opinion){record->call, record->fingerprint, record->flags, record->status});
-        if ((record->flags & FSDPI_FLAG_SAME) == 0) {
-            all.flags &= ~(uint32_t)FSDPI_FLAG_SAME;
-        }
-    }
-    return all;
-}
-
 static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
@@ -180,10 +143,10 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }
-    const opinion all   = opinion_of_nodes(request);
-    fsdpi_letter *board = &engine->box->desks[0]->board[request->number & 1];
-    board->flags        = all.flags;
-    board->status       = all.status;
+    const fsdpi_opinion all   = *fsdpi_exchange_opinion(engine->exchange);
+    fsdpi_letter       *board = &engine->box->desks[0]->board[request->number & 1];
+    board->flags              = all.flags;
+    board->status             = all.status;
     atomic_store_explicit(&board->number, request->number, memory_order_release);
     fsdpi_mailbox_wake(engine->box);
     return conclude(request, all, progress, agreed);
@@ -198,7 +161,7 @@ static fsdp_status awaiting_leader(fsdp_request *request, fsdpi_progress *progre
     if (!fsdpi_word_reached(engine->box, leader, &board->number, request->number)) {
         return FSDP_OK;
     }
-    return conclude(request, (opinion){.flags = board->flags, .status = board->status}, progress, agreed);
+    return conclude(request, (fsdpi_opinion){.flags = board->flags, .status = board->status}, progress, agreed);
 }
 
 fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
@@ -216,68 +179,12 @@ fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progr
 
 /* ---- no agreement ------------------------------------------------------------------------------------------------ */
 
-/* Some rank's arguments are bad: names the first few of those ranks with what each had to say. */
-static fsdp_status failed_ranks(const fsdpi_engine *engine, const fsdpi_verdict *verdicts)
-{
-    char        text[FSDPI_ERROR_BYTES];
-    size_t      used  = 0;
-    int         named = 0, failed = 0;
-    fsdp_status status = FSDP_OK;
-
-    for (int r = 0; r < engine->core->size; r++) {
-        if (verdicts[r].status == FSDP_OK) {
-            continue;
-        }
-        status = status == FSDP_OK ? (fsdp_status)verdicts[r].status : status;
-        failed++;
-        if (named < MOST_RANKS_NAMED && used < sizeof text) {
-            used += (size_t)snprintf(text + used, sizeof text - used, "%srank %d: %.*s", named > 0 ? "; " : "",
-                                     verdicts[r].rank, FSDPI_DETAIL_BYTES, verdicts[r].text);
-            named++;
-        }
-    }
-    if (failed > named && used < sizeof text) {
-        (void)snprintf(text + used, sizeof text - used, "; and %d more ranks", failed - named);
-    }
-    return fsdpi_record(engine->core->ctx, status, "%s", text);
-}
-
-/* All arguments are good but differ: names rank 0's call and the first that reads otherwise. */
-static fsdp_status differing_ranks(const fsdpi_engine *engine, const fsdpi_verdict *verdicts)
-{
-    int other = 1;
-
-    while (other < engine->core->size && strcmp(verdicts[other].text, verdicts[0].text) == 0) {
-        other++;
-    }
-    if (other == engine->core->size) {
-        return fsdpi_record(engine->core->ctx, FSDP_ERR_MISMATCH,
-                            "all ranks call %s, but with arguments that differ in what is not "
-                            "shown here; pass the same on every rank",
-                            verdicts[0].text);
-    }
-    return fsdpi_record(engine->core->ctx, FSDP_ERR_MISMATCH,
-                        "rank %d calls %s, but rank %d calls %s; make the same call on every rank", verdicts[0].rank,
-                        verdicts[0].text, verdicts[other].rank, verdicts[other].text);
-}
-
-static bool any_failed(const fsdpi_engine *engine)
-{
-    for (int r = 0; r < engine->core->size; r++) {
-        if (engine->verdicts[r].status != FSDP_OK) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* A mismatch is logged here, once; who has bad arguments has logged that itself. */
 static fsdp_status common_failure(const fsdpi_engine *engine)
 {
-    if (any_failed(engine)) {
-        return failed_ranks(engine, engine->verdicts);
-    }
-    const fsdp_status status = differing_ranks(engine, engine->verdicts);
-    if (engine->core->rank == 0) {
+    const fsdp_status status = fsdpi_verdicts_error(&engine->verdicts->all, engine->core->ctx);
+
+    if (engine->verdicts->all.failed == 0 && engine->core->rank == 0) {
         fsdpi_log(engine->core->ctx, FSDP_LOG_ERROR, "%s (%s)", fsdpi_error_recorded(engine->core->ctx),
                   fsdp_status_name(status));
     }
@@ -297,28 +204,36 @@ fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progres
     return common_failure(engine);
 }
 
-/* The largest of h and of ~h over all ranks are complements of each other just where all h are equal. */
-static fsdp_status compare_by_mpi(const fsdpi_engine *engine, uint64_t salt, bool *equal)
+/*
+ * Whether all have come with the same `salt`, and none with an error. The largest of h and of ~h over all ranks are
+ * complements of each other just where all h are equal.
+ */
+static fsdp_status compare_by_mpi(const fsdpi_engine *engine, fsdp_status status, uint64_t salt, bool *agreed)
 {
-    uint64_t words[2] = {salt, ~salt};
+    uint64_t words[] = {salt, ~salt, status != FSDP_OK};
 
-    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allreduce(words, 2, MPI_UINT64_T, MPI_MAX, engine->core->comm,
+    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allreduce(words, 3, MPI_UINT64_T, MPI_MAX, engine->core->comm,
                                                          engine->core->config.timeout_s));
-    *equal = words[0] == ~words[1];
+    *agreed = words[0] == ~words[1] && words[2] == 0;
     return FSDP_OK;
 }
 
 fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text, uint64_t salt)
 {
-    fsdpi_verdict mine  = {.status = (int32_t)status, .rank = engine->core->rank};
-    bool          equal = false;
+    const fsdpi_core *core   = engine->core;
+    fsdpi_verdict     mine   = {.status = (int32_t)status, .place = core->rank, .rank = core->rank};
+    bool              agreed = false;
 
+    FSDP_TRY(compare_by_mpi(engine, status, salt, &agreed));
+    if (agreed) {
+        return FSDP_OK;
+    }
     (void)snprintf(mine.text, sizeof mine.text, "%.*s", FSDPI_DETAIL_BYTES - 1,
-                   status != FSDP_OK ? fsdpi_error_recorded(engine->core->ctx) : text);
-    FSDPI_TRY_MPI(engine->core->ctx, fsdpi_mpi_allgather(&mine, engine->verdicts, (int)sizeof mine, MPI_BYTE,
-                                                         engine->core->comm, engine->core->config.timeout_s));
-    FSDP_TRY(compare_by_mpi(engine, salt, &equal));
-    return equal && !any_failed(engine) ? FSDP_OK : common_failure(engine);
+                   status != FSDP_OK ? fsdpi_error_recorded(core->ctx) : text);
+    fsdpi_summarize(&mine, &engine->verdicts->all);
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&engine->verdicts->all, 1, engine->verdicts->type,
+                                                 engine->verdicts->op, core->comm, core->config.timeout_s));
+    return common_failure(engine);
 }
 
 void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)

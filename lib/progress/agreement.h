@@ -1,7 +1,7 @@
 /**
  * @file
  * How ranks find that they all call the same, with arguments that are good: each one's letter says what it calls; leaders
- * exchange that of their nodes; and if the ranks do not agree, all of them exchange a line of text.
+ * join what their nodes say; and if the ranks do not agree, a reduction finds those that the error names.
  */
 #ifndef FSDPI_AGREEMENT_H
 #define FSDPI_AGREEMENT_H
@@ -14,7 +14,7 @@ void fsdpi_agreement_post(fsdp_request *request);
 /** One step; `agreed` is set once it is known that all do. Else the request goes on to FSDPI_REQUEST_EXCHANGING_DETAILS. */
 fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed);
 
-/** One step of the exchange of lines; its end is an error: the same on all ranks, recorded. */
+/** One step of that reduction; its end is an error: the same on all ranks, recorded. */
 fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progress);
 
 /** The letter of a peer for the operation at the head, after the agreement. */

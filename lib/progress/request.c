@@ -43,6 +43,7 @@ void fsdpi_describe(const fsdpi_call *call, int ranks, char *text, size_t size)
 void fsdpi_take_local_verdict(fsdp_request *request, fsdp_status status)
 {
     request->verdict.status = (int32_t)status;
+    request->verdict.place  = request->engine->core->rank;
     request->verdict.rank   = request->engine->core->shown_rank;
     if (status != FSDP_OK) {
         (void)snprintf(request->verdict.text, sizeof request->verdict.text, "%.*s", FSDPI_DETAIL_BYTES - 1,

@@ -14,9 +14,11 @@
 #include "lib/base/core.h"
 #include "lib/base/step.h"
 #include "lib/node/nodes.h"
+#include "lib/progress/verdicts.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
+#include "lib/sync/opinion.h"
 #include "lib/sync/rails.h"
 #include "lib/sync/trace.h"
 
@@ -27,17 +29,6 @@ typedef enum fsdpi_division {
     FSDPI_DIVISION_SPLIT,  /* `count` in all, split as evenly as cache lines allow */
     FSDPI_DIVISION_ROOT    /* `count` in all, for `root` */
 } fsdpi_division;
-
-/** What holds on a rank, and, after the agreement, on all. */
-typedef enum fsdpi_flags {
-    FSDPI_FLAG_OFFERED   = 1,  /* the letter carries the data */
-    FSDPI_FLAG_PLACES    = 2,  /* the letter says where the buffers are */
-    FSDPI_FLAG_SYMMETRIC = 4,  /* these are symmetric */
-    FSDPI_FLAG_SEPARATE  = 8,  /* input and output are different memory */
-    FSDPI_FLAG_SHARED    = 16, /* the output is one buffer for the whole node */
-    FSDPI_FLAG_DEVICE    = 64, /* the buffers are on GPUs */
-    FSDPI_FLAG_SAME      = 32  /* in the letter of a node: all its ranks call the same */
-} fsdpi_flags;
 
 typedef struct fsdpi_algorithm fsdpi_algorithm;
 struct fsdpi_letter;
@@ -105,15 +96,6 @@ typedef enum fsdpi_request_state {
     FSDPI_REQUEST_DONE
 } fsdpi_request_state;
 
-enum { FSDPI_DETAIL_BYTES = 240 };
-
-/** What a rank tells the others when an operation cannot be carried out. */
-typedef struct fsdpi_verdict {
-    int32_t status;
-    int32_t rank; /* as texts call it: see lib/base/core.h */
-    char    text[FSDPI_DETAIL_BYTES];
-} fsdpi_verdict;
-
 /** What of a context operations are carried out with. */
 typedef struct fsdpi_engine {
     fsdpi_core        *core;
@@ -124,7 +106,7 @@ typedef struct fsdpi_engine {
     const fsdpi_rails *rails;
     const fsdpi_trace *trace;
     struct fsdpi_gpu  *gpu;
-    fsdpi_verdict     *verdicts; /* `size` of them: of the operation at the head of the queue */
+    fsdpi_verdicts    *verdicts; /* of the operation at the head of the queue */
 } fsdpi_engine;
 
 /**

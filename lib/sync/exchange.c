@@ -4,14 +4,9 @@
 
 #include "lib/base/error.h"
 
-static unsigned char *records(const fsdpi_exchange *exchange)
+static unsigned char *area(const fsdpi_exchange *exchange)
 {
     return fsdpi_rest_of(exchange->box, 0);
-}
-
-static size_t record_bytes(const fsdpi_record_head *record)
-{
-    return sizeof *record + (size_t)(record->bytes + 7) / 8 * 8;
 }
 
 bool fsdpi_exchange_fits(size_t rest_bytes, int nodes)
@@ -28,52 +23,27 @@ size_t fsdpi_exchange_capacity(const fsdpi_exchange *exchange)
 
 fsdpi_record_head *fsdpi_exchange_begin(fsdpi_exchange *exchange)
 {
-    exchange->have   = 1;
-    exchange->end    = 0;
     exchange->posted = false;
-    return (fsdpi_record_head *)(void *)records(exchange);
-}
-
-/* BYTES of the first n records. */
-static size_t prefix_bytes(const fsdpi_exchange *exchange, size_t n)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        bytes += record_bytes((const fsdpi_record_head *)(const void *)(records(exchange) + bytes));
-    }
-    return bytes;
-}
-
-static size_t in_this_round(const fsdpi_exchange *exchange)
-{
-    const size_t have = exchange->have, missing = (size_t)exchange->nodes->count - have;
-
-    return have < missing ? have : missing;
-}
-
-static int leader(const fsdpi_exchange *exchange, size_t node)
-{
-    return fsdpi_rank_at(exchange->nodes, (int)(node % (size_t)exchange->nodes->count), 0);
+    return fsdpi_records_begin(&exchange->records, area(exchange), exchange->nodes->count, exchange->nodes->mine);
 }
 
 static fsdp_status post_round(fsdpi_exchange *exchange, bool equal)
 {
-    const size_t me = (size_t)exchange->nodes->mine, nodes = (size_t)exchange->nodes->count;
-    const size_t bytes = prefix_bytes(exchange, in_this_round(exchange));
-    const int    to    = leader(exchange, me + nodes - exchange->have);
-    const int    from  = leader(exchange, me + exchange->have);
+    fsdpi_records       *records = &exchange->records;
+    const fsdpi_round    round   = fsdpi_round_of(records->nodes, records->mine, records->have);
+    const size_t         bytes   = fsdpi_records_leaving(records);
+    unsigned char *const place   = records->area + records->end;
+    const int            to      = fsdpi_rank_at(exchange->nodes, round.to, 0);
+    const int            from    = fsdpi_rank_at(exchange->nodes, round.from, 0);
 
-    exchange->end    = prefix_bytes(exchange, exchange->have);
     exchange->posted = true;
     if (equal) {
-        FSDP_TRY(
-            fsdpi_post_receive(exchange->messages, records(exchange) + exchange->end, bytes, from, FSDPI_TAG_RECORDS));
-        return fsdpi_post_send(exchange->messages, records(exchange), bytes, to, FSDPI_TAG_RECORDS);
+        FSDP_TRY(fsdpi_post_receive(exchange->messages, place, bytes, from, FSDPI_TAG_RECORDS));
+        return fsdpi_post_send(exchange->messages, records->area, bytes, to, FSDPI_TAG_RECORDS);
     }
-    FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, records(exchange) + exchange->end,
-                                      exchange->box->rest_bytes - exchange->end, from, FSDPI_TAG_RECORDS));
-    return fsdpi_post_send_whole(exchange->messages, records(exchange), bytes, to, FSDPI_TAG_RECORDS);
+    FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, place, exchange->box->rest_bytes - records->end, from,
+                                      FSDPI_TAG_RECORDS));
+    return fsdpi_post_send_whole(exchange->messages, records->area, bytes, to, FSDPI_TAG_RECORDS);
 }
 
 fsdp_status fsdpi_exchange_advance(fsdpi_exchange *exchange, bool equal, fsdpi_progress *progress)
@@ -86,21 +56,28 @@ fsdp_status fsdpi_exchange_advance(fsdpi_exchange *exchange, bool equal, fsdpi_p
         if (!complete) {
             return FSDP_OK;
         }
-        exchange->have += in_this_round(exchange);
+        fsdpi_records_arrived(&exchange->records);
         exchange->posted = false;
     }
     *progress = FSDPI_FINISHED;
-    if (exchange->have < (size_t)exchange->nodes->count) {
+    if (exchange->records.have < exchange->records.nodes) {
         *progress = FSDPI_MOVED;
         return post_round(exchange, equal);
     }
     return FSDP_OK;
 }
 
-const fsdpi_record_head *fsdpi_exchange_record(const fsdpi_exchange *exchange, int node)
+const fsdpi_opinion *fsdpi_exchange_opinion(const fsdpi_exchange *exchange)
 {
-    const int nodes = exchange->nodes->count;
-    const int place = (node - exchange->nodes->mine + nodes) % nodes;
+    return &fsdpi_exchange_first(exchange)->all;
+}
 
-    return (const fsdpi_record_head *)(const void *)(records(exchange) + prefix_bytes(exchange, (size_t)place));
+const fsdpi_record_head *fsdpi_exchange_first(const fsdpi_exchange *exchange)
+{
+    return (const fsdpi_record_head *)(const void *)area(exchange);
+}
+
+int fsdpi_exchange_node(const fsdpi_exchange *exchange, int place)
+{
+    return (exchange->nodes->mine + place) % exchange->nodes->count;
 }

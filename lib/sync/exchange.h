@@ -1,10 +1,10 @@
 /**
  * @file
- * The exchange of short records between the leaders of the nodes: an allgather in ceil(log2 M) messages per leader
- * (Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997).
+ * The exchange of short records between the leaders of the nodes, in ceil(log2 M) messages per leader: the rounds of
+ * lib/sync/records.h, by MPI.
  *
  * Records lie in the leader's staging memory, where its node reads them: this node's first, then those of the nodes after
- * it, around. Each says how long it is.
+ * it, around.
  */
 #ifndef FSDPI_EXCHANGE_H
 #define FSDPI_EXCHANGE_H
@@ -17,21 +17,14 @@
 #include "lib/node/nodes.h"
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
-
-typedef struct fsdpi_record {
-    uint64_t call, fingerprint;
-    uint32_t flags;
-    int32_t  status;
-    uint64_t bytes; /* of payload behind this */
-} fsdpi_record_head;
+#include "lib/sync/records.h"
 
 typedef struct fsdpi_exchange {
     const fsdpi_nodes *nodes;
     fsdpi_mailbox     *box; /* where records lie */
     fsdpi_messages    *messages;
-    size_t             have;   /* records that are here */
-    size_t             end;    /* BYTES of them */
-    bool               posted; /* a round is under way */
+    fsdpi_records      records; /* a leader's */
+    bool               posted;  /* a round is under way */
 } fsdpi_exchange;
 
 /**
@@ -48,11 +41,18 @@ fsdpi_record_head *fsdpi_exchange_begin(fsdpi_exchange *exchange);
 
 /**
  * One step of the leader's exchange.
- * @param[in] equal  all records are known to be as long as this node's: they may then be cut into messages
+ * @param[in] equal  all records are known to be as long as this node's, and to carry: they may be cut into messages
  */
 fsdp_status fsdpi_exchange_advance(fsdpi_exchange *exchange, bool equal, fsdpi_progress *progress);
 
-/** The record of a node, for every rank of a leader's node once the leader has said that it is there. */
-const fsdpi_record_head *fsdpi_exchange_record(const fsdpi_exchange *exchange, int node);
+/** On a leader, after the last step: what all nodes say. */
+const fsdpi_opinion *fsdpi_exchange_opinion(const fsdpi_exchange *exchange);
+
+/**
+ * The first of the records, for every rank of a leader's node once the leader has said that they are there, where they all
+ * carry; fsdpi_record_behind() leads on. The node that the record at a place belongs to; this node's place is 0.
+ */
+const fsdpi_record_head *fsdpi_exchange_first(const fsdpi_exchange *exchange);
+int                      fsdpi_exchange_node(const fsdpi_exchange *exchange, int place);
 
 #endif

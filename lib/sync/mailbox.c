@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,28 +32,46 @@ static size_t round_up(size_t bytes, size_t multiple)
     return (bytes + multiple - 1) / multiple * multiple;
 }
 
-size_t fsdpi_desk_bytes(int size)
+size_t fsdpi_desk_bytes(void)
 {
-    return round_up(sizeof(fsdpi_desk) + (size_t)size * sizeof(uint64_t), FSDPI_ALIGNMENT);
+    return round_up(sizeof(fsdpi_desk), FSDPI_ALIGNMENT);
 }
 
-/* Lists are as long as the context has ranks, so that a budget need not know the nodes. */
+/* What a node has once: landings, and the arrays of all nodes. */
+static size_t landings_bytes(int size)
+{
+    return fsdpi_alloc_size((size_t)size * sizeof(fsdpi_landing));
+}
+
+static size_t common_bytes(int size)
+{
+    return landings_bytes(size) + fsdpi_alloc_size(fsdpi_nodes_bytes(size));
+}
+
 size_t fsdpi_mailbox_bookkeeping(int size)
 {
-    return fsdpi_alloc_size((size_t)size * sizeof(fsdpi_desk *)) +
-           fsdpi_alloc_size((size_t)size * sizeof(unsigned char *)) + fsdpi_alloc_size(fsdpi_desk_bytes(size));
+    const size_t n = (size_t)fsdpi_positions(size);
+
+    return fsdpi_alloc_size(n * sizeof(fsdpi_desk *)) + fsdpi_alloc_size(n * sizeof(unsigned char *)) +
+           fsdpi_alloc_size(fsdpi_desk_bytes()) + common_bytes(size);
 }
 
-/* Every rank's part: its desk, then its staging memory; whole pages, so that each lies on its own NUMA node. */
+/* First what is there once, then every rank's part; whole pages, so that each lies on its own NUMA node. */
+static size_t common_pages(const fsdpi_core *core)
+{
+    return round_up(common_bytes(core->size), (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* A rank's desk, then its staging memory. */
 static size_t part_bytes(const fsdpi_core *core)
 {
-    return round_up(fsdpi_desk_bytes(core->size) + fsdpi_alloc_size((size_t)core->config.staging_bytes),
+    return round_up(fsdpi_desk_bytes() + fsdpi_alloc_size((size_t)core->config.staging_bytes),
                     (size_t)sysconf(_SC_PAGESIZE));
 }
 
 static fsdp_status allocate_lists(fsdpi_mailbox *box)
 {
-    const size_t n = (size_t)box->core->size;
+    const size_t n = (size_t)fsdpi_positions(box->core->size);
 
     box->desks = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(fsdpi_desk *));
     box->areas = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(unsigned char *));
@@ -65,17 +84,19 @@ static fsdp_status open_segment(fsdpi_mailbox *box, size_t part)
     fsdpi_segment     *segment = &box->segment;
     fsdpi_core        *core    = box->core;
     const fsdpi_nodes *nodes   = box->nodes;
+    const size_t       common  = common_pages(core);
+    const size_t       own     = nodes->position == 0 ? 0 : common + (size_t)nodes->position * part;
 
     if (nodes->size > 1) {
-        return fsdpi_segment_open(core, nodes, (size_t)nodes->size * part, (size_t)nodes->position * part, part,
-                                  segment);
+        return fsdpi_segment_open(core, nodes, common + (size_t)nodes->size * part, own,
+                                  nodes->position == 0 ? common + part : part, segment);
     }
-    segment->base  = core->device->alloc(part);
-    segment->bytes = part;
+    segment->base  = core->device->alloc(common + part);
+    segment->bytes = common + part;
     return segment->base != NULL
                ? FSDP_OK
                : fsdpi_fail(core->ctx, FSDP_ERR_MEMORY,
-                            "no memory for %zu bytes of staging buffers; lower FSDP_STAGING_BYTES", part);
+                            "no memory for %zu bytes of staging buffers; lower FSDP_STAGING_BYTES", common + part);
 }
 
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes)
@@ -92,14 +113,20 @@ fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi
         return lists != FSDP_OK ? lists : segment;
     }
     for (int p = 0; p < nodes->size; p++) {
-        unsigned char *begin = box->segment.base + (size_t)p * part;
+        unsigned char *begin = box->segment.base + common_pages(core) + (size_t)p * part;
         box->desks[p]        = (fsdpi_desk *)(void *)begin;
-        box->areas[p]        = begin + fsdpi_desk_bytes(core->size);
+        box->areas[p]        = begin + fsdpi_desk_bytes();
+    }
+    box->landings = (fsdpi_landing *)(void *)box->segment.base;
+    box->map      = box->segment.base + landings_bytes(core->size);
+    if (nodes->position == 0) {
+        memcpy(box->map, nodes->node_of, fsdpi_nodes_bytes(core->size));
     }
     box->slot_bytes = (size_t)core->config.staging_bytes / 4 / FSDPI_LINE * FSDPI_LINE;
     box->rest_bytes = (size_t)core->config.staging_bytes - 2 * box->slot_bytes;
     fsdpi_count_memory(core->ctx, FSDP_MEMORY_STAGING, (size_t)core->config.staging_bytes);
-    fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_desk_bytes(core->size));
+    fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_desk_bytes());
+    fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, common_bytes(core->size));
     return FSDP_OK;
 }
 
@@ -108,7 +135,7 @@ void fsdpi_mailbox_close(fsdpi_mailbox *box)
     if (box->core == NULL) {
         return;
     }
-    const size_t n = (size_t)box->core->size;
+    const size_t n = (size_t)fsdpi_positions(box->core->size);
 
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->desks, n * sizeof(fsdpi_desk *));
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->areas, n * sizeof(unsigned char *));
@@ -226,11 +253,21 @@ void fsdpi_mailbox_rouse(fsdpi_mailbox *box)
     }
 }
 
-void fsdpi_mailbox_forget_landed(fsdpi_mailbox *box)
+void fsdpi_mailbox_set_landed(fsdpi_mailbox *box, int part, uint64_t chunks)
 {
-    fsdpi_desk *desk = box->desks[box->nodes->position];
+    fsdpi_landing *landing = &box->landings[part];
 
-    for (int part = 0; part < box->core->size; part++) {
-        atomic_store_explicit(&desk->landed[part], 0, memory_order_relaxed);
+    atomic_store_explicit(&landing->chunks, chunks, memory_order_release);
+    atomic_store_explicit(&landing->number, box->number, memory_order_release);
+    fsdpi_mailbox_wake(box);
+}
+
+uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part)
+{
+    const fsdpi_landing *landing = &box->landings[part];
+
+    if (atomic_load_explicit(&landing->number, memory_order_acquire) != box->number) {
+        return 0;
     }
+    return atomic_load_explicit(&landing->chunks, memory_order_acquire);
 }

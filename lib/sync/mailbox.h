@@ -46,14 +46,24 @@ typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint32_t sleepers; /* peers that sleep until this rank gets on; written by these */
     _Atomic uint32_t bell;                          /* rung for them */
     fsdpi_letter     board[2];                      /* a leader's: the verdict of all nodes */
-    _Alignas(FSDPI_LINE) _Atomic uint64_t landed[]; /* by rank: chunks of its part that have landed here */
 } fsdpi_desk;
+
+/**
+ * Of a rank's part of the vector: how many chunks of it have landed on this node, in the operation of a letter. Written by the
+ * one rank of the node that has the part first.
+ */
+typedef struct fsdpi_landing {
+    _Atomic uint64_t number; /* of that letter, stored last */
+    _Atomic uint64_t chunks;
+} fsdpi_landing;
 
 typedef struct fsdpi_mailbox {
     fsdpi_core             *core;
     const fsdpi_nodes      *nodes;
     int                     looks; /* at a word, before giving way */
     fsdpi_segment           segment;
+    fsdpi_landing          *landings;   /* by rank of the context, once for the node */
+    void                   *map;        /* the arrays of `nodes`, likewise */
     fsdpi_desk            **desks;      /* of each position on the node */
     unsigned char         **areas;      /* and its staging memory: slot 0, slot 1, and the rest */
     size_t                  slot_bytes; /* of a slot, its letter included */
@@ -66,11 +76,17 @@ typedef struct fsdpi_mailbox {
     _Atomic(fsdpi_desk *)   sleeps_at; /* while a thread of this rank sleeps */
 } fsdpi_mailbox;
 
-/** BYTES of shared memory per rank beyond its staging memory, and of bookkeeping in all, for a context of `size` ranks. */
-size_t fsdpi_desk_bytes(int size);
+/**
+ * BYTES of shared memory per rank beyond its staging memory, and of bookkeeping in all, for a context of `size` ranks. What a
+ * node has once counts whole for each of its ranks, so that a budget need not know the nodes.
+ */
+size_t fsdpi_desk_bytes(void);
 size_t fsdpi_mailbox_bookkeeping(int size);
 
-/** Lays out the mailbox of a node. Collective over the node; ranks still have to agree on the verdicts. */
+/**
+ * Lays out the mailbox of a node, with a copy of the arrays of `nodes`. Collective over the node; ranks still have to agree on
+ * the verdicts, behind which all of it is there.
+ */
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes);
 void        fsdpi_mailbox_close(fsdpi_mailbox *box);
 
@@ -126,7 +142,11 @@ bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds);
 /** Ends the sleep of this rank's thread, if one sleeps. From any thread. */
 void fsdpi_mailbox_rouse(fsdpi_mailbox *box);
 
-/** Takes back what this rank has told its node of chunks that have landed, once all its ranks have ended the operation. */
-void fsdpi_mailbox_forget_landed(fsdpi_mailbox *box);
+/**
+ * Tells the node how many chunks of a part have landed in the present operation, and asks. Its ranks end the operation together,
+ * or agree on its end.
+ */
+void     fsdpi_mailbox_set_landed(fsdpi_mailbox *box, int part, uint64_t chunks);
+uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part);
 
 #endif

@@ -120,13 +120,12 @@ fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t by
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_post_allgather(fsdpi_messages *messages, const void *mine, void *all, size_t bytes)
+fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datatype type, MPI_Op op)
 {
     MPI_Request *message;
 
     FSDP_TRY(next_message(messages, &message));
-    FSDPI_TRY_MPI(messages->core->ctx,
-                  MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, messages->core->comm, message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Iallreduce(MPI_IN_PLACE, data, 1, type, op, messages->core->comm, message));
     return FSDP_OK;
 }
 

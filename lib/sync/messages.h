@@ -33,8 +33,8 @@ fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t by
 fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag);
 
-/** Gathers the same number of BYTES, a few, from every rank on every rank. */
-fsdp_status fsdpi_post_allgather(fsdpi_messages *messages, const void *mine, void *all, size_t bytes);
+/** Reduces one item of a type over all ranks, in place. */
+fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datatype type, MPI_Op op);
 
 /** Whether all of them are complete, and if so forgets them. */
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete);

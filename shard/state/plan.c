@@ -59,14 +59,15 @@ static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
 
 static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
 {
-    const int n_buffers = (plan->held > 0 && !fsdpi_is_offloaded(model)) + (plan->low_bytes > 0) +
+    const fsdp_buffer_kind kind      = fsdpi_is_on_device(model) ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_RANK;
+    const int              n_buffers = (plan->held > 0 && !fsdpi_is_offloaded(model)) + (plan->low_bytes > 0) +
                           (plan->views_bytes > 0) +
                           2 * (plan->held_trainable > 0); /* those of list_shared() in storage.c */
 
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         plan->bookkeeping_bytes += fsdpi_alloc_size(unit->bytes);
     }
-    plan->bookkeeping_bytes += (size_t)n_buffers * fsdpi_buffer_bookkeeping(plan->group) +
+    plan->bookkeeping_bytes += (size_t)n_buffers * fsdpi_buffer_bookkeeping(kind, plan->group) +
                                fsdpi_alloc_size(fsdpi_flats_bytes(plan)) +
                                fsdpi_alloc_size(plan->n_views * sizeof(fsdp_unit *)) +
                                fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +

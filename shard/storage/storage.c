@@ -29,7 +29,7 @@ static fsdp_status open_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_me
         fsdpi_uncount_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
     }
     if (model->shards != model->ctx && bytes > 0) {
-        fsdpi_count_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(model->shards->size));
+        fsdpi_count_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(kind, model->shards->size));
     }
     return FSDP_OK;
 }
@@ -49,7 +49,7 @@ static void close_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_memory_k
         fsdpi_uncount_memory(model->ctx, purpose, bytes);
     }
     if (model->shards != model->ctx) {
-        fsdpi_uncount_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(model->shards->size));
+        fsdpi_uncount_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(kind, model->shards->size));
     }
     (kind == FSDP_BUFFER_DEVICE ? fsdpi_buffer_free_device : fsdpi_buffer_drop)(model->shards, memory);
 }

@@ -113,6 +113,31 @@ static void a_different_collective_on_one_rank_is_the_same_error_everywhere(void
     assert_int_equal(1, value);
 }
 
+/* One has no data to send along, the others have. */
+static void a_barrier_among_short_reductions_is_the_same_error_everywhere(void **state)
+{
+    const contexts *c = *state;
+
+    if (c->size == 1) {
+        skip();
+    }
+    for (int odd = 0; odd < c->size; odd++) {
+        int32_t           value   = 1;
+        const fsdp_status reduced = c->rank == odd
+                                        ? fsdp_barrier(c->each[0])
+                                        : fsdp_allreduce(c->each[0], FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM);
+        assert_failed_everywhere(c, FSDP_ERR_MISMATCH, reduced, "calls fsdp_barrier");
+        const fsdp_status met = c->rank != odd
+                                    ? fsdp_barrier(c->each[0])
+                                    : fsdp_allreduce(c->each[0], FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM);
+        assert_failed_everywhere(c, FSDP_ERR_MISMATCH, met, "calls fsdp_allreduce of 1 i32");
+        const fsdp_status bad = fsdp_allreduce(c->each[0], c->rank == odd ? NULL : FSDP_IN_PLACE, &value, 1,
+                                               c->rank == odd ? (fsdp_dtype)99 : FSDP_I32, FSDP_SUM);
+        assert_failed_everywhere(c, FSDP_ERR_ARG, bad, "99 is no element type");
+        assert_int_equal(1, value);
+    }
+}
+
 static void type_reduction_root_and_uneven_counts_are_compared_too(void **state)
 {
     const contexts *c          = *state;
@@ -184,6 +209,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(buffers_that_overlap_are_refused),
         cmocka_unit_test(a_count_that_differs_is_the_same_error_everywhere),
         cmocka_unit_test(a_different_collective_on_one_rank_is_the_same_error_everywhere),
+        cmocka_unit_test(a_barrier_among_short_reductions_is_the_same_error_everywhere),
         cmocka_unit_test(type_reduction_root_and_uneven_counts_are_compared_too),
         cmocka_unit_test(several_failures_in_the_queue_each_keep_their_own_error),
         cmocka_unit_test(agree_spreads_the_verdict_of_one_rank),

@@ -169,6 +169,24 @@ static void memory_is_counted_to_the_byte(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* What grows with the ranks is in the memory that they share, and its BYTES are counted by each. */
+static void which_rank_is_where_is_kept_once_per_node(void **state)
+{
+    fsdp_context *ctx;
+    fsdp_memory   memory;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    const unsigned char *begin = ctx->box.segment.base, *map = (const unsigned char *)ctx->nodes.node_of;
+    assert_true(map >= begin && map + fsdpi_nodes_bytes(fsdp_size(ctx)) <= begin + ctx->box.segment.bytes);
+    for (int r = 0; r < fsdp_size(ctx); r++) {
+        assert_int_equal(r, fsdpi_rank_at(&ctx->nodes, ctx->nodes.node_of[r], ctx->nodes.position_of[r]));
+    }
+    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
+    assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx)), memory.current[FSDP_MEMORY_BOOKKEEPING]);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static int allocations_left;
 
 static void *failing_alloc(size_t bytes)
@@ -210,6 +228,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_bad_setting_on_one_rank_is_refused_everywhere),
         cmocka_unit_test(an_instruction_set_of_another_processor_is_refused_by_name),
         cmocka_unit_test(memory_is_counted_to_the_byte),
+        cmocka_unit_test(which_rank_is_where_is_kept_once_per_node),
         cmocka_unit_test(no_memory_on_one_rank_is_an_error_on_every_rank),
     };
 
