@@ -184,10 +184,10 @@ static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
 
 static fsdp_status find_nodes(fsdp_context *ctx)
 {
-    const int divided       = fsdpi_nodes_divisor(ctx->config.node_size);
-    ctx->found              = malloc(fsdpi_nodes_bytes(ctx->size));
-    const fsdp_status found = fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s,
-                                                  ctx->found, &ctx->nodes);
+    const int divided = fsdpi_nodes_divisor(ctx->config.node_size);
+    ctx->found        = malloc(fsdpi_nodes_bytes(ctx->size));
+    const fsdp_status found =
+        fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found, &ctx->nodes);
 
     if (found != FSDP_OK) {
         return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));
