@@ -26,7 +26,7 @@ static void end_work(fsdp_context *ctx, size_t row)
     fsdpi_transfer *t = fsdpi_rails_transfer(&ctx->rails, row);
 
     t->ended++;
-    if (row >= ctx->rails.n_sends && !t->partial && ctx->rails.window == 0) {
+    if (row >= ctx->rails.n_sends && !t->partial) {
         fsdpi_rails_tell_landed(ctx, t->part, t->ended);
     }
 }

@@ -27,18 +27,22 @@ SIMD_INLINE void norm_add_pair(simd_f64 *lanes, const char *x, fsdp_dtype dtype)
     lanes[1] += high * high;
 }
 
+/** BYTES from a pair of vectors to the next. */
+SIMD_INLINE size_t norm_step(fsdp_dtype dtype)
+{
+    return simd_lanes(FSDP_F32) * fsdpi_element_bytes(dtype);
+}
+
 /** Adds the squares of 16 elements, one to each lane: two vectors of 8 lanes, four of 4 or eight of 2. */
 SIMD_INLINE void norm_add(simd_f64 *lanes, const char *x, fsdp_dtype dtype)
 {
-    size_t step = simd_lanes(FSDP_F32) * fsdpi_element_bytes(dtype);
-
     norm_add_pair(lanes, x, dtype);
     if (NORM_VECTORS > 2) {
-        norm_add_pair(lanes + 2, x + step, dtype);
+        norm_add_pair(lanes + 2, x + norm_step(dtype), dtype);
     }
     if (NORM_VECTORS > 4) {
-        norm_add_pair(lanes + 4, x + 2 * step, dtype);
-        norm_add_pair(lanes + 6, x + 3 * step, dtype);
+        norm_add_pair(lanes + 4, x + 2 * norm_step(dtype), dtype);
+        norm_add_pair(lanes + 6, x + 3 * norm_step(dtype), dtype);
     }
 }
 
