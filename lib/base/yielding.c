@@ -41,15 +41,14 @@ static operation *prepare(const void *data, size_t bytes, size_t room)
     return made;
 }
 
-/* Waits for what has been started, unless `code` says that it has not been. */
-static int wait_for(operation *o, int code, int timeout_s)
+int fsdpi_mpi_wait(MPI_Request *request, int timeout_s)
 {
     static const double NAP   = 50e-6;
     double              begin = fsdpi_seconds();
-    int                 done  = 0;
+    int                 done = 0, code = MPI_SUCCESS;
 
     for (unsigned polls = 0; code == MPI_SUCCESS; polls++) {
-        code = MPI_Test(&o->request, &done, MPI_STATUS_IGNORE);
+        code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done) {
             break;
         }
@@ -66,6 +65,12 @@ static int wait_for(operation *o, int code, int timeout_s)
         }
     }
     return code;
+}
+
+/* Waits for what has been started, unless `code` says that it has not been. */
+static int wait_for(operation *o, int code, int timeout_s)
+{
+    return code == MPI_SUCCESS ? fsdpi_mpi_wait(&o->request, timeout_s) : code;
 }
 
 /* Ends with `code`, and with `bytes` of what has come to `data`. */

@@ -12,6 +12,9 @@
 
 #include <mpi.h>
 
+/** As MPI_Wait(). After MPI_ERR_PENDING the request and its memory are still MPI's. */
+int fsdpi_mpi_wait(MPI_Request *request, int timeout_s);
+
 /** In place. */
 int fsdpi_mpi_allreduce(void *data, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, int timeout_s);
 

@@ -288,7 +288,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
     fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);
-    FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->box, &ctx->messages, &ctx->link));
+    FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->box, &ctx->link));
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
         status = fsdpi_queue_start_thread(&ctx->queue, &ctx->binding);

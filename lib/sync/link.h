@@ -8,7 +8,6 @@
 
 #include "lib/node/nodes.h"
 #include "lib/sync/mailbox.h"
-#include "lib/sync/messages.h"
 
 typedef struct fsdpi_link {
     double rate; /* BYTES per second that every leader can send and receive at once; 0: not known */
@@ -20,7 +19,6 @@ typedef struct fsdpi_link {
  *
  * @return FSDP_OK; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT
  */
-fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_messages *messages,
-                               fsdpi_link *link);
+fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link);
 
 #endif
