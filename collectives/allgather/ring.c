@@ -1,17 +1,13 @@
 /*
  * Allgather around the ring of nodes, see collectives/rails/rails.h: each node receives every part from the node before it,
- * and passes it on to the next. Each receives (M-1)/M S, as by rails, from one neighbour alone. Where MPI has too few tags
- * to tell so many parts apart, from their owners, as by rails.
+ * and passes it on to the next. Each receives (M-1)/M S, as by rails, from one neighbour alone.
  */
 #include "collectives/allgather/allgather.h"
-#include "collectives/rails/layout.h"
 #include "collectives/rails/rails.h"
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    const unsigned around = fsdpi_rails_can_go_around(request->ctx) ? FSDPI_AROUND : 0;
-
-    return fsdpi_rails_advance(request, FSDPI_GATHERS | around, progress);
+    return fsdpi_rails_advance(request, FSDPI_GATHERS | FSDPI_AROUND, progress);
 }
 
 const fsdpi_algorithm fsdpi_allgather_ring        = {.name = "ring", .advance = advance, .leaves_together = true};

@@ -3,82 +3,189 @@
 #include <stdint.h>
 
 #include "collectives/rails/ops.h"
+#include "collectives/rails/places.h"
 #include "collectives/rails/route.h"
+#include "kernels/gpu.h"
 #include "lib/context/context.h"
 
 /*
- * Transfers whose chunks may be in staging memory at once on any rank, whichever it has. Where every rank is a node, what it
- * sends is in its input.
+ * BYTES that a message between many nodes should have at least; and those of a chunk where chunks come in the order of the
+ * nodes, since there is no room for one from each.
  */
-static size_t staged_at_most(const fsdpi_nodes *nodes, unsigned route, bool stages)
+enum { WORTH_A_MESSAGE = 16 << 10, ORDERED_CHUNK_BYTES = 32 << 10 };
+
+/* In that order: chunks of a stream under way at once at least, and in one reduction at most. */
+enum { LEAST_WINDOW = 4, MOST_IN_A_FOLD = 32 };
+
+/* Which chunks need staging memory, and how many would be under way if there were one to and from each rank. */
+typedef struct fsdpi_demand {
+    size_t chunks[FSDPI_STREAMS];
+    bool   is_placed[FSDPI_STREAMS];
+} fsdpi_demand;
+
+static fsdpi_demand demand_of(const fsdp_request *request, unsigned route)
 {
-    const size_t many  = (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
-    const size_t parts = (route & FSDPI_AROUND) != 0 ? 2 * many : 1 + many;
-    const size_t sends = nodes->largest > 1 || stages ? many : 0;
-    size_t       each  = (route & FSDPI_REDUCES) != 0 ? 1 + sends : 0; /* for each other node */
+    const fsdpi_nodes *nodes   = &request->ctx->nodes;
+    const size_t       others  = (size_t)nodes->count - 1;
+    const size_t       many    = (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
+    const bool         stages  = fsdpi_rails_ops_of(request)->stages(request);
+    const bool         around  = (route & FSDPI_AROUND) != 0;
+    const bool         gathers = (route & (FSDPI_GATHERS | FSDPI_EXCHANGES)) != 0;
+    fsdpi_demand       all     = {.is_placed = {nodes->largest > 1 || stages, true, stages, stages}};
 
-    each += (route & FSDPI_GATHERS) != 0 && stages ? parts : 0;
-    return each * (size_t)(nodes->count - 1);
-}
-
-/* So many blocks at once, each way, that chunks need not be shorter than they should be, but one at least. */
-static size_t window_of(const fsdp_request *request)
-{
-    const size_t wanted = fsdpi_rails_ops_of(request)->wanted_bytes(request),
-                 block  = fsdpi_largest_slice(request) * request->call.width;
-    const size_t chunk = block < wanted ? block : wanted, others = (size_t)request->ctx->size - 1;
-    const size_t room = request->ctx->box.rest_bytes / (2 * FSDPI_RAILS_DEPTH * (chunk > 0 ? chunk : 1));
-
-    return room < 1 ? 1 : room < others ? room : others;
-}
-
-static size_t staged(const fsdp_request *request, unsigned route)
-{
-    const fsdp_context *ctx    = request->ctx;
-    const bool          stages = fsdpi_rails_ops_of(request)->stages(request);
-
-    if ((route & FSDPI_EXCHANGES) != 0) {
-        return stages ? 2 * ctx->rails.window : 0;
+    if ((route & FSDPI_REDUCES) != 0) {
+        all.chunks[FSDPI_PARTIALS_OUT] = others * many;
+        all.chunks[FSDPI_PARTIALS_IN]  = others;
     }
-    return staged_at_most(&ctx->nodes, route, stages);
+    if (gathers) { /* around a ring: to and from one node, and some more, so that what comes can be passed on */
+        all.chunks[FSDPI_PARTS_OUT] = around ? 2 * many : others;
+        all.chunks[FSDPI_PARTS_IN]  = around ? 2 * many : others * many;
+    }
+    return all;
 }
 
-/* BYTES of a chunk that staging memory has room for, so many of each transfer at once, and one that is being reduced. */
-static size_t room_bytes(const fsdp_request *request, unsigned route, size_t depth)
+static size_t smaller(size_t a, size_t b)
 {
-    const size_t places = depth * staged(request, route);
+    return a < b ? a : b;
+}
 
+/* Chunks of a stream that may be under way, of so many that would be. */
+static size_t window_of(const fsdp_request *request, size_t chunks)
+{
+    return chunks > 0 ? smaller(chunks, fsdpi_rails_window(request->ctx->size)) : 1;
+}
+
+/* BYTES of a chunk that staging memory has room for, so many to and from each rank at once, and one that is being reduced. */
+static size_t room_bytes(const fsdp_request *request, const fsdpi_demand *demand, size_t depth)
+{
+    size_t places = 0;
+
+    for (int s = 0; s < FSDPI_STREAMS; s++) {
+        places += demand->is_placed[s] && demand->chunks[s] > 0 ? window_of(request, depth * demand->chunks[s]) : 0;
+    }
     return places > 0 ? fsdpi_rails_ops_of(request)->room_bytes(request, places + 1) : SIZE_MAX;
 }
 
 /*
- * Many nodes leave little room for each. Then fewer chunks of a transfer are under way, so that they need not be so short: one,
- * if that is all there is of it; else two, so that one can come while the other is reduced.
+ * Many nodes leave little room for each. Then fewer chunks to each are under way, so that they need not be so short: one,
+ * if that is all there is; else two, so that one can come while the other is reduced.
  */
-static size_t depth_of(const fsdp_request *request, unsigned route, size_t wanted)
+static size_t depth_of(const fsdp_request *request, const fsdpi_demand *demand, size_t part, size_t wanted)
 {
-    const size_t part = fsdpi_largest_slice(request) * request->call.width, whole = part < wanted ? part : wanted;
-
-    if (room_bytes(request, route, FSDPI_RAILS_DEPTH) >= whole) {
+    if (room_bytes(request, demand, FSDPI_RAILS_DEPTH) >= smaller(part, wanted)) {
         return FSDPI_RAILS_DEPTH;
     }
-    return room_bytes(request, route, 2) < part && room_bytes(request, route, 1) >= part ? 1 : 2;
+    return room_bytes(request, demand, 2) < part && room_bytes(request, demand, 1) >= part ? 1 : 2;
+}
+
+/* Whether there is no room for a chunk to and from each node that would be worth its message. */
+static bool is_tight(const fsdp_request *request, const fsdpi_demand *demand, size_t depth, size_t part)
+{
+    const fsdp_context *ctx    = request->ctx;
+    const size_t        window = fsdpi_rails_window(ctx->size);
+
+    return room_bytes(request, demand, depth) < smaller(part, WORTH_A_MESSAGE) ||
+           depth * demand->chunks[FSDPI_PARTIALS_OUT] > window || depth * demand->chunks[FSDPI_PARTIALS_IN] > window ||
+           (request->call.on_device && ctx->nodes.count > FSDPI_GPU_OPERANDS);
+}
+
+/* The first chunk of each stream in staging memory, and the one behind all of them. */
+static void place_streams(fsdpi_rails *rails, const fsdpi_demand *demand)
+{
+    size_t places = 0;
+
+    for (int s = 0; s < FSDPI_STREAMS; s++) {
+        rails->streams[s].places = places;
+        places += demand->chunks[s] > 0 && demand->is_placed[s] ? rails->streams[s].window : 0;
+    }
+    rails->places = places;
+}
+
+/* One chunk after the other, in the order of the nodes. Returns the BYTES that there is room for. */
+static size_t size_ordered_windows(fsdp_request *request, const fsdpi_demand *demand, size_t wanted)
+{
+    fsdpi_rails *rails  = &request->ctx->rails;
+    const size_t spare  = fsdpi_rails_spare_places(request);
+    size_t       window = fsdpi_rails_window(request->ctx->size), streams = 0;
+
+    for (int s = 0; s < FSDPI_STREAMS; s++) {
+        streams += demand->chunks[s] > 0 && demand->is_placed[s];
+    }
+    const fsdpi_rails_ops *ops = fsdpi_rails_ops_of(request);
+    while (window > LEAST_WINDOW && ops->room_bytes(request, spare + streams * window) < wanted) {
+        window -= window / 8 > 0 ? window / 8 : 1;
+    }
+    for (int s = 0; s < FSDPI_STREAMS; s++) {
+        rails->streams[s].window = smaller(window, window_of(request, rails->depth * demand->chunks[s]));
+    }
+    rails->fold_most = smaller(rails->streams[FSDPI_PARTIALS_IN].window / 2 + 1, MOST_IN_A_FOLD);
+    return ops->room_bytes(request, spare + streams * window);
+}
+
+/* So many to and from each rank. */
+static size_t size_windows(fsdp_request *request, const fsdpi_demand *demand)
+{
+    fsdpi_rails *rails = &request->ctx->rails;
+
+    for (int s = 0; s < FSDPI_STREAMS; s++) {
+        rails->streams[s].window = window_of(request, rails->depth * demand->chunks[s]);
+    }
+    rails->fold_most = SIZE_MAX;
+    return room_bytes(request, demand, rails->depth);
+}
+
+/* Of blocks: what there is room for, which on the host bounds how much is under way, but one at least. */
+static size_t size_exchange(fsdp_request *request, size_t wanted, size_t part)
+{
+    fsdpi_rails *rails = &request->ctx->rails;
+    const size_t chunk = smaller(part, wanted), places = request->ctx->box.rest_bytes / (chunk > 0 ? chunk : 1) / 2;
+    const size_t most = FSDPI_RAILS_DEPTH * ((size_t)request->ctx->size - 1), window = smaller(places, most);
+
+    for (int s = FSDPI_PARTS_OUT; s <= FSDPI_PARTS_IN; s++) {
+        rails->streams[s].window = window_of(request, window);
+    }
+    return fsdpi_rails_ops_of(request)->stages(request)
+               ? fsdpi_rails_ops_of(request)->room_bytes(request, 2 * rails->streams[FSDPI_PARTS_OUT].window + 1)
+               : SIZE_MAX;
+}
+
+static size_t size_streams(fsdp_request *request, const fsdpi_demand *demand, size_t part, size_t wanted)
+{
+    fsdpi_rails *rails = &request->ctx->rails;
+
+    rails->depth      = depth_of(request, demand, part, wanted);
+    rails->is_ordered = false;
+    if ((rails->route & FSDPI_EXCHANGES) != 0) {
+        return size_exchange(request, wanted, part);
+    }
+    rails->is_ordered = is_tight(request, demand, rails->depth, part);
+    if (!rails->is_ordered) {
+        return size_windows(request, demand);
+    }
+    const size_t ordered = request->ctx->config.chunk_bytes > 0 ? wanted : ORDERED_CHUNK_BYTES;
+    const size_t room    = size_ordered_windows(request, demand, smaller(part, smaller(wanted, ordered)));
+    return smaller(room, ordered);
 }
 
 void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
 {
     fsdpi_rails *rails = &request->ctx->rails;
     const size_t width = request->call.width, longest = (size_t)request->ctx->config.message_bytes;
-    size_t       bytes = fsdpi_rails_ops_of(request)->wanted_bytes(request);
+    const size_t largest = fsdpi_largest_slice(request);
 
-    rails->window = (route & FSDPI_EXCHANGES) != 0 ? window_of(request) : 0;
-    rails->depth  = depth_of(request, route, bytes);
+    rails->route = route;
 
-    const size_t room = room_bytes(request, route, rails->depth);
-    bytes             = bytes < longest ? bytes : longest;
-    bytes             = bytes < room ? bytes : room;
-    bytes             = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
-    rails->chunk      = bytes / width > 0 ? bytes / width : 1;
+    const fsdpi_demand demand = demand_of(request, route);
+    const size_t wanted = fsdpi_rails_ops_of(request)->wanted_bytes(request);
+    size_t       bytes  = smaller(wanted, size_streams(request, &demand, largest * width, wanted));
+
+    bytes            = smaller(bytes, longest);
+    bytes            = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
+    rails->chunk     = bytes / width > 0 ? bytes / width : 1;
+    rails->most      = fsdpi_rails_chunks(request, largest);
+    rails->in_turn   = !rails->is_ordered && rails->depth > 1 ? rails->depth / 2 : 1;
+    rails->has_turns = request->ctx->nodes.largest == request->ctx->nodes.smallest;
+    place_streams(rails, &demand);
 }
 
 size_t fsdpi_rails_chunks(const fsdp_request *request, size_t count)
@@ -94,11 +201,4 @@ fsdpi_slice fsdpi_rails_chunk_of(const fsdp_request *request, size_t begin, size
     const size_t skip  = number * chunk;
 
     return (fsdpi_slice){.begin = begin + skip, .count = count - skip < chunk ? count - skip : chunk};
-}
-
-bool fsdpi_rails_fit(const fsdp_context *ctx)
-{
-    const size_t places = 2 * staged_at_most(&ctx->nodes, FSDPI_REDUCES | FSDPI_GATHERS | FSDPI_AROUND, true) + 1;
-
-    return ctx->box.rest_bytes / places >= sizeof(double);
 }

@@ -1,39 +1,69 @@
 #include "collectives/rails/copies.h"
 
+#include <stdint.h>
+
 #include "collectives/rails/chunks.h"
-#include "collectives/rails/layout.h"
 #include "collectives/rails/ops.h"
+#include "collectives/rails/places.h"
 #include "collectives/rails/route.h"
+#include "collectives/rails/schedule.h"
 #include "collectives/reach/mover.h"
 #include "collectives/reach/reach.h"
 #include "lib/context/context.h"
 
-/* Copies what has newly come of a part to a peer on this node. `done` is cleared while some is still to come. */
-static fsdp_status copy_part(fsdp_request *request, unsigned route, int part, bool *moved, bool *done)
+static fsdp_status fetch(fsdp_request *request, int position, fsdpi_side side, size_t from, fsdpi_slice c)
+{
+    const size_t width = request->call.width;
+
+    fsdpi_rails_ops_of(request)->turn(request, FSDPI_COMING);
+    return fsdpi_fetch(request, position, side, from * width, (unsigned char *)request->call.out + c.begin * width,
+                       c.count * width);
+}
+
+/* The next chunk of a peer's own part: of its input, or, where that is reduced first, once it is final. */
+static fsdp_status copy_own(fsdp_request *request, int position, bool *moved, bool *done)
 {
     fsdp_context     *ctx      = request->ctx;
-    fsdpi_rails      *rails    = &ctx->rails;
-    const int         position = ctx->nodes.position_of[fsdpi_rails_holder(&ctx->nodes, ctx->nodes.mine, part)];
-    const fsdpi_slice slice    = fsdpi_slice_of(request, part);
-    const size_t      chunks = fsdpi_rails_chunks(request, slice.count), width = request->call.width,
-                 number = rails->copied[part];
-    const bool is_input = ctx->nodes.node_of[part] == ctx->nodes.mine && (route & FSDPI_REDUCES) == 0;
+    const bool        is_input = (ctx->rails.route & FSDPI_REDUCES) == 0;
+    fsdpi_copied     *copied   = &ctx->rails.copied[position];
+    const fsdpi_slice part     = fsdpi_rails_part(request, fsdpi_rank_at(&ctx->nodes, ctx->nodes.mine, position));
 
-    if (number == chunks) {
+    if (copied->own == fsdpi_rails_chunks(request, part.count)) {
         return FSDP_OK;
     }
     *done = false;
-    if (!is_input && fsdpi_mailbox_landed(&ctx->box, part) <= number) {
+    if (!is_input && fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_FINAL) <= copied->own) {
         return FSDP_OK;
     }
-    const fsdpi_slice c = fsdpi_rails_chunk_of(request, slice.begin, slice.count, number);
-    fsdpi_rails_ops_of(request)->turn(request, FSDPI_COMING);
-    FSDP_TRY(fsdpi_fetch(request, position, is_input ? FSDPI_INPUT : FSDPI_OUTPUT,
-                         (is_input ? c.begin - slice.begin : c.begin) * width,
-                         (unsigned char *)request->call.out + c.begin * width, c.count * width));
-    rails->copied[part]++;
+    const fsdpi_slice c = fsdpi_rails_chunk_of(request, part.begin, part.count, copied->own);
+    copied->own++;
     *moved = true;
-    return FSDP_OK;
+    return fetch(request, position, is_input ? FSDPI_INPUT : FSDPI_OUTPUT,
+                 is_input ? c.begin - part.begin : c.begin, c);
+}
+
+/* The next chunk that has come to a peer from another node: they come in the order of its schedule. */
+static fsdp_status copy_come(fsdp_request *request, int position, bool *moved, bool *done)
+{
+    fsdp_context    *ctx    = request->ctx;
+    fsdpi_copied    *copied = &ctx->rails.copied[position];
+    const fsdpi_seat seat   = fsdpi_rails_seat(&ctx->nodes, position);
+    fsdpi_parcel     parcel;
+
+    if (copied->named) {
+        return FSDP_OK;
+    }
+    const bool is_here = fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_HERE) > copied->come;
+    fsdpi_cursor next  = copied->next;
+    copied->named      = !fsdpi_rails_next(request, &seat, FSDPI_PARTS_IN, &next, &parcel);
+    *done              = *done && copied->named;
+    if (copied->named || !is_here) {
+        return FSDP_OK;
+    }
+    copied->next = next;
+    copied->come++;
+    *moved = true;
+    return fetch(request, position, FSDPI_OUTPUT, parcel.begin, (fsdpi_slice){parcel.begin, parcel.count});
 }
 
 /* At once on a GPU, whose streams go on meanwhile; on the host a chunk at a time, so that messages are looked after. */
@@ -44,14 +74,14 @@ static size_t own_piece(const fsdp_request *request, size_t left)
     return request->call.on_device || left < chunk ? left : chunk;
 }
 
-void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route, bool *moved, bool *done)
+void fsdpi_rails_copy_own_part(fsdp_request *request, bool *moved, bool *done)
 {
     fsdpi_rails      *rails = &request->ctx->rails;
-    const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
+    const fsdpi_slice mine  = fsdpi_rails_part(request, request->ctx->rank);
     const size_t      width = request->call.width, at = rails->own_copied;
-    const size_t      skip = (route & FSDPI_EXCHANGES) != 0 ? mine.begin : 0; /* the input is whole */
+    const size_t      skip = (rails->route & FSDPI_EXCHANGES) != 0 ? mine.begin : 0; /* the input is whole */
 
-    if ((route & FSDPI_REDUCES) != 0 || at == mine.count) {
+    if ((rails->route & FSDPI_REDUCES) != 0 || at == mine.count) {
         return;
     }
     unsigned char *const       to    = (unsigned char *)request->call.out + (mine.begin + at) * width;
@@ -65,16 +95,17 @@ void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route, bool *move
     *done  = *done && rails->own_copied == mine.count;
 }
 
-fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, unsigned route, bool *moved, bool *done)
+fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, bool *moved, bool *done)
 {
     const fsdp_context *ctx = request->ctx;
 
-    if ((route & FSDPI_GATHERS) == 0 || ctx->nodes.size == 1 || (request->flags & FSDPI_FLAG_SHARED) != 0) {
+    if ((ctx->rails.route & FSDPI_GATHERS) == 0 || ctx->nodes.size == 1 || (request->flags & FSDPI_FLAG_SHARED) != 0) {
         return FSDP_OK;
     }
-    for (int part = 0; part < ctx->size; part++) {
-        if (fsdpi_rails_holder(&ctx->nodes, ctx->nodes.mine, part) != ctx->rank) {
-            FSDP_TRY(copy_part(request, route, part, moved, done));
+    for (int p = 0; p < ctx->nodes.size; p++) {
+        if (p != ctx->nodes.position) {
+            FSDP_TRY(copy_own(request, p, moved, done));
+            FSDP_TRY(copy_come(request, p, moved, done));
         }
     }
     return FSDP_OK;

@@ -10,9 +10,9 @@
 #include "lib/progress/queue.h"
 
 /** Some of this rank's own part into its place in the result. `done` is cleared while some is left. */
-void fsdpi_rails_copy_own_part(fsdp_request *request, unsigned route, bool *moved, bool *done);
+void fsdpi_rails_copy_own_part(fsdp_request *request, bool *moved, bool *done);
 
-/** What has newly come of the parts that peers receive. `done` is cleared while some is still to come. */
-fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, unsigned route, bool *moved, bool *done);
+/** What has newly come of the parts that peers have, or receive. `done` is cleared while some is still to come. */
+fsdp_status fsdpi_rails_copy_from_peers(fsdp_request *request, bool *moved, bool *done);
 
 #endif

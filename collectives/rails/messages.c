@@ -1,46 +1,38 @@
 #include "collectives/rails/messages.h"
 
-#include "collectives/rails/layout.h"
+#include <stdint.h>
+
 #include "collectives/rails/ops.h"
 #include "collectives/rails/places.h"
 #include "collectives/rails/route.h"
+#include "collectives/rails/schedule.h"
 #include "collectives/rails/work.h"
 #include "lib/context/context.h"
 
-static int tag_of(const fsdp_request *request, const fsdpi_transfer *t)
+static int tag_of(const fsdp_request *request, fsdpi_stream_kind kind)
 {
-    if (request->ctx->rails.window > 0) {
+    if ((request->ctx->rails.route & FSDPI_EXCHANGES) != 0) {
         return FSDPI_TAG_BLOCKS;
     }
-    return t->partial ? FSDPI_TAG_PARTIALS : fsdpi_rails_tag_of_part(request->ctx, t->part);
+    return kind == FSDPI_PARTIALS_OUT || kind == FSDPI_PARTIALS_IN ? FSDPI_TAG_PARTIALS : FSDPI_TAG_PARTS;
 }
 
-/* Whether the transfer before, of all sends or all receives, that has had its places is over. */
-static bool has_turn(const fsdpi_rails *rails, const fsdpi_transfer *all, size_t number)
+/* Names the next chunk of a stream that has room for one more. */
+static bool take(fsdp_request *request, fsdpi_stream_kind kind)
 {
-    if (rails->window == 0 || number < rails->window) {
-        return true;
+    fsdpi_stream    *stream = &request->ctx->rails.streams[kind];
+    const fsdpi_seat seat   = fsdpi_rails_seat(&request->ctx->nodes, request->ctx->nodes.position);
+
+    if (stream->named || stream->taken - stream->released == stream->window) {
+        return false;
     }
-    const fsdpi_transfer *before = &all[number - rails->window];
-    return before->done == before->chunks && before->ended == before->chunks;
+    stream->named =
+        !fsdpi_rails_next(request, &seat, kind, &stream->next, fsdpi_rails_parcel(request, kind, stream->taken));
+    stream->taken += !stream->named;
+    return !stream->named;
 }
 
-/* How many chunks of a send are there to be sent. */
-static size_t available(const fsdp_request *request, unsigned route, const fsdpi_transfer *t)
-{
-    const fsdpi_rails *rails = &request->ctx->rails;
-
-    if (!has_turn(rails, rails->sends, (size_t)(t - rails->sends))) {
-        return 0;
-    }
-    if (t->partial || rails->window > 0) {
-        return t->chunks;
-    }
-    if (t->part == request->ctx->rank) {
-        return (route & FSDPI_REDUCES) != 0 ? rails->reduced : t->chunks;
-    }
-    return rails->receives[t->source].ended;
-}
+/* ---- posting ------------------------------------------------------------------------------------------------------- */
 
 /* The place of the request of one message more. */
 static MPI_Request *next_message(fsdpi_rails *rails, size_t number)
@@ -49,54 +41,69 @@ static MPI_Request *next_message(fsdpi_rails *rails, size_t number)
     return &rails->messages[rails->n_messages];
 }
 
-static fsdp_status post_send(fsdp_request *request, unsigned route, size_t row)
+static fsdp_status post_receive(fsdp_request *request, fsdpi_stream_kind kind)
 {
-    fsdp_context        *ctx   = request->ctx;
-    fsdpi_transfer      *t     = &ctx->rails.sends[row];
-    const size_t         bytes = fsdpi_rails_chunk_bytes(request, t, t->posted);
-    MPI_Request         *slot  = next_message(&ctx->rails, fsdpi_rails_message(row, t->posted));
-    const unsigned char *data  = fsdpi_rails_ops_of(request)->stages(request)
-                                     ? fsdpi_rails_staged(request, t, t->posted)
-                                     : fsdpi_rails_sent(request, route, t, t->posted);
+    fsdp_context  *ctx    = request->ctx;
+    fsdpi_stream  *stream = &ctx->rails.streams[kind];
+    const size_t   n      = stream->posted;
+    fsdpi_parcel  *parcel = fsdpi_rails_parcel(request, kind, n);
+    MPI_Request   *slot   = next_message(&ctx->rails, fsdpi_rails_number(&ctx->rails, kind, n));
+    unsigned char *to     = fsdpi_rails_ops_of(request)->stages(request) ? fsdpi_rails_staged(request, kind, n)
+                                                                         : fsdpi_rails_received(request, kind, n);
 
-    FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, t->peer, tag_of(request, t), ctx->comm, slot));
-    t->complete[t->posted % FSDPI_RAILS_DEPTH] = false;
-    t->posted++;
+    FSDPI_TRY_MPI(ctx, MPI_Irecv(to, (int)fsdpi_rails_bytes(request, parcel), MPI_BYTE, parcel->peer,
+                                 tag_of(request, kind), ctx->comm, slot));
+    stream->posted++;
     ctx->rails.n_messages++;
-    ctx->rails.leaving += row < ctx->rails.n_in_turns ? bytes : 0;
     return FSDP_OK;
 }
 
-static fsdp_status post_receive(fsdp_request *request, size_t row)
+static fsdp_status post_send(fsdp_request *request, fsdpi_stream_kind kind)
 {
-    fsdp_context   *ctx   = request->ctx;
-    fsdpi_transfer *t     = fsdpi_rails_transfer(&ctx->rails, row);
-    const size_t    bytes = fsdpi_rails_chunk_bytes(request, t, t->posted);
-    MPI_Request    *slot  = next_message(&ctx->rails, fsdpi_rails_message(row, t->posted));
-    unsigned char  *to    = fsdpi_rails_ops_of(request)->stages(request) ? fsdpi_rails_staged(request, t, t->posted)
-                                                                         : fsdpi_rails_received(request, t, t->posted);
+    fsdp_context        *ctx    = request->ctx;
+    fsdpi_stream        *stream = &ctx->rails.streams[kind];
+    const size_t         n      = stream->posted;
+    const fsdpi_parcel  *parcel = fsdpi_rails_parcel(request, kind, n);
+    const size_t         bytes  = fsdpi_rails_bytes(request, parcel);
+    MPI_Request         *slot   = next_message(&ctx->rails, fsdpi_rails_number(&ctx->rails, kind, n));
+    const unsigned char *data   = fsdpi_rails_ops_of(request)->stages(request) ? fsdpi_rails_staged(request, kind, n)
+                                                                               : fsdpi_rails_sent(request, kind, n);
 
-    FSDPI_TRY_MPI(ctx, MPI_Irecv(to, (int)bytes, MPI_BYTE, t->peer, tag_of(request, t), ctx->comm, slot));
-    t->complete[t->posted % FSDPI_RAILS_DEPTH] = false;
-    t->posted++;
+    FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, parcel->peer, tag_of(request, kind), ctx->comm, slot));
+    stream->posted++;
     ctx->rails.n_messages++;
+    ctx->rails.leaving += kind == FSDPI_PARTIALS_OUT ? bytes : 0;
     return FSDP_OK;
 }
 
 fsdp_status fsdpi_rails_post_receives(fsdp_request *request, bool *moved)
 {
-    fsdpi_rails *rails = &request->ctx->rails;
+    static const fsdpi_stream_kind IN[] = {FSDPI_PARTIALS_IN, FSDPI_PARTS_IN};
 
-    for (size_t i = 0; i < rails->n_receives; i++) {
-        fsdpi_transfer *t = &rails->receives[i];
-
-        while (has_turn(rails, rails->receives, i) && t->posted < t->chunks &&
-               t->posted - (t->partial ? rails->reduced : t->ended) < rails->depth) {
-            FSDP_TRY(post_receive(request, rails->n_sends + i));
+    for (size_t i = 0; i < sizeof IN / sizeof IN[0]; i++) {
+        while (take(request, IN[i])) {
+            FSDP_TRY(post_receive(request, IN[i]));
             *moved = true;
         }
     }
     return FSDP_OK;
+}
+
+/* How many chunks of a stream there are to be sent, as far as that is known. */
+static size_t available(const fsdp_request *request, fsdpi_stream_kind kind)
+{
+    const fsdpi_rails  *rails = &request->ctx->rails;
+    const fsdpi_stream *in    = &rails->streams[FSDPI_PARTS_IN];
+
+    if (kind == FSDPI_PARTIALS_OUT || (rails->route & FSDPI_EXCHANGES) != 0) {
+        return SIZE_MAX;
+    }
+    if ((rails->route & FSDPI_AROUND) != 0) { /* all of this rank's own part, then what has come */
+        return in->named && in->ended == in->taken ? SIZE_MAX : rails->chunks + in->ended;
+    }
+    return (rails->route & FSDPI_REDUCES) == 0 || rails->reduced == rails->chunks
+               ? SIZE_MAX
+               : rails->reduced * ((size_t)request->ctx->nodes.count - 1);
 }
 
 /*
@@ -104,86 +111,81 @@ fsdp_status fsdpi_rails_post_receives(fsdp_request *request, bool *moved)
  * that carry data at once each find less of it than is free (TCP with BBR, all at once: with 3, 6, 9 and 12 per link 1.08,
  * 1.12, 1.14 and 1.18 times the bound). Where one node has more ranks than the others its link is the last to be done, and
  * all feed it all the time. A turn is of half the chunks that a receiver has places for, so that it can reduce one half
- * while the other comes. All turns are of the same length, and kept until they are used up: no receiver waits for a chunk
- * that waits behind later ones of its peers.
+ * while the other comes; the next one comes when no more than one chunk is under way. Chunks that come one by one in the
+ * order of the nodes are shorter, and more of them are under way.
  */
-static size_t chunks_in_a_turn(const fsdpi_rails *rails)
+static bool may_leave(const fsdp_request *request, fsdpi_stream_kind kind)
 {
-    return rails->depth > 1 ? rails->depth / 2 : 1;
+    enum { ORDERED_AT_ONCE = 4 };
+
+    const fsdpi_rails  *rails  = &request->ctx->rails;
+    const fsdpi_stream *stream = &rails->streams[kind];
+    const size_t        chunks = rails->is_ordered ? ORDERED_AT_ONCE : 1;
+
+    return kind != FSDPI_PARTIALS_OUT || !rails->has_turns ||
+           !stream->parcels[stream->posted % stream->window].first ||
+           rails->leaving <= chunks * rails->chunk * request->call.width;
 }
 
-/* Whether it has passed to another transfer, or begun again, which takes that no more than one chunk is under way. */
-static bool pass_turn(const fsdp_request *request)
+/* Work on one chunk at a time, so that none waits for the others' reductions. */
+static fsdp_status send_stream(fsdp_request *request, fsdpi_stream_kind kind, bool *moved)
 {
-    fsdpi_rails *rails = &request->ctx->rails;
-    size_t       next  = rails->turn;
+    fsdpi_stream *stream = &request->ctx->rails.streams[kind];
+    const bool    works  = fsdpi_rails_is_work_to_send(request, kind);
+    const size_t  there  = available(request, kind);
 
-    if (rails->leaving > rails->chunk * request->call.width) {
-        return false;
-    }
-    do {
-        next = (next + 1) % rails->n_in_turns;
-    } while (next != rails->turn && rails->sends[next].posted == rails->sends[next].chunks);
-    rails->turn    = next;
-    rails->in_turn = 0;
-    return rails->sends[next].posted < rails->sends[next].chunks;
-}
-
-static fsdp_status post_in_turns(fsdp_request *request, unsigned route, bool *moved)
-{
-    fsdpi_rails *rails = &request->ctx->rails;
-
-    while (rails->n_in_turns > 0) {
-        const fsdpi_transfer *t    = &rails->sends[rails->turn];
-        const bool            over = t->posted == t->chunks || rails->in_turn == chunks_in_a_turn(rails);
-
-        if (over ? !pass_turn(request) : t->posted == t->ended) {
+    while (stream->begun < there && take(request, kind)) {
+        FSDP_TRY(fsdpi_rails_begin_send(request, kind));
+        *moved = true;
+        if (works) {
             break;
         }
-        if (!over) {
-            FSDP_TRY(post_send(request, route, rails->turn));
-            rails->in_turn++;
-            *moved = true;
-        }
+    }
+    while (stream->posted < stream->ended && may_leave(request, kind)) {
+        FSDP_TRY(post_send(request, kind));
+        *moved = true;
     }
     return FSDP_OK;
 }
 
-/* One chunk more of each send that has room, so that none waits for the others' reductions. */
-fsdp_status fsdpi_rails_post_sends(fsdp_request *request, unsigned route, bool *moved)
+fsdp_status fsdpi_rails_post_sends(fsdp_request *request, bool *moved)
 {
-    fsdpi_rails *rails = &request->ctx->rails;
-
-    for (size_t i = 0; i < rails->n_sends; i++) {
-        fsdpi_transfer *t = &rails->sends[i];
-
-        if (t->begun < available(request, route, t) && t->begun - t->done < rails->depth) {
-            FSDP_TRY(fsdpi_rails_begin_send(request, route, i));
-            *moved = true;
-        }
-        while (i >= rails->n_in_turns && t->posted < t->ended) {
-            FSDP_TRY(post_send(request, route, i));
-            *moved = true;
-        }
-    }
-    return post_in_turns(request, route, moved);
+    FSDP_TRY(send_stream(request, FSDPI_PARTIALS_OUT, moved));
+    return send_stream(request, FSDPI_PARTS_OUT, moved);
 }
 
-static void note_complete(fsdp_request *request, size_t message)
-{
-    fsdpi_rails    *rails = &request->ctx->rails;
-    const size_t    row   = message / FSDPI_RAILS_DEPTH;
-    fsdpi_transfer *t     = fsdpi_rails_transfer(rails, row);
+/* ---- what has come and gone ---------------------------------------------------------------------------------------- */
 
-    t->complete[message % FSDPI_RAILS_DEPTH] = true;
-    while (t->done < t->posted && t->complete[t->done % FSDPI_RAILS_DEPTH]) {
-        t->complete[t->done % FSDPI_RAILS_DEPTH] = false;
-        rails->leaving -= row < rails->n_in_turns ? fsdpi_rails_chunk_bytes(request, t, t->done) : 0;
-        t->done++;
-        if (row >= rails->n_sends) {
-            fsdpi_rails_begin_arrival(request, row);
+static bool is_sent(fsdpi_stream_kind kind)
+{
+    return kind == FSDPI_PARTIALS_OUT || kind == FSDPI_PARTS_OUT;
+}
+
+/* Chunks are taken in their order, whichever was complete first. */
+static void take_complete(fsdp_request *request, fsdpi_stream_kind kind)
+{
+    fsdpi_stream *stream = &request->ctx->rails.streams[kind];
+
+    while (stream->done < stream->posted && fsdpi_rails_parcel(request, kind, stream->done)->complete) {
+        stream->done++;
+        if (is_sent(kind)) {
+            stream->released++;
+        } else {
+            fsdpi_rails_begin_arrival(request, kind);
         }
     }
+}
+
+static void note_complete(fsdp_request *request, size_t number)
+{
+    fsdpi_rails            *rails  = &request->ctx->rails;
+    const size_t            window = fsdpi_rails_window(request->ctx->size);
+    const fsdpi_stream_kind kind   = (fsdpi_stream_kind)(number / window);
+    fsdpi_parcel           *parcel = &rails->streams[kind].parcels[number % window];
+
+    parcel->complete = true;
+    rails->leaving -= kind == FSDPI_PARTIALS_OUT ? fsdpi_rails_bytes(request, parcel) : 0;
+    take_complete(request, kind);
 }
 
 /* Forgets those that are over: MPI has made their requests null. */

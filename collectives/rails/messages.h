@@ -14,6 +14,6 @@ fsdp_status fsdpi_rails_look_at_messages(fsdp_request *request, bool *moved);
 
 /** Posts what has room, or is ready. */
 fsdp_status fsdpi_rails_post_receives(fsdp_request *request, bool *moved);
-fsdp_status fsdpi_rails_post_sends(fsdp_request *request, unsigned route, bool *moved);
+fsdp_status fsdpi_rails_post_sends(fsdp_request *request, bool *moved);
 
 #endif

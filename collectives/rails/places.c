@@ -1,18 +1,23 @@
 #include "collectives/rails/places.h"
 
-#include "collectives/rails/chunks.h"
 #include "collectives/rails/ops.h"
 #include "collectives/rails/route.h"
+#include "collectives/rails/schedule.h"
 #include "lib/context/context.h"
 
-fsdpi_slice fsdpi_rails_chunk(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+/* Behind those of all streams; a wide sum has the place behind its own too. */
+enum { OWN, SUM, WIDE = 3, SPARE_OF_WIDE = 5, SPARE = 2 };
+
+size_t fsdpi_rails_bytes(const fsdp_request *request, const fsdpi_parcel *parcel)
 {
-    return fsdpi_rails_chunk_of(request, t->begin, t->count, number);
+    return parcel->count * request->call.width;
 }
 
-size_t fsdpi_rails_chunk_bytes(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+fsdpi_parcel *fsdpi_rails_parcel(fsdp_request *request, fsdpi_stream_kind kind, size_t n)
 {
-    return fsdpi_rails_chunk(request, t, number).count * request->call.width;
+    const fsdpi_stream *stream = &request->ctx->rails.streams[kind];
+
+    return &stream->parcels[n % stream->window];
 }
 
 /* BYTES of staging memory before a place. */
@@ -21,41 +26,69 @@ static size_t before(const fsdp_request *request, size_t index)
     return index * request->ctx->rails.chunk * request->call.width;
 }
 
-static size_t index_of(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+static size_t index_of(const fsdp_request *request, fsdpi_stream_kind kind, size_t n)
 {
-    return t->places + number % request->ctx->rails.depth;
+    const fsdpi_stream *stream = &request->ctx->rails.streams[kind];
+
+    return stream->places + n % stream->window;
 }
 
-unsigned char *fsdpi_rails_place(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+unsigned char *fsdpi_rails_place(const fsdp_request *request, fsdpi_stream_kind kind, size_t n)
 {
-    return fsdpi_rails_ops_of(request)->staging(request) + before(request, index_of(request, t, number));
+    return fsdpi_rails_ops_of(request)->staging(request) + before(request, index_of(request, kind, n));
 }
 
-unsigned char *fsdpi_rails_staged(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+unsigned char *fsdpi_rails_staged(const fsdp_request *request, fsdpi_stream_kind kind, size_t n)
 {
     const fsdp_context *ctx = request->ctx;
 
-    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + before(request, index_of(request, t, number));
+    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + before(request, index_of(request, kind, n));
+}
+
+static unsigned char *spare_place(const fsdp_request *request, size_t index)
+{
+    return fsdpi_rails_ops_of(request)->staging(request) + before(request, request->ctx->rails.places + index);
 }
 
 unsigned char *fsdpi_rails_own_place(const fsdp_request *request)
 {
-    return fsdpi_rails_ops_of(request)->staging(request) + before(request, request->ctx->rails.n_places);
+    return spare_place(request, OWN);
 }
 
-/* Where a part, or its input, lies on this rank from an element of the whole on. */
-static const unsigned char *own_data(const fsdp_request *request, unsigned route, const fsdpi_transfer *t, size_t begin)
+unsigned char *fsdpi_rails_sum_place(const fsdp_request *request)
+{
+    return spare_place(request, SUM);
+}
+
+unsigned char *fsdpi_rails_wide_place(const fsdp_request *request)
+{
+    return spare_place(request, WIDE);
+}
+
+bool fsdpi_rails_is_wide(const fsdp_request *request)
+{
+    return request->call.dtype == FSDP_BF16 || request->call.dtype == FSDP_F16;
+}
+
+size_t fsdpi_rails_spare_places(const fsdp_request *request)
+{
+    return fsdpi_rails_is_wide(request) ? SPARE_OF_WIDE : SPARE;
+}
+
+/* Where a part, or its input, lies on this rank. */
+static const unsigned char *own_data(const fsdp_request *request, const fsdpi_parcel *parcel)
 {
     const fsdpi_call *call  = &request->call;
-    const size_t      width = request->call.width;
+    const unsigned    route = request->ctx->rails.route;
+    const size_t      at    = parcel->begin * call->width;
 
     if ((route & FSDPI_EXCHANGES) != 0) { /* in place the input has been copied */
-        return (request->scratch != NULL ? request->scratch : (const unsigned char *)call->in) + begin * width;
+        return (request->scratch != NULL ? request->scratch : (const unsigned char *)call->in) + at;
     }
-    if (t->part == request->ctx->rank && (route & FSDPI_REDUCES) == 0) {
-        return (const unsigned char *)call->in + (begin - t->begin) * width; /* the input is the part alone */
+    if (parcel->part == request->ctx->rank && (route & FSDPI_REDUCES) == 0) { /* the input is the part alone */
+        return (const unsigned char *)call->in + at - fsdpi_rails_part(request, parcel->part).begin * call->width;
     }
-    return (const unsigned char *)call->out + begin * width;
+    return (const unsigned char *)call->out + at;
 }
 
 const unsigned char *fsdpi_rails_partial(const fsdp_request *request, fsdpi_slice c, const unsigned char *in_place)
@@ -64,19 +97,21 @@ const unsigned char *fsdpi_rails_partial(const fsdp_request *request, fsdpi_slic
                                         : (const unsigned char *)request->call.in + c.begin * request->call.width;
 }
 
-const unsigned char *fsdpi_rails_sent(const fsdp_request *request, unsigned route, const fsdpi_transfer *t,
-                                      size_t number)
+const unsigned char *fsdpi_rails_sent(const fsdp_request *request, fsdpi_stream_kind kind, size_t n)
 {
-    const fsdpi_slice c = fsdpi_rails_chunk(request, t, number);
+    const fsdpi_stream *stream = &request->ctx->rails.streams[kind];
+    const fsdpi_parcel *parcel = &stream->parcels[n % stream->window];
 
-    return t->partial ? fsdpi_rails_partial(request, c, fsdpi_rails_place(request, t, number))
-                      : own_data(request, route, t, c.begin);
+    return kind == FSDPI_PARTIALS_OUT ? fsdpi_rails_partial(request, (fsdpi_slice){parcel->begin, parcel->count},
+                                                            fsdpi_rails_place(request, kind, n))
+                                      : own_data(request, parcel);
 }
 
-unsigned char *fsdpi_rails_received(const fsdp_request *request, const fsdpi_transfer *t, size_t number)
+unsigned char *fsdpi_rails_received(const fsdp_request *request, fsdpi_stream_kind kind, size_t n)
 {
-    const fsdpi_slice c = fsdpi_rails_chunk(request, t, number);
+    const fsdpi_stream *stream = &request->ctx->rails.streams[kind];
 
-    return t->partial ? fsdpi_rails_place(request, t, number)
-                      : (unsigned char *)request->call.out + c.begin * request->call.width;
+    return kind == FSDPI_PARTIALS_IN
+               ? fsdpi_rails_place(request, kind, n)
+               : (unsigned char *)request->call.out + stream->parcels[n % stream->window].begin * request->call.width;
 }

@@ -6,11 +6,13 @@
  * same position, reduces the node's inputs and sends the partial result there; the owner reduces the M partial results
  * in the order of the nodes. Gathering: each rank sends its part to the rank at its position on every other node, straight
  * to where it belongs in the result, and the ranks of a node copy from each other what has landed. Where nodes differ in
- * their numbers of ranks, positions wrap around. Chunks of all transfers are under way together, so that reducing, sending
- * and copying overlap; an allreduce gathers a chunk as soon as it is final.
+ * their numbers of ranks, positions wrap around. Several chunks are under way together, so that reducing, sending and
+ * copying overlap; an allreduce gathers a chunk as soon as it is final. collectives/rails/schedule.h says which chunk goes
+ * where, and when.
  *
  * Cost for S bytes on M nodes of L ranks: each node sends and receives (M-1)/M S for each of the two, all ranks a share
- * of 1/L of it; (M-1) chunks before the last one is final.
+ * of 1/L of it; (M-1) chunks before the last one is final. What is kept of them, and staging memory, do not grow with M: where
+ * there is no room for a chunk of every node, chunks come in the order of the nodes and are reduced as they come.
  *
  * As a ring, parts travel from node to node instead of from their owner to each: the same bytes, one neighbour.
  *

@@ -1,89 +1,167 @@
 #include "collectives/rails/reduction.h"
 
 #include "collectives/rails/chunks.h"
-#include "collectives/rails/layout.h"
 #include "collectives/rails/ops.h"
 #include "collectives/rails/places.h"
 #include "collectives/rails/route.h"
+#include "collectives/rails/schedule.h"
 #include "collectives/rails/work.h"
 #include "collectives/reach/mover.h"
 #include "lib/context/context.h"
 
-/* Chunks of this rank's own part of which all nodes' partial results are there, or will be when the work before is done. */
-static size_t ready_to_reduce(const fsdpi_rails *rails)
-{
-    size_t ready = rails->chunks;
+/*
+ * One step of the reduction of a chunk: of nodes one after the other, the first of which follow on those already reduced.
+ * Where a chunk of every node has a place, one step takes all.
+ */
+typedef struct fold_step {
+    fsdpi_slice    c;
+    unsigned char *to;         /* where the chunk belongs */
+    int            first, end; /* nodes */
+    size_t         come;       /* chunks from other nodes among them */
+    bool           is_last;
+} fold_step;
 
-    for (size_t i = 0; i < rails->n_receives; i++) {
-        if (rails->receives[i].partial && rails->receives[i].begun < ready) {
-            ready = rails->receives[i].begun;
-        }
+/* The next step, or false where not all it takes has come, or will have when the work before is done. */
+static bool next_step(const fsdp_request *request, fold_step *next)
+{
+    const fsdpi_rails *rails = &request->ctx->rails;
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    const int          first = rails->folding;
+    const size_t       left  = (size_t)(nodes->count - first) - (first <= nodes->mine);
+    const size_t       come  = left < rails->fold_most ? left : rails->fold_most;
+
+    if (rails->reducing == rails->chunks || rails->folds_begun - rails->folds_ended == FSDPI_RAILS_FOLDS ||
+        rails->streams[FSDPI_PARTIALS_IN].begun - rails->taken < come) {
+        return false;
     }
-    return ready;
+    const fsdpi_slice mine    = fsdpi_rails_part(request, request->ctx->rank);
+    const int         behind  = first + (int)come;
+    const bool        has_own = first <= nodes->mine && nodes->mine <= behind;
+
+    next->c       = fsdpi_rails_chunk_of(request, mine.begin, mine.count, rails->reducing);
+    next->to      = fsdpi_own_result(request) + (next->c.begin - mine.begin) * request->call.width;
+    next->first   = first;
+    next->end     = behind + has_own;
+    next->come    = come;
+    next->is_last = next->end == nodes->count;
+    return true;
 }
 
-/* The next chunk of this rank's own part, over all nodes in their order. */
-static fsdp_status reduce_chunk(fsdp_request *request)
+/* The partial results of the nodes of a step; this node's own is computed before. */
+static fsdp_status find_operands(fsdp_request *request, const fold_step *s, const void **operands)
 {
-    fsdp_context        *ctx   = request->ctx;
-    fsdpi_rails         *rails = &ctx->rails;
-    const fsdpi_slice    mine  = fsdpi_slice_of(request, ctx->rank);
-    const fsdpi_slice    c     = fsdpi_rails_chunk_of(request, mine.begin, mine.count, rails->reducing);
-    unsigned char *const own   = fsdpi_rails_own_place(request);
+    const fsdp_context *ctx = request->ctx;
+    const int           own = ctx->nodes.mine;
+    size_t              n   = ctx->rails.taken;
 
-    FSDP_TRY(fsdpi_rails_compute_partial(request, c, own));
-    ctx->operands[ctx->nodes.mine] = fsdpi_rails_partial(request, c, own);
-    for (size_t i = 0; i < rails->n_receives; i++) {
-        if (rails->receives[i].partial) {
-            ctx->operands[ctx->nodes.node_of[rails->receives[i].peer]] =
-                fsdpi_rails_place(request, &rails->receives[i], rails->reducing);
-        }
+    if (s->first <= own && own < s->end) {
+        FSDP_TRY(fsdpi_rails_compute_partial(request, s->c, fsdpi_rails_own_place(request)));
     }
-    fsdpi_mover_of(request)->reduce(request, fsdpi_own_result(request) + (c.begin - mine.begin) * request->call.width,
-                                    (size_t)ctx->nodes.count, c.count, request->call.op, (size_t)ctx->size);
+    for (int node = s->first; node < s->end; node++) {
+        operands[node - s->first] = node == own
+                                        ? fsdpi_rails_partial(request, s->c, fsdpi_rails_own_place(request))
+                                        : (const void *)fsdpi_rails_place(request, FSDPI_PARTIALS_IN, n++);
+    }
     return FSDP_OK;
 }
 
-static fsdp_status begin_reduction(fsdp_request *request, bool *moved)
+/* Until the last step a mean is a sum. */
+static fsdp_redop op_of(const fsdp_request *request, bool is_last)
+{
+    return request->call.op == FSDP_AVG && !is_last ? FSDP_SUM : request->call.op;
+}
+
+/* The sum so far is of the elements' own type. */
+static fsdp_status reduce_step(fsdp_request *request, const fold_step *s)
+{
+    fsdp_context        *ctx  = request->ctx;
+    unsigned char *const sum  = fsdpi_rails_sum_place(request);
+    const size_t         more = s->first > 0;
+
+    FSDP_TRY(find_operands(request, s, ctx->operands + more));
+    if (more > 0) {
+        ctx->operands[0] = sum;
+    }
+    fsdpi_mover_of(request)->reduce(request, s->is_last ? s->to : sum, more + (size_t)(s->end - s->first), s->c.count,
+                                    op_of(request, s->is_last), (size_t)ctx->size);
+    return FSDP_OK;
+}
+
+/* The sum so far is kept in f32, since elements are rounded once, at the end. */
+static fsdp_status reduce_wide_step(fsdp_request *request, const fold_step *s)
+{
+    const fsdpi_mover   *mover = fsdpi_mover_of(request);
+    fsdp_context        *ctx   = request->ctx;
+    unsigned char *const sum = fsdpi_rails_sum_place(request), *const wide = fsdpi_rails_wide_place(request);
+    const void          *both[] = {sum, wide};
+
+    FSDP_TRY(find_operands(request, s, ctx->operands));
+    for (int node = s->first; node < s->end; node++) {
+        mover->widen(request, node == 0 ? sum : wide, ctx->operands[node - s->first], s->c.count);
+        if (node > 0) {
+            mover->reduce_wide(request, sum, both, 2, s->c.count, op_of(request, node + 1 == ctx->nodes.count),
+                               (size_t)ctx->size);
+        }
+    }
+    if (s->is_last) {
+        mover->narrow(request, s->to, sum, s->c.count);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status begin_fold(fsdp_request *request, bool *moved)
 {
     const fsdpi_rails_ops *ops   = fsdpi_rails_ops_of(request);
     fsdpi_rails           *rails = &request->ctx->rails;
+    fold_step              s;
 
-    if (rails->reducing >= ready_to_reduce(rails)) {
+    if (!next_step(request, &s)) {
         return FSDP_OK;
     }
+    const bool is_whole = s.first == 0 && s.is_last;
     ops->turn(request, FSDPI_COMING);
-    FSDP_TRY(reduce_chunk(request));
-    (void)ops->mark(request, fsdpi_rails_message(fsdpi_rails_row_of_reductions(rails), rails->reducing));
-    rails->reducing++;
+    FSDP_TRY(!is_whole && fsdpi_rails_is_wide(request) ? reduce_wide_step(request, &s) : reduce_step(request, &s));
+    (void)ops->mark(request, fsdpi_rails_fold_number(rails, rails->folds_begun));
+    rails->folds[rails->folds_begun % FSDPI_RAILS_FOLDS] = (fsdpi_fold){.chunks = s.come, .is_last = s.is_last};
+    rails->folds_begun++;
+    rails->taken += s.come;
+    rails->folding = s.is_last ? 0 : s.end;
+    rails->reducing += s.is_last;
     *moved = true;
     return FSDP_OK;
 }
 
-static void end_reductions(fsdp_request *request, unsigned route, bool *moved)
+static void end_folds(fsdp_request *request, bool *moved)
 {
-    const fsdpi_rails_ops *ops   = fsdpi_rails_ops_of(request);
-    fsdp_context          *ctx   = request->ctx;
-    fsdpi_rails           *rails = &ctx->rails;
-    const size_t           row   = fsdpi_rails_row_of_reductions(rails);
+    const fsdpi_rails_ops *ops     = fsdpi_rails_ops_of(request);
+    fsdp_context          *ctx     = request->ctx;
+    fsdpi_rails           *rails   = &ctx->rails;
+    const size_t           reduced = rails->reduced;
 
-    while (rails->reduced < rails->reducing && ops->is_past(request, fsdpi_rails_message(row, rails->reduced))) {
-        rails->reduced++;
+    while (rails->folds_ended < rails->folds_begun &&
+           ops->is_past(request, fsdpi_rails_fold_number(rails, rails->folds_ended))) {
+        const fsdpi_fold *fold = &rails->folds[rails->folds_ended % FSDPI_RAILS_FOLDS];
+
+        rails->folds_ended++;
+        rails->reduced += fold->is_last;
+        rails->streams[FSDPI_PARTIALS_IN].released += fold->chunks;
         *moved = true;
-        if ((route & FSDPI_GATHERS) != 0) {
-            fsdpi_rails_tell_landed(ctx, ctx->rank, rails->reduced);
-        }
+    }
+    if (rails->reduced > reduced && (rails->route & FSDPI_GATHERS) != 0 && ctx->nodes.size > 1) {
+        fsdpi_mailbox_set_landed(&ctx->box, FSDPI_LANDED_FINAL, rails->reduced);
     }
 }
 
-fsdp_status fsdpi_rails_reduce(fsdp_request *request, unsigned route, bool *moved)
+fsdp_status fsdpi_rails_reduce(fsdp_request *request, bool *moved)
 {
-    if ((route & FSDPI_REDUCES) == 0) {
+    const fsdpi_rails *rails = &request->ctx->rails;
+
+    if ((rails->route & FSDPI_REDUCES) == 0) {
         return FSDP_OK;
     }
-    if (*moved || !request->ctx->rails.is_still) {
-        FSDP_TRY(begin_reduction(request, moved));
+    if (*moved || !rails->is_still) {
+        FSDP_TRY(begin_fold(request, moved));
     }
-    end_reductions(request, route, moved);
+    end_folds(request, moved);
     return FSDP_OK;
 }

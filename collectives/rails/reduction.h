@@ -9,7 +9,7 @@
 
 #include "lib/progress/queue.h"
 
-/** Reduces the next chunk if it has come from all nodes, and notes which are final. */
-fsdp_status fsdpi_rails_reduce(fsdp_request *request, unsigned route, bool *moved);
+/** Reduces what has come of the next chunk, if that is all of it, or all there is room for; and notes which are final. */
+fsdp_status fsdpi_rails_reduce(fsdp_request *request, bool *moved);
 
 #endif

@@ -24,6 +24,11 @@ typedef struct fsdpi_mover {
     void (*reduce)(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor);
     /** The same into the result of the call, past the caches if the call is large. */
     void (*reduce_result)(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor);
+    /** From 16-bit elements to f32, and back; and a reduction of f32, whatever the call's type. */
+    void (*widen)(fsdp_request *request, void *to, const void *from, size_t count);
+    void (*narrow)(fsdp_request *request, void *to, const void *from, size_t count);
+    void (*reduce_wide)(fsdp_request *request, void *to, const void *const *in, size_t n, size_t count, fsdp_redop op,
+                        size_t divisor);
     /** Where memory of the mailbox is addressed by what moves the data. */
     unsigned char *(*in_mailbox)(const fsdp_request *request, void *memory);
 } fsdpi_mover;

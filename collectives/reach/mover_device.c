@@ -36,6 +36,22 @@ static void reduce(fsdp_request *request, void *to, size_t n, size_t count, fsdp
     fsdpi_gpu_reduce_to(request, &to, 1, request->ctx->operands, n, count, op, divisor);
 }
 
+static void widen(fsdp_request *request, void *to, const void *from, size_t count)
+{
+    fsdpi_gpu_cast_to(request, to, FSDP_F32, from, request->call.dtype, count);
+}
+
+static void narrow(fsdp_request *request, void *to, const void *from, size_t count)
+{
+    fsdpi_gpu_cast_to(request, to, request->call.dtype, from, FSDP_F32, count);
+}
+
+static void reduce_wide(fsdp_request *request, void *to, const void *const *in, size_t n, size_t count, fsdp_redop op,
+                        size_t divisor)
+{
+    fsdpi_gpu_reduce_as(request, &to, 1, in, n, count, FSDP_F32, op, divisor);
+}
+
 static unsigned char *in_mailbox(const fsdp_request *request, void *memory)
 {
     return fsdpi_gpu_view(&request->ctx->gpu, memory);
@@ -46,4 +62,7 @@ const fsdpi_mover fsdpi_device_mover = {.move          = fsdpi_gpu_move,
                                         .settle        = settle,
                                         .reduce        = reduce,
                                         .reduce_result = reduce,
+                                        .widen         = widen,
+                                        .narrow        = narrow,
+                                        .reduce_wide   = reduce_wide,
                                         .in_mailbox    = in_mailbox};

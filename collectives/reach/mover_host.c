@@ -63,6 +63,22 @@ static void reduce_result(fsdp_request *request, void *to, size_t n, size_t coun
     }
 }
 
+static void widen(fsdp_request *request, void *to, const void *from, size_t count)
+{
+    request->ctx->kernels->cast(to, FSDP_F32, from, request->call.dtype, count);
+}
+
+static void narrow(fsdp_request *request, void *to, const void *from, size_t count)
+{
+    request->ctx->kernels->cast(to, request->call.dtype, from, FSDP_F32, count);
+}
+
+static void reduce_wide(fsdp_request *request, void *to, const void *const *in, size_t n, size_t count, fsdp_redop op,
+                        size_t divisor)
+{
+    request->ctx->kernels->reduce(to, in, n, count, FSDP_F32, op, divisor);
+}
+
 static unsigned char *in_mailbox(const fsdp_request *request, void *memory)
 {
     (void)request;
@@ -74,4 +90,7 @@ const fsdpi_mover fsdpi_host_mover = {.move          = move,
                                       .settle        = settle,
                                       .reduce        = reduce,
                                       .reduce_result = reduce_result,
+                                      .widen         = widen,
+                                      .narrow        = narrow,
+                                      .reduce_wide   = reduce_wide,
                                       .in_mailbox    = in_mailbox};

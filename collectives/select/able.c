@@ -1,6 +1,5 @@
 #include "collectives/select/able.h"
 
-#include "collectives/rails/chunks.h"
 #include "fsdp/algorithms.h"
 #include "lib/context/context.h"
 
@@ -11,7 +10,7 @@ static unsigned able_on_device(const fsdp_context *ctx, bool symmetric)
     if (ctx->nodes.count == 1) {
         return symmetric ? 1U << FSDP_ALGO_DIRECT : 0;
     }
-    return (symmetric || ctx->nodes.largest == 1) && fsdpi_rails_fit(ctx) ? rails : 0;
+    return symmetric || ctx->nodes.largest == 1 ? rails : 0;
 }
 
 static unsigned able_on_host(const fsdp_context *ctx, bool places, bool symmetric)

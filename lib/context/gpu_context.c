@@ -35,10 +35,10 @@ static size_t slots_bytes(const fsdp_context *ctx)
     return (size_t)ctx->config.staging_bytes;
 }
 
-/* For each message that may be under way between nodes, and some more. */
+/* For each chunk that may be under way between nodes, and some more. */
 static size_t n_marks(int size)
 {
-    return (size_t)(4 * size + 2) * FSDPI_RAILS_DEPTH;
+    return fsdpi_rails_numbers(size);
 }
 
 static size_t marks_bytes(int size)

@@ -194,12 +194,28 @@ void fsdpi_gpu_move(fsdp_request *request, void *to, const void *from, size_t by
     }
 }
 
+void fsdpi_gpu_reduce_as(fsdp_request *request, void *const *to, size_t n_to, const void *const *from, size_t n_from,
+                         size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
+{
+    if (!has_failed(request)) {
+        keep(request, ops_of(request)->reduce(request->engine->gpu->device, to, n_to, from, n_from, count, dtype, op,
+                                              divisor, stream_of(request)));
+    }
+}
+
 void fsdpi_gpu_reduce_to(fsdp_request *request, void *const *to, size_t n_to, const void *const *from, size_t n_from,
                          size_t count, fsdp_redop op, size_t divisor)
 {
+    fsdpi_gpu_reduce_as(request, to, n_to, from, n_from, count, request->call.dtype, op, divisor);
+}
+
+void fsdpi_gpu_cast_to(fsdp_request *request, void *to, fsdp_dtype to_dtype, const void *from, fsdp_dtype from_dtype,
+                       size_t count)
+{
+    fsdpi_gpu_device *device = request->engine->gpu->device;
+
     if (!has_failed(request)) {
-        keep(request, ops_of(request)->reduce(request->engine->gpu->device, to, n_to, from, n_from, count,
-                                              request->call.dtype, op, divisor, stream_of(request)));
+        keep(request, device->ops->compute->cast(device, to, to_dtype, from, from_dtype, count, stream_of(request)));
     }
 }
 

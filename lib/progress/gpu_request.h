@@ -43,9 +43,13 @@ void fsdpi_gpu_come_behind(fsdp_request *request, size_t number);
 /** Whether all that the operation has put into its stream is done, or something has failed. */
 bool fsdpi_gpu_is_idle(fsdp_request *request);
 
-/** Copies, or reduces with the call's type. */
+/** Copies, or reduces: with the call's type, or as another one; or casts from one type to another. */
 void fsdpi_gpu_move(fsdp_request *request, void *to, const void *from, size_t bytes);
 void fsdpi_gpu_reduce_to(fsdp_request *request, void *const *to, size_t n_to, const void *const *from, size_t n_from,
                          size_t count, fsdp_redop op, size_t divisor);
+void fsdpi_gpu_reduce_as(fsdp_request *request, void *const *to, size_t n_to, const void *const *from, size_t n_from,
+                         size_t count, fsdp_dtype dtype, fsdp_redop op, size_t divisor);
+void fsdpi_gpu_cast_to(fsdp_request *request, void *to, fsdp_dtype to_dtype, const void *from, fsdp_dtype from_dtype,
+                       size_t count);
 
 #endif

@@ -37,15 +37,10 @@ size_t fsdpi_desk_bytes(void)
     return round_up(sizeof(fsdpi_desk), FSDPI_ALIGNMENT);
 }
 
-/* What a node has once: landings, and the arrays of all nodes. */
-static size_t landings_bytes(int size)
-{
-    return fsdpi_alloc_size((size_t)size * sizeof(fsdpi_landing));
-}
-
+/* What a node has once: the arrays of all nodes. */
 static size_t common_bytes(int size)
 {
-    return landings_bytes(size) + fsdpi_alloc_size(fsdpi_nodes_bytes(size));
+    return fsdpi_alloc_size(fsdpi_nodes_bytes(size));
 }
 
 size_t fsdpi_mailbox_bookkeeping(int size)
@@ -117,8 +112,7 @@ fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi
         box->desks[p]        = (fsdpi_desk *)(void *)begin;
         box->areas[p]        = begin + fsdpi_desk_bytes();
     }
-    box->landings = (fsdpi_landing *)(void *)box->segment.base;
-    box->map      = box->segment.base + landings_bytes(core->size);
+    box->map = box->segment.base;
     if (nodes->position == 0) {
         memcpy(box->map, nodes->node_of, fsdpi_nodes_bytes(core->size));
     }
@@ -253,18 +247,18 @@ void fsdpi_mailbox_rouse(fsdpi_mailbox *box)
     }
 }
 
-void fsdpi_mailbox_set_landed(fsdpi_mailbox *box, int part, uint64_t chunks)
+void fsdpi_mailbox_set_landed(fsdpi_mailbox *box, fsdpi_landed what, uint64_t chunks)
 {
-    fsdpi_landing *landing = &box->landings[part];
+    fsdpi_landing *landing = &box->desks[box->nodes->position]->landed[what];
 
     atomic_store_explicit(&landing->chunks, chunks, memory_order_release);
     atomic_store_explicit(&landing->number, box->number, memory_order_release);
     fsdpi_mailbox_wake(box);
 }
 
-uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part)
+uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int position, fsdpi_landed what)
 {
-    const fsdpi_landing *landing = &box->landings[part];
+    const fsdpi_landing *landing = &box->desks[position]->landed[what];
 
     if (atomic_load_explicit(&landing->number, memory_order_acquire) != box->number) {
         return 0;

@@ -40,30 +40,30 @@ typedef struct fsdpi_letter {
     };
 } fsdpi_letter;
 
+/** What of an operation between nodes is on a rank: chunks that it receives for its node, or that are final of its own part. */
+typedef enum fsdpi_landed { FSDPI_LANDED_HERE, FSDPI_LANDED_FINAL, FSDPI_N_LANDED } fsdpi_landed;
+
+/** How many of these there are by now, in the order in which they come. */
+typedef struct fsdpi_landing {
+    _Atomic uint64_t number; /* of the letter of the operation, stored last */
+    _Atomic uint64_t chunks;
+} fsdpi_landing;
+
 /** What a rank lays out for its peers, besides its slots. Each member is written by that rank alone. */
 typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
     _Alignas(FSDPI_LINE) _Atomic uint32_t sleepers; /* peers that sleep until this rank gets on; written by these */
     _Atomic uint32_t bell;                          /* rung for them */
     fsdpi_letter     board[2];                      /* a leader's: the verdict of all nodes */
+    _Alignas(FSDPI_LINE) fsdpi_landing landed[FSDPI_N_LANDED];
 } fsdpi_desk;
-
-/**
- * Of a rank's part of the vector: how many chunks of it have landed on this node, in the operation of a letter. Written by the
- * one rank of the node that has the part first.
- */
-typedef struct fsdpi_landing {
-    _Atomic uint64_t number; /* of that letter, stored last */
-    _Atomic uint64_t chunks;
-} fsdpi_landing;
 
 typedef struct fsdpi_mailbox {
     fsdpi_core             *core;
     const fsdpi_nodes      *nodes;
     int                     looks; /* at a word, before giving way */
     fsdpi_segment           segment;
-    fsdpi_landing          *landings;   /* by rank of the context, once for the node */
-    void                   *map;        /* the arrays of `nodes`, likewise */
+    void                   *map;        /* the arrays of `nodes`, once for the node */
     fsdpi_desk            **desks;      /* of each position on the node */
     unsigned char         **areas;      /* and its staging memory: slot 0, slot 1, and the rest */
     size_t                  slot_bytes; /* of a slot, its letter included */
@@ -143,10 +143,10 @@ bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds);
 void fsdpi_mailbox_rouse(fsdpi_mailbox *box);
 
 /**
- * Tells the node how many chunks of a part have landed in the present operation, and asks. Its ranks end the operation together,
- * or agree on its end.
+ * Tells the node how many chunks have landed on this rank in the present operation, and asks it of another. The ranks of a node
+ * end the operation together, or agree on its end.
  */
-void     fsdpi_mailbox_set_landed(fsdpi_mailbox *box, int part, uint64_t chunks);
-uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part);
+void     fsdpi_mailbox_set_landed(fsdpi_mailbox *box, fsdpi_landed what, uint64_t chunks);
+uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int position, fsdpi_landed what);
 
 #endif

@@ -1,7 +1,7 @@
 /**
  * @file
  * What is kept of an operation across nodes between two of its steps: which chunks have been sent and have come. Its
- * meaning is that of collectives/rails/rails.h.
+ * meaning is that of collectives/rails/rails.h. However many nodes there are, only the chunks that are under way are kept.
  */
 #ifndef FSDPI_RAILS_H
 #define FSDPI_RAILS_H
@@ -13,49 +13,134 @@
 
 #include "lib/base/core.h"
 
-/** Chunks of one transfer that are under way at once, at most. */
-enum { FSDPI_RAILS_DEPTH = 4 };
+/** What a rank sends to other nodes, and receives: partial reductions, and parts of the vector. */
+typedef enum fsdpi_stream_kind {
+    FSDPI_PARTIALS_OUT,
+    FSDPI_PARTIALS_IN,
+    FSDPI_PARTS_OUT,
+    FSDPI_PARTS_IN,
+    FSDPI_STREAMS
+} fsdpi_stream_kind;
 
-/** A transfer: a part of the vector, chunk by chunk, to or from one rank. */
-typedef struct fsdpi_transfer {
-    int    peer;                        /* rank */
-    int    part;                        /* the rank whose part of the vector it is */
-    bool   partial;                     /* a node's partial reduction of it, or else the part itself */
-    size_t places;                      /* chunks that are before its own in staging memory, where it has any there */
-    size_t begin, count;                /* ELEMENTS */
-    size_t chunks;                      /* in all */
-    size_t begun, ended;                /* of these: what there is to do here before they go, or when they have come */
-    size_t posted;                      /* chunks */
-    size_t done;                        /* chunks that have come, or gone, in order */
-    size_t source;                      /* of what is passed on: the receive that it comes by */
-    bool   complete[FSDPI_RAILS_DEPTH]; /* of those under way, by number modulo the depth */
-} fsdpi_transfer;
+enum {
+    FSDPI_RAILS_DEPTH  = 4,   /* chunks to or from one rank that are under way at once, at most */
+    FSDPI_RAILS_WINDOW = 128, /* chunks of a stream, at most */
+    FSDPI_RAILS_FOLDS  = 4    /* reductions under way at once, at most */
+};
+
+/** How far the chunks of a stream have been named, one after the other; see collectives/rails/schedule.h. */
+typedef struct fsdpi_cursor {
+    size_t round;
+    int    step, turn; /* which node, or rank; which of its ranks */
+    size_t chunk;      /* of the part; of those in this round */
+    size_t end;        /* behind the last of these */
+    int    peer, part; /* ranks: with whom, and whose part of the vector it is */
+    size_t begin;      /* ELEMENTS: where that part begins */
+    size_t count;      /* ELEMENTS of it */
+    bool   open;       /* it has begun */
+} fsdpi_cursor;
+
+/** A chunk that is under way. */
+typedef struct fsdpi_parcel {
+    int    peer, part;   /* ranks */
+    size_t begin, count; /* ELEMENTS */
+    bool   first;        /* of its rank, in this round */
+    bool   complete;     /* MPI has said so */
+} fsdpi_parcel;
+
+/**
+ * Chunks one after the other, in the order in which both sides name them. Each count is of all so far; a chunk is kept, and
+ * its place in staging memory taken, until it is released.
+ */
+typedef struct fsdpi_stream {
+    fsdpi_cursor  next;
+    bool          named;   /* all there are */
+    fsdpi_parcel *parcels; /* by number modulo `window` */
+    size_t        window;
+    size_t        places; /* chunks that are before its own in staging memory, where it has any there */
+    size_t        taken;  /* from the schedule */
+    size_t        posted; /* to MPI */
+    size_t        done;   /* come or gone */
+    size_t        begun;  /* what there is to do here before they go, or when they have come */
+    size_t        ended;  /* the same: done */
+    size_t        released;
+} fsdpi_stream;
+
+/** One reduction of what has come: of so many chunks, and whether a chunk of this rank's part is final by it. */
+typedef struct fsdpi_fold {
+    size_t chunks;
+    bool   is_last;
+} fsdpi_fold;
+
+/** What this rank has copied from a peer on its node. */
+typedef struct fsdpi_copied {
+    fsdpi_cursor next;  /* of what comes to the peer from other nodes */
+    bool         named; /* all of it */
+    size_t       come;  /* chunks of it */
+    size_t       own;   /* chunks of the peer's own part */
+} fsdpi_copied;
 
 typedef struct fsdpi_rails {
-    fsdpi_core     *core;
-    fsdpi_transfer *sends, *receives; /* up to twice `size` each */
-    size_t          n_sends, n_receives;
-    size_t          n_in_turns; /* the first sends take turns; see collectives/rails/messages.c */
-    size_t          turn;       /* of these: the send that has it */
-    size_t          in_turn;    /* chunks that it has sent in its turn */
-    size_t          leaving;    /* BYTES that these have under way */
-    size_t          n_places;   /* of staging memory, a chunk each, in use */
-    size_t          window;     /* in an alltoall, sends at once, and receives; 0: all */
-    size_t          chunk;      /* ELEMENTS */
-    size_t          depth;      /* chunks of a transfer under way at once */
-    size_t          chunks;     /* of this rank's own part */
-    size_t          reducing;   /* of these: final, or about to be */
-    size_t          reduced;    /* final */
-    size_t          own_copied; /* ELEMENTS of this rank's own part that are in the result */
-    size_t         *copied;     /* chunks copied from peers on the node, by part */
-    MPI_Request    *messages;   /* under way, in no order */
-    uint32_t       *numbers;    /* of each of them: see fsdpi_rails_message() */
-    int            *completed;  /* for MPI_Testsome() */
-    int             n_messages; /* under way */
-    size_t          n_working;  /* chunks on which work has been begun whose end a mark will tell */
-    bool            is_still;   /* the last look has found nothing to do */
-    int             n_tags;     /* that MPI has for parts, from FSDPI_TAG_PARTS on */
+    fsdpi_core   *core;
+    unsigned      route; /* fsdpi_route, of the present operation */
+    fsdpi_stream  streams[FSDPI_STREAMS];
+    size_t        chunk;      /* ELEMENTS */
+    size_t        places;     /* of staging memory, a chunk each, that streams use */
+    size_t        depth;      /* chunks to or from one rank at once */
+    size_t        in_turn;    /* chunks of partial results to one rank before the next one's */
+    bool          is_ordered; /* not all nodes' partial results of a chunk have places: they come in the order of nodes */
+    bool          has_turns;  /* partial results go to one rank after the other */
+    size_t        leaving;    /* BYTES of these under way */
+    size_t        most;       /* chunks of the longest part */
+    size_t        chunks;     /* of this rank's own part */
+    size_t        fold_most;  /* chunks that a reduction takes, where it does not take all */
+    int           folding;    /* node that is next in the order of reduction */
+    size_t        taken;      /* chunks that have come and have been reduced, or are about to be */
+    size_t        reducing;   /* chunks of this rank's own part: final, or about to be */
+    size_t        reduced;    /* final */
+    fsdpi_fold    folds[FSDPI_RAILS_FOLDS];
+    size_t        folds_begun, folds_ended;
+    size_t        own_copied; /* ELEMENTS of this rank's own part that are in the result */
+    size_t        told;       /* chunks from other nodes that the ranks of this node know to be here */
+    fsdpi_copied *copied;     /* by position on the node */
+    fsdpi_parcel *parcels;    /* of all streams */
+    MPI_Request  *messages;   /* under way, in no order */
+    uint32_t     *numbers;    /* of each of them: see fsdpi_rails_number() */
+    int          *completed;  /* for MPI_Testsome() */
+    int           n_messages; /* under way */
+    size_t        n_working;  /* chunks on which work has been begun whose end a mark will tell */
+    bool          is_still;   /* the last look has found nothing to do */
 } fsdpi_rails;
+
+/** Chunks of a stream that may be under way in a context of `size` ranks. */
+static inline size_t fsdpi_rails_window(int size)
+{
+    const size_t all = (size_t)2 * FSDPI_RAILS_DEPTH * (size_t)size;
+
+    return all < FSDPI_RAILS_WINDOW ? all : FSDPI_RAILS_WINDOW;
+}
+
+/** A number for each chunk under way, and for its message and its mark; behind them come those of reductions, and one more. */
+static inline size_t fsdpi_rails_number(const fsdpi_rails *rails, fsdpi_stream_kind kind, size_t n)
+{
+    return (size_t)kind * fsdpi_rails_window(rails->core->size) + n % rails->streams[kind].window;
+}
+
+static inline size_t fsdpi_rails_fold_number(const fsdpi_rails *rails, size_t fold)
+{
+    return FSDPI_STREAMS * fsdpi_rails_window(rails->core->size) + fold % FSDPI_RAILS_FOLDS;
+}
+
+static inline size_t fsdpi_rails_start_number(const fsdpi_rails *rails)
+{
+    return FSDPI_STREAMS * fsdpi_rails_window(rails->core->size) + FSDPI_RAILS_FOLDS;
+}
+
+/** How many of these numbers there are, for a context of `size` ranks. */
+static inline size_t fsdpi_rails_numbers(int size)
+{
+    return FSDPI_STREAMS * fsdpi_rails_window(size) + FSDPI_RAILS_FOLDS + 1;
+}
 
 fsdp_status fsdpi_rails_open(fsdpi_rails *rails, fsdpi_core *core);
 void        fsdpi_rails_close(fsdpi_rails *rails);

@@ -321,17 +321,6 @@ static void check_jobs(fsdp_context *ctx, const places *p, fsdp_algorithm asked)
     }
 }
 
-/* As of an MPI that has no more than a ring takes, or fewer. */
-static enum { ALL_TAGS, JUST_ENOUGH_TAGS, ONE_TAG } tags;
-
-static void limit_tags(fsdp_context *ctx)
-{
-    const int ranks_for_each = (ctx->nodes.largest + ctx->nodes.smallest - 1) / ctx->nodes.smallest;
-
-    assert_true(ctx->rails.n_tags > 32000);
-    ctx->rails.n_tags = tags == ALL_TAGS ? ctx->rails.n_tags : tags == ONE_TAG ? 1 : ctx->nodes.count * ranks_for_each;
-}
-
 static void check_memories(const fsdp_config *config, fsdp_algorithm asked)
 {
     fsdp_context *ctx       = open_context(config);
@@ -339,7 +328,6 @@ static void check_memories(const fsdp_config *config, fsdp_algorithm asked)
     places        symmetric = {.symmetric = true};
     void         *in, *out;
 
-    limit_tags(ctx);
     assert_int_equal(FSDP_OK, fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, most_bytes() + GUARD_BYTES, &in));
     assert_int_equal(FSDP_OK, fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, most_bytes() + GUARD_BYTES, &out));
     symmetric.in  = in;
@@ -427,17 +415,6 @@ static void ring_gives_the_same_bits(void **state)
     check_override(FSDP_ALGO_RING);
 }
 
-static void with_few_tags_a_ring_gives_the_same_bits(void **state)
-{
-    (void)state;
-    tags = JUST_ENOUGH_TAGS;
-    check_override(FSDP_ALGO_RING);
-    tags = ONE_TAG;
-    check_override(FSDP_ALGO_RING);
-    check_override(FSDP_ALGO_RAILS);
-    tags = ALL_TAGS;
-}
-
 static void without_cma_the_bits_are_the_same(void **state)
 {
     fsdp_config config;
@@ -492,7 +469,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(cma_gives_the_same_bits),
         cmocka_unit_test(rails_give_the_same_bits),
         cmocka_unit_test(ring_gives_the_same_bits),
-        cmocka_unit_test(with_few_tags_a_ring_gives_the_same_bits),
         cmocka_unit_test(without_cma_the_bits_are_the_same),
         cmocka_unit_test(short_chunks_give_the_same_bits),
         cmocka_unit_test(without_a_progress_thread_the_bits_are_the_same),

@@ -4,7 +4,7 @@
 #include "lib/context/context.h"
 #include "tests/support/unit_test.h"
 
-enum { MIB = 1 << 20, SLOW_CHUNK = 48 << 10, FAST_CHUNK = 256 << 10 };
+enum { MIB = 1 << 20, SLOW_CHUNK = 48 << 10, FAST_CHUNK = 256 << 10, ORDERED_CHUNK = 32 << 10 };
 
 /* A world of `nodes` nodes of `each` ranks, with the staging memory of the default settings; one node may be smaller. */
 static void make_world(fsdp_context *ctx, int nodes, int each, int smallest)
@@ -76,23 +76,33 @@ static void with_many_nodes_fewer_chunks_are_under_way(void **state)
     const size_t two = chunk_bytes(&ctx, (size_t)256 * MIB, FSDPI_REDUCES, true);
     assert_int_equal(2, ctx.rails.depth);
     assert_true(two >= (size_t)16 << 10);
+    assert_false(ctx.rails.is_ordered);
     (void)chunk_bytes(&ctx, (size_t)64 * 24 << 10, FSDPI_REDUCES,
                       true); /* 24 KiB each: there is room for one, not for two */
     assert_int_equal(1, ctx.rails.depth);
     assert_true(ctx.rails.chunk * sizeof(float) >= (size_t)24 << 10);
-    (void)chunk_bytes(&ctx, (size_t)64 << 10, FSDPI_REDUCES, true); /* 1 KiB each: there is no need to save */
+    make_world(&ctx, 16, 1, 1);
+    (void)chunk_bytes(&ctx, (size_t)64 << 10, FSDPI_REDUCES, true); /* 4 KiB each: there is no need to save */
     assert_int_equal(FSDPI_RAILS_DEPTH, ctx.rails.depth);
 }
 
-/* Chunks under way, at most, and the one that is being reduced: the way DESIGN counts them. */
-static size_t needed(const fsdp_context *ctx, size_t chunk)
+static void with_more_nodes_they_come_in_the_order_of_nodes(void **state)
 {
-    const size_t others = (size_t)ctx->nodes.count - 1;
-    const size_t many   = (size_t)((ctx->nodes.largest + ctx->nodes.smallest - 1) / ctx->nodes.smallest);
+    static fsdp_context ctx;
 
-    return (ctx->rails.depth * others * (1 + (ctx->nodes.largest > 1 ? many : 0)) + 1) * chunk;
+    (void)state;
+    for (int nodes = 80; nodes <= 20000; nodes *= 2) {
+        make_world(&ctx, nodes, 1, 1);
+        assert_int_equal(ORDERED_CHUNK, chunk_bytes(&ctx, (size_t)nodes * MIB, FSDPI_REDUCES, true));
+        assert_true(ctx.rails.is_ordered);
+        assert_true(ctx.rails.streams[FSDPI_PARTIALS_IN].window >= 32);
+        assert_int_equal(1, ctx.rails.in_turn);
+        (void)chunk_bytes(&ctx, (size_t)nodes * MIB, FSDPI_GATHERS, true); /* which need no staging memory */
+        assert_int_equal(SLOW_CHUNK, ctx.rails.chunk * sizeof(float));
+    }
 }
 
+/* Behind the chunks under way, two places for what is being reduced. */
 static void chunks_always_fit(void **state)
 {
     static const int    each[] = {1, 2, 8, 64};
@@ -100,14 +110,14 @@ static void chunks_always_fit(void **state)
 
     (void)state;
     for (int nodes = 2; nodes <= 8192; nodes = nodes * 3 / 2 + 1) {
-        for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-            for (int even = 0; even < 2; even++) {
-                make_world(&ctx, nodes, each[i], even ? each[i] : 1);
+        for (size_t i = 0; i < 2 * sizeof each / sizeof *each; i++) {
+            for (size_t rest = (size_t)2 * MIB; rest >= 2048; rest /= 32) { /* down to the least that is accepted */
+                make_world(&ctx, nodes, each[i / 2], i % 2 == 0 ? each[i / 2] : 1);
+                ctx.box.rest_bytes = rest;
                 for (size_t whole = MIB; whole <= (size_t)1024 * MIB; whole *= 4) {
                     const size_t chunk = chunk_bytes(&ctx, whole, FSDPI_REDUCES | FSDPI_GATHERS, true);
-                    assert_true(chunk >= sizeof(float));
                     assert_true(ctx.rails.depth >= 1 && ctx.rails.depth <= FSDPI_RAILS_DEPTH);
-                    assert_true(chunk == sizeof(float) || needed(&ctx, chunk) <= ctx.box.rest_bytes);
+                    assert_true((ctx.rails.places + (ctx.rails.is_ordered ? 2 : 1)) * chunk <= rest);
                 }
             }
         }
@@ -120,6 +130,7 @@ int main(void)
         cmocka_unit_test(a_fast_link_has_longer_chunks),
         cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
         cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
+        cmocka_unit_test(with_more_nodes_they_come_in_the_order_of_nodes),
         cmocka_unit_test(chunks_always_fit),
     };
 
