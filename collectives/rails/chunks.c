@@ -3,7 +3,6 @@
 #include <stdint.h>
 
 #include "collectives/rails/ops.h"
-#include "collectives/rails/places.h"
 #include "collectives/rails/route.h"
 #include "kernels/gpu.h"
 #include "lib/context/context.h"
@@ -101,6 +100,16 @@ static void place_streams(fsdpi_rails *rails, const fsdpi_demand *demand)
     rails->places = places;
 }
 
+bool fsdpi_rails_is_wide(const fsdp_request *request)
+{
+    return request->call.dtype == FSDP_BF16 || request->call.dtype == FSDP_F16;
+}
+
+size_t fsdpi_rails_spare_places(const fsdp_request *request)
+{
+    return fsdpi_rails_is_wide(request) ? 5 : 2;
+}
+
 /* One chunk after the other, in the order of the nodes. Returns the BYTES that there is room for. */
 static size_t size_ordered_windows(fsdp_request *request, const fsdpi_demand *demand, size_t wanted)
 {
@@ -176,8 +185,8 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     rails->route = route;
 
     const fsdpi_demand demand = demand_of(request, route);
-    const size_t wanted = fsdpi_rails_ops_of(request)->wanted_bytes(request);
-    size_t       bytes  = smaller(wanted, size_streams(request, &demand, largest * width, wanted));
+    const size_t       wanted = fsdpi_rails_ops_of(request)->wanted_bytes(request);
+    size_t             bytes  = smaller(wanted, size_streams(request, &demand, largest * width, wanted));
 
     bytes            = smaller(bytes, longest);
     bytes            = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;

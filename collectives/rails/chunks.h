@@ -6,6 +6,7 @@
 #ifndef FSDPI_RAILS_CHUNKS_H
 #define FSDPI_RAILS_CHUNKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "collectives/arguments/slices.h"
@@ -15,6 +16,14 @@ enum { FSDPI_HOST_CHUNK_BYTES = 48 << 10 };
 
 /** Sets the chunk, the windows and the places in staging memory of an operation; `route` are fsdpi_route. */
 void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route);
+
+/**
+ * Whether the sum of some nodes is kept in another type than the elements have: of 16-bit elements in f32. And how many places a
+ * reduction takes behind those of the streams: one for this rank's own partial result, one for the sum, and if that is wide a
+ * second one, and two for an operand as wide.
+ */
+bool   fsdpi_rails_is_wide(const fsdp_request *request);
+size_t fsdpi_rails_spare_places(const fsdp_request *request);
 
 /** How many chunks so many ELEMENTS are. */
 size_t fsdpi_rails_chunks(const fsdp_request *request, size_t count);

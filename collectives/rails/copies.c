@@ -38,8 +38,8 @@ static fsdp_status copy_own(fsdp_request *request, int position, bool *moved, bo
     const fsdpi_slice c = fsdpi_rails_chunk_of(request, part.begin, part.count, copied->own);
     copied->own++;
     *moved = true;
-    return fetch(request, position, is_input ? FSDPI_INPUT : FSDPI_OUTPUT,
-                 is_input ? c.begin - part.begin : c.begin, c);
+    return fetch(request, position, is_input ? FSDPI_INPUT : FSDPI_OUTPUT, is_input ? c.begin - part.begin : c.begin,
+                 c);
 }
 
 /* The next chunk that has come to a peer from another node: they come in the order of its schedule. */
@@ -53,10 +53,10 @@ static fsdp_status copy_come(fsdp_request *request, int position, bool *moved, b
     if (copied->named) {
         return FSDP_OK;
     }
-    const bool is_here = fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_HERE) > copied->come;
-    fsdpi_cursor next  = copied->next;
-    copied->named      = !fsdpi_rails_next(request, &seat, FSDPI_PARTS_IN, &next, &parcel);
-    *done              = *done && copied->named;
+    const bool   is_here = fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_HERE) > copied->come;
+    fsdpi_cursor next    = copied->next;
+    copied->named        = !fsdpi_rails_next(request, &seat, FSDPI_PARTS_IN, &next, &parcel);
+    *done                = *done && copied->named;
     if (copied->named || !is_here) {
         return FSDP_OK;
     }

@@ -122,8 +122,7 @@ static bool may_leave(const fsdp_request *request, fsdpi_stream_kind kind)
     const fsdpi_stream *stream = &rails->streams[kind];
     const size_t        chunks = rails->is_ordered ? ORDERED_AT_ONCE : 1;
 
-    return kind != FSDPI_PARTIALS_OUT || !rails->has_turns ||
-           !stream->parcels[stream->posted % stream->window].first ||
+    return kind != FSDPI_PARTIALS_OUT || !rails->has_turns || !stream->parcels[stream->posted % stream->window].first ||
            rails->leaving <= chunks * rails->chunk * request->call.width;
 }
 

@@ -5,8 +5,8 @@
 #include "collectives/rails/schedule.h"
 #include "lib/context/context.h"
 
-/* Behind those of all streams; a wide sum has the place behind its own too. */
-enum { OWN, SUM, WIDE = 3, SPARE_OF_WIDE = 5, SPARE = 2 };
+/* Behind those of all streams: see fsdpi_rails_spare_places(). */
+enum { OWN, SUM, WIDE = 3 };
 
 size_t fsdpi_rails_bytes(const fsdp_request *request, const fsdpi_parcel *parcel)
 {
@@ -63,16 +63,6 @@ unsigned char *fsdpi_rails_sum_place(const fsdp_request *request)
 unsigned char *fsdpi_rails_wide_place(const fsdp_request *request)
 {
     return spare_place(request, WIDE);
-}
-
-bool fsdpi_rails_is_wide(const fsdp_request *request)
-{
-    return request->call.dtype == FSDP_BF16 || request->call.dtype == FSDP_F16;
-}
-
-size_t fsdpi_rails_spare_places(const fsdp_request *request)
-{
-    return fsdpi_rails_is_wide(request) ? SPARE_OF_WIDE : SPARE;
 }
 
 /* Where a part, or its input, lies on this rank. */

@@ -18,15 +18,11 @@ unsigned char *fsdpi_rails_staged(const fsdp_request *request, fsdpi_stream_kind
 
 /**
  * Behind these, where chunks are reduced: the place of this rank's own partial result, that of the sum so far, and one for an
- * operand as wide as that. A sum of 16-bit elements is kept in f32, and takes two places. How many places these are.
+ * operand as wide as that.
  */
 unsigned char *fsdpi_rails_own_place(const fsdp_request *request);
 unsigned char *fsdpi_rails_sum_place(const fsdp_request *request);
 unsigned char *fsdpi_rails_wide_place(const fsdp_request *request);
-size_t         fsdpi_rails_spare_places(const fsdp_request *request);
-
-/** Whether the sum is of another type than the elements. */
-bool fsdpi_rails_is_wide(const fsdp_request *request);
 
 /** Where the node's partial reduction of some elements is: in its place, or, on a node of one rank, in the input. */
 const unsigned char *fsdpi_rails_partial(const fsdp_request *request, fsdpi_slice c, const unsigned char *in_place);

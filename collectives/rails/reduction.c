@@ -58,9 +58,8 @@ static fsdp_status find_operands(fsdp_request *request, const fold_step *s, cons
         FSDP_TRY(fsdpi_rails_compute_partial(request, s->c, fsdpi_rails_own_place(request)));
     }
     for (int node = s->first; node < s->end; node++) {
-        operands[node - s->first] = node == own
-                                        ? fsdpi_rails_partial(request, s->c, fsdpi_rails_own_place(request))
-                                        : (const void *)fsdpi_rails_place(request, FSDPI_PARTIALS_IN, n++);
+        operands[node - s->first] = node == own ? fsdpi_rails_partial(request, s->c, fsdpi_rails_own_place(request))
+                                                : (const void *)fsdpi_rails_place(request, FSDPI_PARTIALS_IN, n++);
     }
     return FSDP_OK;
 }
@@ -93,7 +92,7 @@ static fsdp_status reduce_wide_step(fsdp_request *request, const fold_step *s)
     const fsdpi_mover   *mover = fsdpi_mover_of(request);
     fsdp_context        *ctx   = request->ctx;
     unsigned char *const sum = fsdpi_rails_sum_place(request), *const wide = fsdpi_rails_wide_place(request);
-    const void          *both[] = {sum, wide};
+    const void *both[] = {sum, wide};
 
     FSDP_TRY(find_operands(request, s, ctx->operands));
     for (int node = s->first; node < s->end; node++) {

@@ -11,9 +11,7 @@ static const size_t WHOLE_PART = SIZE_MAX;
 
 fsdpi_seat fsdpi_rails_seat(const fsdpi_nodes *nodes, int position)
 {
-    return (fsdpi_seat){.rank     = fsdpi_rank_at(nodes, nodes->mine, position),
-                        .node     = nodes->mine,
-                        .position = position};
+    return (fsdpi_seat){.rank = fsdpi_rank_at(nodes, nodes->mine, position), .node = nodes->mine, .position = position};
 }
 
 fsdpi_slice fsdpi_rails_part(const fsdp_request *request, int rank)
@@ -108,8 +106,7 @@ static bool ring_out(const fsdp_request *request, const fsdpi_seat *seat, int st
     const fsdpi_nodes *nodes = &request->ctx->nodes;
 
     c->part = seat->rank;
-    if (step == 0 ? turn > 0
-                  : !find_dealt(nodes, seat, node_after(nodes, seat->node, -step), turn, &c->part)) {
+    if (step == 0 ? turn > 0 : !find_dealt(nodes, seat, node_after(nodes, seat->node, -step), turn, &c->part)) {
         return false;
     }
     c->peer = dealer(nodes, node_after(nodes, seat->node, 1), c->part);
@@ -196,7 +193,8 @@ static bool is_behind_the_last_round(const fsdp_request *request, const fsdpi_co
 }
 
 /* The next part of this round, or the first one of the next. */
-static bool next_part(const fsdp_request *request, const fsdpi_seat *seat, const fsdpi_course *course, fsdpi_cursor *cursor)
+static bool next_part(const fsdp_request *request, const fsdpi_seat *seat, const fsdpi_course *course,
+                      fsdpi_cursor *cursor)
 {
     if (cursor->open) {
         cursor->turn++;

@@ -77,11 +77,10 @@ static void make_world(placement host, int size, size_t rest_bytes)
 
 static fsdp_request operation(size_t whole_bytes, fsdp_dtype dtype, unsigned route)
 {
-    fsdp_request request = {.ctx   = &world,
-                            .flags = FSDPI_FLAG_SYMMETRIC,
-                            .call  = {.width    = dtype == FSDP_F32 ? 4 : 2,
-                                      .dtype    = dtype,
-                                      .division = FSDPI_DIVISION_EQUAL}};
+    fsdp_request request = {
+        .ctx   = &world,
+        .flags = FSDPI_FLAG_SYMMETRIC,
+        .call  = {.width = dtype == FSDP_F32 ? 4 : 2, .dtype = dtype, .division = FSDPI_DIVISION_EQUAL}};
 
     request.call.count = whole_bytes / request.call.width / (size_t)world.size;
     fsdpi_rails_size_chunks(&request, route);
