@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts that check programs:
 #
 #   . "$(dirname "$0")/../support/check.sh"
