@@ -8,9 +8,8 @@
 #include "bench/async/async_report.h"
 #include "bench/base/compute.h"
 #include "bench/compare/check.h"
+#include "bench/job/cases.h"
 #include "bench/job/measure.h"
-
-#define COLLECTIVES BENCH_BROADCAST
 
 /* Each array has a value per block. */
 typedef struct async_samples {
@@ -23,6 +22,7 @@ typedef struct async_run {
     bench_async_result result;
     bench_asleep       asleep;
     async_samples      s;
+    size_t             wrong; /* elements, over all sizes */
 } async_run;
 
 fsdp_status bench_async_possible(const bench_world *world, const bench_options *options)
@@ -198,42 +198,30 @@ static fsdp_status measure(async_run *r)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static fsdp_status async_collective(async_run *r, bench_collective collective, size_t *wrong)
+static fsdp_status measure_case(void *run, const bench_case *c)
 {
-    bench_job *job = r->job;
-    bench_case c   = {0};
-    size_t     bytes;
+    async_run *r = run;
 
-    bench_progress_bar_clear(&job->bar);
-    bench_async_head(job, collective);
-    while (bench_job_next_case(job, collective, &c, &bytes)) {
-        r->result = (bench_async_result){.what = c};
-        BENCH_TRY(measure(r));
-        *wrong += r->result.wrong;
-        bench_progress_bar_clear(&job->bar);
-        bench_async_row(job, &r->result);
-        bench_async_record(job, &r->result);
-        bench_progress_bar_step(&job->bar);
-    }
+    r->result = (bench_async_result){.what = *c};
+    BENCH_TRY(measure(r));
+    r->wrong += r->result.wrong;
     return FSDP_OK;
 }
 
-static fsdp_status async_all(async_run *r, size_t *wrong)
+static void report(void *run)
 {
-    bench_job *job = r->job;
-    size_t     n   = 0;
+    const async_run *r = run;
 
-    for (int c = 0; c < COLLECTIVES; c++) {
-        n += bench_job_wants(job, (bench_collective)c) ? bench_job_count_cases(job, (bench_collective)c) : 0;
-    }
-    bench_progress_bar_open(&job->bar, job->world, n);
-    for (int c = 0; c < COLLECTIVES; c++) {
-        if (bench_job_wants(job, (bench_collective)c)) {
-            BENCH_TRY(async_collective(r, (bench_collective)c, wrong));
-        }
-    }
-    bench_progress_bar_clear(&job->bar);
-    bench_async_foot(job);
+    bench_async_row(r->job, &r->result);
+    bench_async_record(r->job, &r->result);
+}
+
+static fsdp_status async_all(async_run *r)
+{
+    static const bench_case_steps steps = {BENCH_BROADCAST, bench_async_head, measure_case, report};
+
+    BENCH_TRY(bench_cases_run(r->job, &steps, r));
+    bench_async_foot(r->job);
     return FSDP_OK;
 }
 
@@ -248,7 +236,8 @@ fsdp_status bench_async(bench_job *job, size_t *wrong)
     if (status == FSDP_OK) {
         r.s    = (async_samples){values,         values + n,     values + 2 * n, values + 3 * n,
                                  values + 4 * n, values + 5 * n, values + 6 * n};
-        status = async_all(&r, wrong);
+        status = async_all(&r);
+        *wrong += r.wrong;
     }
     free(values);
     return status;

@@ -9,6 +9,7 @@
 #include "bench/collectives/overlap_report.h"
 #include "bench/compare/baseline.h"
 #include "bench/job/block.h"
+#include "bench/job/cases.h"
 #include "bench/job/measure.h"
 
 static double cpu_seconds(void)
@@ -119,12 +120,15 @@ static fsdp_status repetition(bench_overlap_run *r, bench_side s, size_t i)
     return FSDP_OK;
 }
 
-static fsdp_status measure_case(bench_overlap_run *r)
+static fsdp_status measure_case(void *run, const bench_case *c)
 {
-    const size_t n   = r->job->options->repeat;
-    const int    can = bench_baseline_can(&r->what);
-    double       first;
+    bench_overlap_run *r   = run;
+    const size_t       n   = r->job->options->repeat;
+    const int          can = bench_baseline_can(c);
+    double             first;
 
+    r->what                   = *c;
+    r->iterations[BENCH_OURS] = r->iterations[BENCH_MPI] = 0;
     BENCH_TRY(bench_probe_ours(r->job, &r->what, &r->iterations[BENCH_OURS]));
     if (can) {
         r->iterations[BENCH_MPI] = r->job->options->warmup ? r->job->options->warmup : 1;
@@ -141,37 +145,16 @@ static fsdp_status measure_case(bench_overlap_run *r)
     return FSDP_OK;
 }
 
-static fsdp_status overlap_collective(bench_overlap_run *r, bench_collective collective)
+static void report(void *run)
 {
-    size_t bytes;
-
-    r->what = (bench_case){0};
-    bench_progress_bar_clear(&r->job->bar);
-    bench_overlap_head(r->job, collective);
-    while (bench_job_next_case(r->job, collective, &r->what, &bytes)) {
-        r->iterations[BENCH_OURS] = r->iterations[BENCH_MPI] = 0;
-        BENCH_TRY(measure_case(r));
-        bench_progress_bar_clear(&r->job->bar);
-        bench_overlap_row(r);
-        bench_progress_bar_step(&r->job->bar);
-    }
-    return FSDP_OK;
+    bench_overlap_row(run);
 }
 
 static fsdp_status overlap_all(bench_overlap_run *r)
 {
-    size_t n = 0;
+    static const bench_case_steps steps = {BENCH_BROADCAST, bench_overlap_head, measure_case, report};
 
-    for (int c = 0; c < BENCH_BROADCAST; c++) {
-        n += bench_job_wants(r->job, (bench_collective)c) ? bench_job_count_cases(r->job, (bench_collective)c) : 0;
-    }
-    bench_progress_bar_open(&r->job->bar, r->job->world, n);
-    for (int c = 0; c < BENCH_BROADCAST; c++) {
-        if (bench_job_wants(r->job, (bench_collective)c)) {
-            BENCH_TRY(overlap_collective(r, (bench_collective)c));
-        }
-    }
-    bench_progress_bar_clear(&r->job->bar);
+    BENCH_TRY(bench_cases_run(r->job, &steps, r));
     bench_overlap_foot(r);
     return FSDP_OK;
 }

@@ -8,17 +8,18 @@
 #include "bench/floor/floor_report.h"
 #include "bench/floor/minimal.h"
 #include "bench/job/block.h"
+#include "bench/job/cases.h"
 
 #define PROBE_SECONDS 0.002 /* a shorter one says too little */
 #define CHOICE_ROUNDS 3     /* in which each plan is timed once */
 #define CHOICE_SHARE  8     /* of a block's iterations: one of so many */
-#define COLLECTIVES   BENCH_BROADCAST
 
 typedef struct floor_run {
     bench_job          *job;
     bench_pair          pair;
     bench_floor_result  result;
     bench_floor_summary summary;
+    size_t              wrong;                      /* elements, over all sizes */
     double             *seconds[BENCH_FLOOR_SIDES]; /* per block */
 } floor_run;
 
@@ -186,43 +187,31 @@ static fsdp_status measure(floor_run *r)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static fsdp_status floor_collective(floor_run *r, bench_collective collective, size_t *wrong)
+static fsdp_status measure_case(void *run, const bench_case *c)
 {
-    bench_job *job = r->job;
-    bench_case c   = {0};
-    size_t     bytes;
+    floor_run *r = run;
 
-    bench_progress_bar_clear(&job->bar);
-    bench_floor_head(job, collective);
-    while (bench_job_next_case(job, collective, &c, &bytes)) {
-        r->result = (bench_floor_result){.what = c};
-        BENCH_TRY(measure(r));
-        *wrong += r->result.wrong;
-        bench_floor_summarize(&r->summary, &r->result);
-        bench_progress_bar_clear(&job->bar);
-        bench_floor_row(job, &r->result);
-        bench_floor_record(job, &r->result);
-        bench_progress_bar_step(&job->bar);
-    }
+    r->result = (bench_floor_result){.what = *c};
+    BENCH_TRY(measure(r));
+    r->wrong += r->result.wrong;
+    bench_floor_summarize(&r->summary, &r->result);
     return FSDP_OK;
 }
 
-static fsdp_status floor_all(floor_run *r, size_t *wrong)
+static void report(void *run)
 {
-    bench_job *job = r->job;
-    size_t     n   = 0;
+    const floor_run *r = run;
 
-    for (int c = 0; c < COLLECTIVES; c++) {
-        n += bench_job_wants(job, (bench_collective)c) ? bench_job_count_cases(job, (bench_collective)c) : 0;
-    }
-    bench_progress_bar_open(&job->bar, job->world, n);
-    for (int c = 0; c < COLLECTIVES; c++) {
-        if (bench_job_wants(job, (bench_collective)c)) {
-            BENCH_TRY(floor_collective(r, (bench_collective)c, wrong));
-        }
-    }
-    bench_progress_bar_clear(&job->bar);
-    bench_floor_foot(job, &r->summary);
+    bench_floor_row(r->job, &r->result);
+    bench_floor_record(r->job, &r->result);
+}
+
+static fsdp_status floor_all(floor_run *r)
+{
+    static const bench_case_steps steps = {BENCH_BROADCAST, bench_floor_head, measure_case, report};
+
+    BENCH_TRY(bench_cases_run(r->job, &steps, r));
+    bench_floor_foot(r->job, &r->summary);
     return FSDP_OK;
 }
 
@@ -239,7 +228,8 @@ fsdp_status bench_floor(bench_job *job, size_t *wrong)
             r.seconds[s] = values + s * n;
         }
         status = bench_pair_open(&r.pair, job->world);
-        status = status == FSDP_OK ? floor_all(&r, wrong) : status;
+        status = status == FSDP_OK ? floor_all(&r) : status;
+        *wrong += r.wrong;
         bench_pair_close(&r.pair);
     }
     if (status == FSDP_ERR_MISMATCH) {

@@ -25,25 +25,7 @@ SIMD_INLINE void simd_store_past_caches(void *to, simd x)
     _mm512_stream_si512(to, x);
 }
 
-SIMD_INLINE void simd_store_two_past_caches(void *to, simd first, simd second)
-{
-    simd_store_past_caches(to, first);
-    simd_store_past_caches((char *)to + SIMD_BYTES, second);
-}
-
-#define SIMD_PAST_BYTES  SIMD_BYTES
-#define SIMD_VISIT_BYTES SIMD_BYTES
-
-SIMD_INLINE void simd_copy_past_caches(void *to, const void *from)
-{
-    simd_store_past_caches(to, _mm512_loadu_si512(from));
-}
-
-/** Afterwards a release makes visible what went past the caches. */
-SIMD_INLINE void simd_end_past_caches(void)
-{
-    _mm_sfence();
-}
+#include "kernels/host/simd_x86.h"
 
 SIMD_INLINE simd_f32 simd_f32_splat(float value)
 {

@@ -15,6 +15,7 @@
 #include "lib/device/gpu.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
+#include "lib/sync/staging.h"
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
 
@@ -138,15 +139,16 @@ static fsdp_status choose_kernels(fsdp_context *ctx)
                       "FSDP_ISA is '%s', which this processor or this build lacks; use 'auto'", name);
 }
 
-/* Leaders exchange short records through half of the staging memory. */
-static fsdp_status check_staging(fsdp_context *ctx)
+/* Many nodes, or many ranks on one, get what they need, however little is asked for. */
+static void fit_staging(fsdp_context *ctx)
 {
-    if (!fsdpi_exchange_fits((size_t)ctx->config.staging_bytes / 2, ctx->nodes.count)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "FSDP_STAGING_BYTES is %lld; %d nodes need at least %zu",
-                          (long long)ctx->config.staging_bytes, ctx->nodes.count,
-                          2 * (size_t)ctx->nodes.count * (sizeof(fsdpi_record_head) + 16));
+    const long long least = (long long)fsdpi_staging_least(&ctx->nodes);
+
+    if (ctx->config.staging_bytes < least) {
+        fsdpi_log(ctx, FSDP_LOG_INFO, "FSDP_STAGING_BYTES is %lld; %d nodes of up to %d ranks take %lld",
+                  (long long)ctx->config.staging_bytes, ctx->nodes.count, ctx->nodes.largest, least);
+        ctx->config.staging_bytes = least;
     }
-    return FSDP_OK;
 }
 
 static bool mpi_allows_threads(void)
@@ -275,14 +277,10 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
         return status;
     }
     fsdpi_table_find_limits(&ctx->table, &ctx->nodes);
-    const fsdp_status staging = check_staging(ctx);
+    fit_staging(ctx);
     ctx->n_gpus               = fsdpi_gpu_count();
     const fsdp_status threads = check_progress(ctx), kernels = choose_kernels(ctx), parts = open_parts(ctx);
-    status = status != FSDP_OK    ? status
-             : staging != FSDP_OK ? staging
-             : threads != FSDP_OK ? threads
-             : kernels != FSDP_OK ? kernels
-                                  : parts;
+    status = status != FSDP_OK ? status : threads != FSDP_OK ? threads : kernels != FSDP_OK ? kernels : parts;
     FSDP_TRY(fsdpi_agree_by_mpi(&ctx->queue.engine, status, "fsdp_init", 0));
     share_nodes(ctx);
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));

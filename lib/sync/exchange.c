@@ -4,14 +4,16 @@
 
 #include "lib/base/error.h"
 
+enum { LEAST_PAYLOAD = 16 }; /* BYTES: an element of any type, and another */
+
 static unsigned char *area(const fsdpi_exchange *exchange)
 {
     return fsdpi_rest_of(exchange->box, 0);
 }
 
-bool fsdpi_exchange_fits(size_t rest_bytes, int nodes)
+size_t fsdpi_exchange_least(int nodes)
 {
-    return rest_bytes / (size_t)nodes >= sizeof(fsdpi_record_head) + 16;
+    return (size_t)nodes * (sizeof(fsdpi_record_head) + LEAST_PAYLOAD);
 }
 
 size_t fsdpi_exchange_capacity(const fsdpi_exchange *exchange)

@@ -27,14 +27,11 @@ typedef struct fsdpi_exchange {
     bool               posted;  /* a round is under way */
 } fsdpi_exchange;
 
-/**
- * BYTES of the largest payload of which all nodes' records fit, together in one message of MPI; fsdpi_exchange_fits() has
- * seen that some do.
- */
-size_t fsdpi_exchange_capacity(const fsdpi_exchange *exchange);
+/** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */
+size_t fsdpi_exchange_least(int nodes);
 
-/** Whether a mailbox is large enough for the records of its nodes. */
-bool fsdpi_exchange_fits(size_t rest_bytes, int nodes);
+/** BYTES of the largest payload of which all nodes' records fit, together in one message of MPI; room for an element at least. */
+size_t fsdpi_exchange_capacity(const fsdpi_exchange *exchange);
 
 /** This node's record, for the leader to fill in before fsdpi_exchange_advance(); its payload begins right behind. */
 fsdpi_record_head *fsdpi_exchange_begin(fsdpi_exchange *exchange);

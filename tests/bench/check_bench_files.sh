@@ -4,15 +4,11 @@
 #   check_bench_files.sh PROGRAM MPIEXEC [FLAG]...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
+
 program=$1
 shift
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-fail() {
-    echo "check_bench_files.sh: $1"
-    exit 1
-}
 
 plot=()
 if command -v gnuplot >/dev/null; then

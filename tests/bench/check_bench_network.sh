@@ -5,16 +5,12 @@
 #   check_bench_network.sh PROGRAM MPIEXEC [FLAG]...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
+
 program=$1
 shift
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 export FSDP_NODE_SIZE=1
-
-fail() {
-    echo "check_bench_network.sh: $1"
-    exit 1
-}
 
 # bench OPTION...: its output goes into $folder/log
 launch=("$@" "$program" --memory-rate 10G --link-rate 10G --repeat 1 --iterations 2 --csv "$folder/csv")

@@ -4,19 +4,14 @@
 #   check_gpt_lost_rank.sh PROGRAM DATA MPIEXEC_AND_ITS_ARGUMENTS...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
+
 program=$1 data=$2
 shift 2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 
 # The ranks are told apart from others on the machine by this name of the program.
 ln -s "$program" "$folder/ranks"
-
-fail() {
-    echo "$1"
-    cat "$folder/log"
-    exit 1
-}
 
 has_lost_patience() {
     grep "has not moved for FSDP_TIMEOUT_S=$FSDP_TIMEOUT_S seconds" "$folder/log"

@@ -5,21 +5,15 @@
 #   check_gpt_weights.sh PROGRAM MPIEXEC [FLAG]...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
+
 program=$1
 shift
 launch=("$@")
 if ! command -v python3 >/dev/null; then
-    echo "skipped: python3 is not installed"
-    exit 77
+    skip "python3 is not installed"
 fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-fail() {
-    echo "check_gpt_weights.sh: $1"
-    cat "$folder/out"
-    exit 1
-}
 
 # With one byte over and over as the text, every window is the same.
 python3 - "$folder" <<'PYTHON'

@@ -7,6 +7,9 @@
 # STEP is one that --every 3 saves.
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
+
 ranks=$1 others=$2 step=step-$(printf %09d "$3") program=$4 mpiexec=$5 numproc=$6
 shift 6
 flags=()
@@ -16,15 +19,6 @@ while [[ $1 != -- ]]; do
 done
 shift
 options=("$@")
-
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-fail() {
-    echo "$*"
-    [[ ! -e $folder/out ]] || cat "$folder/out"
-    exit 1
-}
 
 # run RANKS OPTION...: leaves what it prints in out
 run() {

@@ -227,3 +227,52 @@ const size_t tail_counts[] = {TEN_FROM(0),   TEN_FROM(10),  TEN_FROM(20),  TEN_F
                               TEN_FROM(50),  TEN_FROM(60),  TEN_FROM(70),  TEN_FROM(80), TEN_FROM(90),
                               TEN_FROM(100), TEN_FROM(110), TEN_FROM(120), 130,          257,
                               521,           1031,          2053,          SIZE_MAX};
+
+const fsdp_dtype floats[N_FLOATS] = {FSDP_F64, FSDP_F32, FSDP_BF16, FSDP_F16};
+
+static void assert_in_place(const fsdpi_kernels *kernels, in_place_kernel_of kernel_of, fsdp_dtype dtype, size_t count,
+                            ptrdiff_t offset, double value)
+{
+    enum { X, EXPECTED };
+    const size_t bytes    = count * element_bytes(dtype);
+    void        *x        = fenced_array(X, bytes, offset);
+    void        *expected = fenced_array(EXPECTED, bytes, 0);
+
+    fill_with_any_values(x, count, dtype);
+    if (bytes > 0) {
+        memcpy(expected, x, bytes);
+    }
+    kernel_of (&fsdpi_kernels_scalar)(expected, value, count, dtype);
+    kernel_of(kernels)(x, value, count, dtype);
+    assert_same_or_both_nan(expected, x, count, dtype, kernels->name);
+    assert_fences_stand();
+}
+
+void assert_in_place_for_tails(in_place_kernel_of kernel_of, const double *values, size_t n)
+{
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t d = 0; d < N_FLOATS; d++) {
+            for (size_t v = 0; v < n; v++) {
+                for (const size_t *count = tail_counts; *count != SIZE_MAX; count++) {
+                    assert_in_place(tables_under_test[t], kernel_of, floats[d], *count, 0, values[v]);
+                }
+            }
+        }
+    }
+}
+
+void assert_in_place_anywhere(in_place_kernel_of kernel_of)
+{
+    for (size_t t = 0; tables_under_test[t] != NULL; t++) {
+        for (size_t d = 0; d < N_FLOATS; d++) {
+            for (const size_t *unit = units_of(floats[d]); *unit != 0; unit++) {
+                for (size_t offset = 0; offset <= 16; offset++) {
+                    assert_in_place(tables_under_test[t], kernel_of, floats[d], 83, (ptrdiff_t)(offset * *unit), 0.3);
+                }
+            }
+            for (size_t count = 0; count <= 70; count++) {
+                assert_in_place(tables_under_test[t], kernel_of, floats[d], count, AT_END, 0.3);
+            }
+        }
+    }
+}

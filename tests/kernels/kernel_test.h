@@ -55,4 +55,17 @@ const size_t *units_of(fsdp_dtype dtype);
 /** Counts around which tails and blocks differ: 0 to 130, and some primes beyond, ended by SIZE_MAX. */
 extern const size_t tail_counts[];
 
+enum { N_FLOATS = 4 };
+extern const fsdp_dtype floats[N_FLOATS];
+
+/** A kernel that changes floating-point elements where they are, by a factor or a limit: that of a table. */
+typedef void (*in_place_kernel)(void *x, double value, size_t count, fsdp_dtype dtype);
+typedef in_place_kernel (*in_place_kernel_of)(const fsdpi_kernels *kernels);
+
+/** Fails unless those under test do as the reference does, on any values: with tails of any length and each of `n` values. */
+void assert_in_place_for_tails(in_place_kernel_of kernel_of, const double *values, size_t n);
+
+/** The same at any alignment, and directly before memory that ends the program; nothing around the array changes. */
+void assert_in_place_anywhere(in_place_kernel_of kernel_of);
+
 #endif

@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum { SUM, X, EXPECTED };
-enum { N_FLOATS = 3 };
+enum { N_INPUTS = 3 };
 
-static const fsdp_dtype floats[N_FLOATS] = {FSDP_F32, FSDP_BF16, FSDP_F16};
+static const fsdp_dtype inputs[N_INPUTS] = {FSDP_F32, FSDP_BF16, FSDP_F16};
 static const double     factors[]        = {1, 0.1, -1, 0, 3e-5, 1e300, NAN};
 
 /* `unit`: BYTES that the offset of `x` counts. */
@@ -36,9 +36,9 @@ static void check(const fsdpi_kernels *kernels, fsdp_dtype dtype, size_t count, 
 static void check_all(size_t count, ptrdiff_t offset, double factor)
 {
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
-        for (size_t d = 0; d < N_FLOATS; d++) {
-            for (const size_t *unit = units_of(floats[d]); *unit != 0; unit++) {
-                check(tables_under_test[t], floats[d], count, offset, *unit, factor);
+        for (size_t d = 0; d < N_INPUTS; d++) {
+            for (const size_t *unit = units_of(inputs[d]); *unit != 0; unit++) {
+                check(tables_under_test[t], inputs[d], count, offset, *unit, factor);
             }
         }
     }

@@ -7,9 +7,7 @@
 #include "kernels/host/half.h"
 
 enum { IN, ALSO_IN, OUT, EXPECTED };
-enum { N_FLOATS = 4, CHUNK = 2048 };
-
-static const fsdp_dtype floats[N_FLOATS] = {FSDP_F64, FSDP_F32, FSDP_BF16, FSDP_F16};
+enum { CHUNK = 2048 };
 
 /** A format of 16 bits, described anew so that nothing of half.h is needed to tell what is right. */
 typedef struct format {

@@ -8,16 +8,8 @@
 # processes. Needs root, unshare(1) and nsenter(1). The programs are tests; they run in turn.
 set -euo pipefail
 
-skip() {
-    echo "skipped: $1"
-    exit 77
-}
-
-fail() {
-    echo "$1"
-    cat "$log"
-    exit 1
-}
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
 
 [[ $(id -u) -eq 0 ]] || skip "name spaces take root"
 for tool in unshare nsenter; do
@@ -30,7 +22,6 @@ export RANKS_EACH=$1
 IFS=, read -ra programs <<<"$2"
 shift 2
 mpiexec=("$@")
-folder=$(mktemp -d)
 log=$folder/log
 holders=()
 trap 'kill -KILL "${holders[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT

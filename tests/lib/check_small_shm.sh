@@ -6,10 +6,8 @@
 # Needs root and unshare(1): it mounts memory file systems in a name space of its own. PROGRAM is shm_probe.
 set -euo pipefail
 
-skip() {
-    echo "skipped: $1"
-    exit 77
-}
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
 
 fail() {
     echo "$1"
@@ -21,14 +19,14 @@ if [[ ${1:-} != --inside ]]; then
     [[ $(id -u) -eq 0 ]] || skip "mounting a file system takes root"
     command -v unshare >/dev/null || skip "there is no unshare"
     unshare -m true 2>/dev/null || skip "unshare -m is not permitted here"
-    exec unshare -m "$0" --inside "$@"
+    unshare -m "$0" --inside "$@"
+    exit
 fi
 shift
 
 program=$1 ranks=$2
 shift 2
 mpiexec=("$@")
-folder=$(mktemp -d)
 log=$folder/log
 shm=$folder/shm
 said=$folder/said # a file for what each process says, since mpiexec may mix the lines of several

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "shard/checkpoint/format/file_io.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/text.h"
 
 #define LONGEST_TEXT ((size_t)1 << 30) /* BYTES; positions have 32 bits */
 
@@ -254,25 +255,22 @@ const char *fsdpi_json_name(const fsdpi_json_value *value)
     return value->name;
 }
 
+static const fsdpi_json_value *member_at(const fsdpi_json_value *object, size_t place)
+{
+    return &object->tree->values[object->tree->by_name[object->first + place]];
+}
+
+static const char *name_at(const void *object, size_t place)
+{
+    return member_at(object, place)->name;
+}
+
 const fsdpi_json_value *fsdpi_json_member(const fsdpi_json_value *value, const char *name)
 {
-    size_t low = 0, high = value != NULL && value->kind == FSDPI_JSON_OBJECT ? value->count : 0;
+    const size_t n     = value != NULL && value->kind == FSDPI_JSON_OBJECT ? value->count : 0;
+    const size_t place = fsdpi_name_find(n, name_at, value, name);
 
-    while (low < high) {
-        const size_t                  middle = low + (high - low) / 2;
-        const fsdpi_json_value *const member = &value->tree->values[value->tree->by_name[value->first + middle]];
-        const int                     order  = strcmp(member->name, name);
-
-        if (order == 0) {
-            return member;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    return place < n ? member_at(value, place) : NULL;
 }
 
 /* ---- Complaining ---- */

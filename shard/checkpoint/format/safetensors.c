@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/text.h"
 #include "shard/checkpoint/format/utf8.h"
 
 #define METADATA "__metadata__"
@@ -489,25 +490,18 @@ void fsdpi_safetensors_free(fsdpi_safetensors *parsed)
     *parsed = (fsdpi_safetensors){0};
 }
 
+static const char *name_at(const void *of, size_t place)
+{
+    const fsdpi_safetensors *const parsed = of;
+
+    return parsed->tensors[parsed->by_name[place]].name;
+}
+
 const fsdpi_tensor_info *fsdpi_safetensors_find(const fsdpi_safetensors *parsed, const char *name)
 {
-    size_t low = 0, high = parsed->n_tensors;
+    const size_t place = fsdpi_name_find(parsed->n_tensors, name_at, parsed, name);
 
-    while (low < high) {
-        const size_t                   middle = low + (high - low) / 2;
-        const fsdpi_tensor_info *const tensor = &parsed->tensors[parsed->by_name[middle]];
-        const int                      order  = strcmp(tensor->name, name);
-
-        if (order == 0) {
-            return tensor;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    return place < parsed->n_tensors ? &parsed->tensors[parsed->by_name[place]] : NULL;
 }
 
 const char *fsdpi_safetensors_metadata(const fsdpi_safetensors *parsed, const char *name)

@@ -402,25 +402,18 @@ void fsdpi_tensor_files_close(fsdpi_tensor_files *files)
     *files = (fsdpi_tensor_files){0};
 }
 
+static const char *name_at(const void *of, size_t place)
+{
+    const fsdpi_tensor_files *const files = of;
+
+    return files->tensors[files->by_name[place]].info->name;
+}
+
 const fsdpi_placed_tensor *fsdpi_tensor_files_find(const fsdpi_tensor_files *files, const char *name)
 {
-    size_t low = 0, high = files->n_tensors;
+    const size_t place = fsdpi_name_find(files->n_tensors, name_at, files, name);
 
-    while (low < high) {
-        const size_t                     middle = low + (high - low) / 2;
-        const fsdpi_placed_tensor *const tensor = &files->tensors[files->by_name[middle]];
-        const int                        order  = strcmp(tensor->info->name, name);
-
-        if (order == 0) {
-            return tensor;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    return place < files->n_tensors ? &files->tensors[files->by_name[place]] : NULL;
 }
 
 fsdp_status fsdpi_tensor_read(const fsdpi_placed_tensor *tensor, uint64_t begin, void *values, size_t bytes,

@@ -9,20 +9,16 @@
 # BAD_DISK is the library to preload (bad_disk.c). Needs root to mount; exits with 77, a skip, without.
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
+
 bad_disk=$1 ckpt=$2 program=$3 data=$4
 shift 4
 launch=("$@")
 
-folder=$(mktemp -d)
 folder=$(realpath "$folder")
 disk=$folder/disk
 trap 'umount "$disk" 2>/dev/null || true; rm -rf "$folder"' EXIT
-
-fail() {
-    echo "$*"
-    cat "$folder/out"
-    exit 1
-}
 
 # A model of 15000 parameters: 60 KB of them, and 120 KB of moments.
 options=(--data "$data" --layers 1 --heads 2 --width 32 --context 32 --batch 12 --steps 20 --val-batches 1 --sample 0
@@ -35,8 +31,7 @@ wrap=()
 
 mkdir "$disk"
 if ! mount -t tmpfs -o size=400k tmpfs "$disk" 2>/dev/null; then
-    echo "skipped: a tmpfs cannot be mounted here"
-    exit 77
+    skip "a tmpfs cannot be mounted here"
 fi
 
 # fails WHAT: the second save is an error that ends every rank; how long that took is shown. The first one stays and is good.

@@ -5,20 +5,14 @@
 #   check_topo_double.sh PROGRAM FOLDER_OF_NODES PRELOAD MPIEXEC [FLAG]...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
+
 program=$1 nodes=$2 preload=$3
 shift 3
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 if ! taskset -c 0 true 2>/dev/null || ! taskset -c 1 true 2>/dev/null; then
-    echo "skipped: hardware threads 0 and 1 may not be used here"
-    exit 77
+    skip "hardware threads 0 and 1 may not be used here"
 fi
-
-fail() {
-    echo "check_topo_double.sh: $1"
-    cat "$folder/out" "$folder/err"
-    exit 1
-}
 
 # shows REGEX...: each must match a line
 shows() {

@@ -6,17 +6,12 @@
 # Exits with 77 if there is no python3 or no node in the folder.
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
+
 program=$1 nodes=$2
-command -v python3 >/dev/null || {
-    echo "skipped: no python3"
-    exit 77
-}
-compgen -G "$nodes/*.xml" >/dev/null || {
-    echo "skipped: no recorded node in $nodes"
-    exit 77
-}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+command -v python3 >/dev/null || skip "no python3"
+compgen -G "$nodes/*.xml" >/dev/null || skip "no recorded node in $nodes"
 
 cat >"$folder/check.py" <<'PYTHON'
 import json, re, sys, xml.dom.minidom
@@ -32,14 +27,12 @@ for part in node["threads"].split(","):
     first, _, last = part.partition("-")
     threads |= set(range(int(first), int(last or first) + 1))
 
-
 def members(mask):
     found = set()
     for part in filter(None, mask.split(",")):
         first, _, last = part.partition("-")
         found |= set(range(int(first), int(last or first) + 1))
     return found
-
 
 assert {t for c in cores for t in members(c["threads"])} == threads, "cores and threads"
 assert re.search(r"\b%d cores?, %d hardware threads?, %d GPUs?," % (len(cores), len(threads), len(gpus)), text), "counts"

@@ -4,16 +4,11 @@
 #   check_topo_job.sh PROGRAM FOLDER_OF_NODES MPIEXEC [FLAG]...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
+
 program=$1
 shift 2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-fail() {
-    echo "check_topo_job.sh: $1"
-    cat "$folder/out" "$folder/err"
-    exit 1
-}
 
 run() {
     "$@" >"$folder/out" 2>"$folder/err" </dev/null || fail "failed: $*"

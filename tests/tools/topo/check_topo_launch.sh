@@ -5,19 +5,12 @@
 #   check_topo_launch.sh PROGRAM FOLDER_OF_NODES MPIEXEC [FLAG]...
 set -euo pipefail
 
-program=$1 nodes=$2 mpiexec=$3
-command -v taskset >/dev/null || {
-    echo "skipped: no taskset"
-    exit 77
-}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
 
-fail() {
-    echo "check_topo_launch.sh: $1"
-    exit 1
-}
+program=$1 nodes=$2 mpiexec=$3
+command -v taskset >/dev/null || skip "no taskset"
+cd "$folder"
 
 # This machine, with two ranks: what the line starts has the masks of the plan.
 "$program" --ranks 2 --launch >launch

@@ -5,15 +5,10 @@
 #   check_topo_nodes.sh CLUSTER_SCRIPT PROGRAM
 set -euo pipefail
 
-cluster=$1 program=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
 
-fail() {
-    echo "check_topo_nodes.sh: $1"
-    cat "$folder/out"
-    exit 1
-}
+cluster=$1 program=$2
 
 # run HOST_SPEC PLACEMENT OPTION...
 run() {

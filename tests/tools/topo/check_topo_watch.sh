@@ -4,16 +4,11 @@
 #   check_topo_watch.sh PROGRAM FOLDER_OF_NODES MPIEXEC [FLAG]...
 set -euo pipefail
 
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../../support/check.sh"
+
 program=$1
 shift 2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-fail() {
-    echo "check_topo_watch.sh: $1"
-    cat "$folder/out" "$folder/err"
-    exit 1
-}
 
 looks() {
     grep -Ec '^[0-9]{2}:[0-9]{2}:[0-9]{2} .+: [0-9]+ cores?, [0-9]+% busy, memory [0-9.]+/[0-9.]+ GiB$' "$folder/out" || true
