@@ -66,8 +66,11 @@ enum { N_BUILT_IN = sizeof BUILT_IN / sizeof BUILT_IN[0] };
 /* Of one rank; HEADER explains the symbols. */
 static const char *cost_inline(const fsdpi_row *row)
 {
-    return row->nodes == ONE || row->nodes == PAIR ? "alpha_s + 2 S gamma, and L S gamma where reduced"
-                                                   : "2 alpha_s + log2(M) alpha_m + (M-1) S beta";
+    if (row->nodes == ONE || row->nodes == PAIR) {
+        return "alpha_s + 2 S gamma, and L S gamma where reduced";
+    }
+    return row->collective == FSDPI_ALLGATHER ? "2 alpha_s + log2(M) alpha_m + (M-1)/M S beta"
+                                              : "2 alpha_s + log2(M) alpha_m + (M-1) S beta";
 }
 
 static const char *cost_direct(const fsdpi_row *row)
@@ -101,13 +104,15 @@ static const char *cost_rails(const fsdpi_row *row)
 {
     switch ((fsdpi_collective_id)row->collective) {
     case FSDPI_ALLREDUCE:
-        return "(2 M + log2(M)) alpha_m + 2 (M-1)/M S/L beta";
+        return "(2 (M-1) c + log2(M)) alpha_m + 2 (M-1)/M S/L beta";
     case FSDPI_ALLTOALL:
-        return "pairwise: (N-L) alpha_m + (M-1)/M S beta";
+        return "pairwise: ((N-1) c + log2(M)) alpha_m + (N-1)/N S beta";
     case FSDPI_BROADCAST:
         return "mpi: as MPI_Ibcast";
+    case FSDPI_REDUCE:
+        return "((M-1) c + log2(M)) alpha_m + (M-1) S beta at the root";
     default:
-        return "(M + log2(M)) alpha_m + (M-1)/M S/L beta";
+        return "((M-1) c + log2(M)) alpha_m + (M-1)/M S/L beta";
     }
 }
 
@@ -123,7 +128,7 @@ static const char *cost_of(const fsdpi_row *row)
     case FSDP_ALGO_RAILS:
         return cost_rails(row);
     case FSDP_ALGO_RING:
-        return "M alpha_m + (M-1)/M S/L beta, each part through every node";
+        return "((M-1) c + log2(M)) alpha_m + (M-1)/M S/L beta, each part through every node";
     case FSDP_ALGO_STAGED:
         return row->collective == FSDPI_ALLREDUCE && row->nodes == ONE ? "2 alpha_s per block + 2 S gamma"
                                                                        : "as inline, for each block";
@@ -375,7 +380,10 @@ const char *fsdp_algorithm_text(fsdp_algorithm algorithm)
 static const char HEADER[] =
     "# fsdp-tuning 1\n"
     "# S: bytes of the full vector, which `up to` counts; N ranks, L on each of M nodes; a pair: one node with L = 2;\n"
-    "# alpha_s: a synchronisation of the node, alpha_m: the latency of a message,\n"
+    "# c: chunks that the part of a rank travels in, log2: rounded up, for the leader of a node; 0 for its other "
+    "ranks\n"
+    "# alpha_s: a synchronisation of the node, alpha_m: the latency of a message, of which several are under way at "
+    "once,\n"
     "# beta: a byte over the link of a node, gamma: a byte of memory traffic, all in seconds\n";
 
 static void print_row(FILE *file, const char *collective, const char *memory, const char *nodes, const char *up_to,

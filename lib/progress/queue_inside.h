@@ -103,8 +103,9 @@ bool fsdpi_messages_are_under_way(const fsdpi_queue *queue);
 /**
  * For who naps, but not for a message: peers may need MPI to go on here before they come. Not at once: an MPI that finds
  * nothing to do may give its core away (mpi_yield_when_idle), and those who compute there keep it for a whole slice.
+ * True: messages of the caller's own are moving, and there is no time for a nap; it has yielded.
  */
-void fsdpi_help_peers(fsdpi_queue *queue);
+bool fsdpi_help_peers(fsdpi_queue *queue);
 
 /** Until a request is done. `running`: the calling thread already carries out the head. */
 void fsdpi_wait_for(fsdp_request *request, bool running);

@@ -32,12 +32,14 @@ typedef struct fsdpi_queue {
     struct request_block    *blocks;                /* all requests, for release */
     size_t                   n_made, n_free;
     uint64_t                 sequence;
-    bool                     running;      /* a thread is carrying out the head */
-    bool                     passed_over;  /* the progress thread found it running, and sleeps */
-    _Atomic uint64_t         moves;        /* steps of operations: who waits sees whether there were any */
-    int                      naps_in_vain; /* of who carries it out, since the last of them */
-    fsdpi_patience           tests;        /* of fsdp_test() */
-    _Atomic int              waiters;      /* threads in fsdp_wait(): the progress thread leaves the work to them */
+    bool                     running;       /* a thread is carrying out the head */
+    bool                     passed_over;   /* the progress thread found it running, and sleeps */
+    _Atomic uint64_t         moves;         /* steps of operations: who waits sees whether there were any */
+    int                      naps_in_vain;  /* of who carries it out, since the last of them */
+    uint64_t                 shortest_help; /* NANOSECONDS that MPI has taken to find nothing to do; 0: not known */
+    double                   helped;        /* when MPI last had something to do for others */
+    fsdpi_patience           tests;         /* of fsdp_test() */
+    _Atomic int              waiters;       /* threads in fsdp_wait(): the progress thread leaves the work to them */
     pthread_t                thread;
     _Atomic uint32_t         bell;     /* rung when the thread may have something to do */
     _Atomic int              sleeping; /* it waits for that */

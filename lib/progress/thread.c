@@ -57,8 +57,8 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
         (void)sched_yield();
         return;
     }
-    if (!messages) {
-        fsdpi_help_peers(queue);
+    if (!messages && fsdpi_help_peers(queue)) {
+        return;
     }
     const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
     nap_until_roused(queue, messages, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);

@@ -31,7 +31,7 @@ int open_contexts(void **state)
 
     fsdp_config_init(&small);
     small.message_bytes = 1000;
-    small.staging_bytes = 4096;
+    small.staging_bytes = 6144; /* as 64 nodes need */
     *state              = opened;
     if (fsdp_init(MPI_COMM_WORLD, NULL, &opened->each[0]) != FSDP_OK ||
         fsdp_init(MPI_COMM_WORLD, &small, &opened->each[1]) != FSDP_OK) {

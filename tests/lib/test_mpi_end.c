@@ -26,6 +26,13 @@ typedef struct left_open {
 static left_open     all[N_PROGRESS];
 static fsdp_context *idle;
 
+/* A context in which the first rank alone has begun something. */
+static struct {
+    fsdp_context *ctx;
+    fsdp_request *request;
+    float         value;
+} deserted;
+
 static fsdp_status make_model(left_open *one)
 {
     const fsdp_tensor tensor = {.name = "w", .dtype = FSDP_F32, .n_dims = 1, .shape = {PARAMETERS}};
@@ -56,7 +63,21 @@ static bool open_one(left_open *one, int progress)
     return fsdp_iallreduce(one->ctx, FSDP_IN_PLACE, one->sum, ELEMENTS, FSDP_F32, FSDP_SUM, &one->request) == FSDP_OK;
 }
 
-static int ranks;
+static int rank, ranks;
+
+static bool open_deserted(void)
+{
+    fsdp_config config;
+
+    fsdp_config_init(&config);
+    config.log_level = FSDP_LOG_OFF;
+    config.timeout_s = 1;
+    if (fsdp_init(MPI_COMM_WORLD, &config, &deserted.ctx) != FSDP_OK) {
+        return false;
+    }
+    return rank > 0 || fsdp_iallreduce(deserted.ctx, FSDP_IN_PLACE, &deserted.value, 1, FSDP_F32, FSDP_SUM,
+                                       &deserted.request) == FSDP_OK;
+}
 
 static void an_operation_under_way_was_completed(void **state)
 {
@@ -67,6 +88,15 @@ static void an_operation_under_way_was_completed(void **state)
             assert_true(all[c].sum[i] == (float)(i % 7) * (float)ranks);
         }
     }
+}
+
+static void an_operation_that_no_other_rank_began_has_timed_out(void **state)
+{
+    (void)state;
+    if (rank == 0) {
+        assert_int_equal(ranks > 1 ? FSDP_ERR_TIMEOUT : FSDP_OK, fsdp_wait(deserted.request));
+    }
+    assert_int_not_equal(FSDP_OK, fsdp_finalize(deserted.ctx));
 }
 
 static void no_context_can_be_used_or_opened(void **state)
@@ -104,6 +134,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_operation_under_way_was_completed),
+        cmocka_unit_test(an_operation_that_no_other_rank_began_has_timed_out),
         cmocka_unit_test(no_context_can_be_used_or_opened),
         cmocka_unit_test(memory_and_models_can_be_released),
     };
@@ -112,6 +143,7 @@ int main(int argc, char **argv)
     int              provided;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     fsdp_config_init(&quiet);
     quiet.log_level = FSDP_LOG_OFF;
@@ -120,7 +152,7 @@ int main(int argc, char **argv)
             return EXIT_FAILURE;
         }
     }
-    if (fsdp_init(MPI_COMM_WORLD, &quiet, &idle) != FSDP_OK) {
+    if (fsdp_init(MPI_COMM_WORLD, &quiet, &idle) != FSDP_OK || !open_deserted()) {
         return EXIT_FAILURE;
     }
     MPI_Finalize();
