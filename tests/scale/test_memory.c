@@ -24,7 +24,7 @@ static size_t once_per_node(int size)
 
 static void a_context_holds_little_of_each_rank(void **state)
 {
-    const size_t fixed = context_bytes(1), lists = (size_t)FSDPI_MOST_ON_NODE * 3 * sizeof(void *);
+    const size_t fixed = context_bytes(1), lists = (size_t)FSDPI_MOST_ON_NODE * (3 * sizeof(void *) + sizeof(uint16_t));
 
     (void)state;
     (void)printf("  ranks: bytes of a context | once per node | on each rank | of a buffer | with transfers\n");
