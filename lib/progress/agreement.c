@@ -66,9 +66,7 @@ void fsdpi_agreement_post(fsdp_request *request)
 
 static fsdpi_opinion opinion_of_rank(const fsdp_request *request, int position)
 {
-    const fsdpi_letter *letter = fsdpi_letter_from(request, position);
-
-    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags, letter->status};
+    return fsdpi_read_opinion(fsdpi_letter_from(request, position));
 }
 
 static fsdpi_opinion opinion_of_node(const fsdp_request *request)

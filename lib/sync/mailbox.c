@@ -11,7 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
-#include "lib/sync/mailbox_tree.h"
 #include "lib/topology/place.h"
 
 /*

@@ -139,6 +139,20 @@ static inline unsigned char *fsdpi_rest_of(const fsdpi_mailbox *box, int positio
     return box->areas[position] + 2 * box->slot_bytes;
 }
 
+/** What a letter says, apart from what it carries. */
+static inline fsdpi_opinion fsdpi_read_opinion(const fsdpi_letter *letter)
+{
+    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags, letter->status};
+}
+
+static inline void fsdpi_write_opinion(fsdpi_letter *letter, const fsdpi_opinion *opinion)
+{
+    letter->call        = opinion->call;
+    letter->fingerprint = opinion->fingerprint;
+    letter->flags       = opinion->flags;
+    letter->status      = opinion->status;
+}
+
 /** Sends this rank's letter of a number, which has been written but for the number. */
 void fsdpi_mailbox_post(fsdpi_mailbox *box, fsdpi_letter *letter, uint64_t number);
 
@@ -197,5 +211,13 @@ void fsdpi_mailbox_rouse(fsdpi_mailbox *box);
  */
 void     fsdpi_mailbox_set_landed(fsdpi_mailbox *box, int part, uint64_t chunks);
 uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part);
+
+/**
+ * In a tree, for lib/sync/mailbox.c: whether the letters of all below have come, and their sum has been passed on; whether those
+ * of the whole node have, or it has reached a milestone, and those below have been told so. Call until it does.
+ */
+bool fsdpi_tree_heard(fsdpi_mailbox *box, uint64_t number);
+bool fsdpi_tree_arrived(fsdpi_mailbox *box, uint64_t number);
+bool fsdpi_tree_reached(fsdpi_mailbox *box, uint64_t milestone);
 
 #endif

@@ -1,4 +1,8 @@
-#include "lib/sync/mailbox_tree.h"
+/*
+ * The mailbox in a tree: what has been heard goes up, and what all are told down. As without one, each function is called
+ * until it says yes, for one number or milestone at a time.
+ */
+#include "lib/sync/mailbox.h"
 
 static fsdpi_desk *own_desk(const fsdpi_mailbox *box)
 {
