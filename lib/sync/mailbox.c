@@ -109,10 +109,11 @@ static bool needs_places(const fsdpi_mailbox *box)
 
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes)
 {
-    box->core   = core;
-    box->nodes  = nodes;
-    box->looks  = 1;
-    box->direct = nodes->size;
+    box->core     = core;
+    box->nodes    = nodes;
+    box->looks    = 1;
+    box->direct   = nodes->size;
+    box->position = nodes->position;
 
     const size_t      part    = part_bytes(core);
     const fsdp_status lists   = allocate_lists(box);
@@ -126,6 +127,7 @@ fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi
         box->desks[p]        = (fsdpi_desk *)(void *)begin;
         box->areas[p]        = begin + fsdpi_desk_bytes();
     }
+    box->bell = &box->desks[nodes->position]->bell;
     if (needs_places(box)) {
         box->desks[nodes->position]->place = fsdpi_place_now();
     }
@@ -179,20 +181,12 @@ void fsdpi_bell_ring(fsdpi_bell *bell)
     }
 }
 
-/* For what this rank itself has done. If it hears others, nobody waits for that, but for their sum. */
-static void ring_own(const fsdpi_mailbox *box)
-{
-    if (box->tree.n == 0) {
-        fsdpi_bell_ring(&box->desks[box->nodes->position]->bell);
-    }
-}
-
 void fsdpi_mailbox_post(fsdpi_mailbox *box, fsdpi_letter *letter, uint64_t number)
 {
     box->number = number;
     box->seen   = 0;
     atomic_store_explicit(&letter->number, number, memory_order_release);
-    ring_own(box);
+    fsdpi_bell_ring(box->bell);
 }
 
 bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint64_t *word, uint64_t value)
@@ -213,7 +207,7 @@ bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint
 
 bool fsdpi_mailbox_arrived(fsdpi_mailbox *box, uint64_t number)
 {
-    const int n = box->direct, position = box->nodes->position;
+    const int n = box->direct, position = box->position;
 
     for (; box->seen < n; box->seen++) {
         const int p = box->seen;
@@ -232,7 +226,7 @@ bool fsdpi_mailbox_heard(fsdpi_mailbox *box, uint64_t number)
 
 void fsdpi_mailbox_tell(fsdpi_mailbox *box, uint64_t number, const fsdpi_opinion *verdict)
 {
-    fsdpi_desk   *desk  = box->desks[box->nodes->position];
+    fsdpi_desk   *desk  = box->desks[box->position];
     fsdpi_letter *board = &desk->board[number & 1];
 
     fsdpi_write_opinion(board, verdict);
@@ -258,13 +252,13 @@ bool fsdpi_mailbox_told(fsdpi_mailbox *box, uint64_t number)
 void fsdpi_milestone_set(fsdpi_mailbox *box, uint64_t milestone)
 {
     box->seen = 0;
-    atomic_store_explicit(&box->desks[box->nodes->position]->milestone, milestone, memory_order_release);
-    ring_own(box);
+    atomic_store_explicit(&box->desks[box->position]->milestone, milestone, memory_order_release);
+    fsdpi_bell_ring(box->bell);
 }
 
 bool fsdpi_milestone_reached(fsdpi_mailbox *box, uint64_t milestone)
 {
-    const int n = box->direct, position = box->nodes->position;
+    const int n = box->direct, position = box->position;
 
     for (; box->seen < n; box->seen++) {
         fsdpi_desk *desk = box->desks[box->seen];
@@ -312,7 +306,7 @@ void fsdpi_mailbox_set_landed(fsdpi_mailbox *box, int part, uint64_t chunks)
 
     atomic_store_explicit(&landing->chunks, chunks, memory_order_release);
     atomic_store_explicit(&landing->number, box->number, memory_order_release);
-    ring_own(box);
+    fsdpi_bell_ring(box->bell);
 }
 
 uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part)

@@ -49,17 +49,17 @@ typedef struct fsdpi_letter {
 
 /** By which a rank wakes peers that sleep until it gets on. */
 typedef struct fsdpi_bell {
-    _Alignas(FSDPI_LINE) _Atomic uint32_t sleepers; /* written by these */
+    _Atomic uint32_t sleepers; /* written by these */
     _Atomic uint32_t rung;
 } fsdpi_bell;
 
 /** What a rank lays out for its peers, besides its slots. Each member but the bells is written by that rank alone. */
 typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
-    fsdpi_place  place;    /* where it is bound; written once */
-    fsdpi_bell   bell;     /* for those who wait for what this rank does or passes on */
-    fsdpi_bell   told;     /* for those who wait for what it tells */
-    fsdpi_letter board[2]; /* the verdict: a leader's, and in a tree of all that others hear */
+    fsdpi_place place;                    /* where it is bound; written once */
+    _Alignas(FSDPI_LINE) fsdpi_bell bell; /* for those who wait for what this rank does or passes on */
+    _Alignas(FSDPI_LINE) fsdpi_bell told; /* for those who wait for what it tells */
+    fsdpi_letter board[2];                /* the verdict: a leader's, and in a tree of all that others hear */
     /* In a tree, of a rank that hears others: */
     fsdpi_letter sums[2];                      /* what it says together with all below */
     _Alignas(FSDPI_LINE) _Atomic uint64_t sum; /* the milestone that it and all below have reached */
@@ -84,8 +84,11 @@ typedef struct fsdpi_mailbox {
     void                   *map;      /* the arrays of `nodes`, likewise */
     fsdpi_desk            **desks;    /* of each position on the node */
     unsigned char         **areas;    /* and its staging memory: slot 0, slot 1, and the rest */
+    int                     position; /* of this rank */
     int                     direct;   /* positions that this rank looks at itself: all, or none where there is a tree */
     fsdpi_branch            tree;     /* where there is none: nobody is below, and the leader above */
+    fsdpi_bell             *bell; /* of this rank, for what it does; where others wait for its sums, that of nobody */
+    fsdpi_bell              nobody;
     size_t                  slot_bytes; /* of a slot, its letter included */
     size_t                  rest_bytes;
     uint64_t                number;    /* of the last letter that this rank has written */

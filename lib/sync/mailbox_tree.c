@@ -6,12 +6,12 @@
 
 static fsdpi_desk *own_desk(const fsdpi_mailbox *box)
 {
-    return box->desks[box->nodes->position];
+    return box->desks[box->position];
 }
 
 static bool is_leader(const fsdpi_mailbox *box)
 {
-    return box->nodes->position == 0;
+    return box->position == 0;
 }
 
 /* What this rank looks at of the i-th that it hears: a letter, or a sum if that one hears others itself. */
@@ -55,7 +55,7 @@ bool fsdpi_tree_heard(fsdpi_mailbox *box, uint64_t number)
         return true;
     }
     if (box->seen == 0) {
-        copy_letter(sum, fsdpi_letter_of(box, box->nodes->position, number));
+        copy_letter(sum, fsdpi_letter_of(box, box->position, number));
     }
     for (; box->seen < box->tree.n; box->seen++) {
         const fsdpi_letter *letter = letter_below(box, box->seen, number);
@@ -154,8 +154,11 @@ void fsdpi_mailbox_grow(fsdpi_mailbox *box)
         return;
     }
     grow(box, above);
-    fsdpi_tree_cut(above, box->nodes->size, box->nodes->position, &box->tree);
+    fsdpi_tree_cut(above, box->nodes->size, box->position, &box->tree);
     box->direct = 0;
+    if (box->tree.n > 0) {
+        box->bell = &box->nobody;
+    }
 }
 
 /* ---- who is missing -------------------------------------------------------------------------------------------------- */

@@ -204,6 +204,8 @@ static void open_job(const node *n, int nodes)
                                              .direct     = n->size,
                                              .slot_bytes = sizeof(fsdpi_letter)};
         r->box.tree.below  = job.below[p];
+        r->box.position    = p;
+        r->box.bell        = &job.desks[p].bell;
     }
     for (int p = 0; p < n->size; p++) {
         fsdpi_mailbox_grow(&job.ranks[p].box);
