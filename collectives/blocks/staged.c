@@ -39,13 +39,11 @@ static void begin_records(const fsdpi_published *from, fsdpi_pattern pattern, co
 
 static fsdp_status ask_nodes(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdp_context *ctx   = request->ctx;
-    fsdpi_letter *board = &ctx->box.desks[0]->board[ctx->box.number & 1];
+    fsdp_context *ctx = request->ctx;
 
     FSDP_TRY(fsdpi_exchange_advance(&ctx->exchange, true, progress));
     if (*progress == FSDPI_FINISHED) {
-        atomic_store_explicit(&board->number, ctx->box.number, memory_order_release);
-        fsdpi_mailbox_wake(&ctx->box);
+        fsdpi_mailbox_tell(&ctx->box, ctx->box.number, fsdpi_exchange_opinion(&ctx->exchange));
         request->step = TAKE;
         *progress     = FSDPI_MOVED;
     }
@@ -75,16 +73,37 @@ static void publish_block(fsdp_request *request, fsdpi_pattern pattern, const fs
     }
 }
 
+/* Whether all blocks of the node are there; or, on a rank that waits for its leader, whether it need not look for more. */
+static bool have_arrived(fsdp_context *ctx)
+{
+    return ctx->nodes.count == 1 ? fsdpi_mailbox_arrived(&ctx->box, ctx->box.number)
+                                 : fsdpi_mailbox_heard(&ctx->box, ctx->box.number);
+}
+
 static void all_have_arrived(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
 {
     fsdp_request      *request = from->request;
     const fsdpi_nodes *nodes   = &request->ctx->nodes;
 
-    fsdpi_blocks_ops_of(request)->begin_taking(request, from->number);
     request->step = nodes->count == 1 ? TAKE : nodes->position == 0 ? RECORDING : AWAIT_LEADER;
+    if (request->step != AWAIT_LEADER) {
+        fsdpi_blocks_ops_of(request)->begin_taking(request, from->number);
+    }
     if (request->step == RECORDING) {
         begin_records(from, pattern, b);
     }
+}
+
+static bool has_been_told(const fsdpi_published *from)
+{
+    fsdp_request *request = from->request;
+
+    if (!fsdpi_mailbox_told(&request->ctx->box, from->number)) {
+        return false;
+    }
+    fsdpi_blocks_ops_of(request)->begin_taking(request, from->number);
+    request->step = TAKE;
+    return true;
 }
 
 /* Whether what was begun in the step before is done. */
@@ -122,7 +141,7 @@ static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, 
         publish_block(request, pattern, &b);
         break;
     case ARRIVE:
-        if (!fsdpi_mailbox_arrived(&ctx->box, ctx->box.number)) {
+        if (!have_arrived(ctx)) {
             *progress = FSDPI_WAITING;
         } else {
             all_have_arrived(&from, pattern, &b);
@@ -141,12 +160,7 @@ static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, 
     case ASK_NODES:
         return ask_nodes(request, progress);
     case AWAIT_LEADER:
-        if (fsdpi_word_reached(&ctx->box, ctx->box.desks[0], &ctx->box.desks[0]->board[ctx->box.number & 1].number,
-                               ctx->box.number)) {
-            request->step = TAKE;
-        } else {
-            *progress = FSDPI_WAITING;
-        }
+        *progress = has_been_told(&from) ? FSDPI_MOVED : FSDPI_WAITING;
         break;
     default:
         take_block(&from, pattern, &b);

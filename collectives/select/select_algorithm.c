@@ -64,6 +64,10 @@ static void check_shared(fsdp_request *request)
 {
     const fsdpi_letter *first = fsdpi_letter_from(request, 0);
 
+    if (fsdpi_mailbox_has_tree(&request->ctx->box)) { /* which has compared them */
+        request->flags &= (request->flags & FSDPI_FLAG_ONE_PLACE) != 0 ? ~0U : ~(unsigned)FSDPI_FLAG_SHARED;
+        return;
+    }
     for (int p = 1; p < request->ctx->nodes.size && (request->flags & FSDPI_FLAG_SHARED) != 0; p++) {
         const fsdpi_letter *letter = fsdpi_letter_from(request, p);
         if (letter->out_buffer != first->out_buffer || letter->out != first->out) {

@@ -100,6 +100,8 @@ typedef enum fsdp_gpu_aware {
       "gradients that NO_SHARD reduces together; the first ones sooner, at 1M")                                        \
     X(node_size, COUNT, "FSDP_NODE_SIZE", "0", 1, "0 to 1000000, 0 is as found",                                       \
       "treat every so many ranks of a node as a node")                                                                 \
+    X(node_group, COUNT, "FSDP_NODE_GROUP", "0", 1, "0 to 1024, 0 is by caches, 1 is none",                            \
+      "ranks of a node that hear each other directly; groups hear of each other")                                      \
     X(shm_dir, PATH, "FSDP_SHM_DIR", "/dev/shm", 0, "a folder", "where shared memory is made")                         \
     X(node_memory, BYTES, "FSDP_NODE_MEMORY", "0", 0, "0 or more, 0 is what is available",                             \
       "memory of a node that a model may take")                                                                        \

@@ -283,6 +283,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     status = status != FSDP_OK ? status : threads != FSDP_OK ? threads : kernels != FSDP_OK ? kernels : parts;
     FSDP_TRY(fsdpi_agree_by_mpi(&ctx->queue.engine, status, "fsdp_init", 0));
     share_nodes(ctx);
+    fsdpi_mailbox_grow(&ctx->box);
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
     fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);

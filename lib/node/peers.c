@@ -66,20 +66,19 @@ fsdp_status fsdpi_peers_probe(fsdpi_peers *peers)
 {
     const fsdpi_core *core = peers->core;
     const uint64_t    word = (uint64_t)getpid() * 0x9e3779b97f4a7c15u + (uint64_t)core->rank;
-    greeting          mine = {.pid = (long)getpid(), .address = (uint64_t)(uintptr_t)&word, .word = word};
-    int               all  = core->config.cma == FSDP_CMA_AUTO;
+    const greeting    mine = {.pid = (long)getpid(), .address = (uint64_t)(uintptr_t)&word, .word = word};
+    greeting          all[FSDPI_MOST_ON_NODE];
+    int               seen = core->config.cma == FSDP_CMA_AUTO;
 
+    FSDPI_TRY_MPI(core->ctx,
+                  fsdpi_mpi_allgather(&mine, all, (int)sizeof mine, MPI_BYTE, core->node_comm, core->config.timeout_s));
     for (int p = 0; p < peers->nodes->size; p++) {
-        greeting peer = mine;
-
-        FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_broadcast(&peer, (int)sizeof peer, MPI_BYTE, p, core->node_comm,
-                                                     core->config.timeout_s));
-        peers->pids[p] = peer.pid;
-        all            = all && (p == peers->nodes->position || sees(&peer));
+        peers->pids[p] = all[p].pid;
+        seen           = seen && (p == peers->nodes->position || sees(&all[p]));
     }
-    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, core->comm,
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&seen, 1, MPI_INT, MPI_MIN, core->comm,
                                                  core->config.timeout_s)); /* and `word` stays until here */
-    peers->readable = all != 0;
+    peers->readable = seen != 0;
     return FSDP_OK;
 }
 

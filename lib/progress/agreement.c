@@ -56,26 +56,27 @@ void fsdpi_agreement_post(fsdp_request *request)
     letter->call        = packed(call);
     letter->fingerprint = fingerprint(engine, call);
     letter->status      = request->verdict.status;
-    letter->flags       = 0;
+    letter->flags       = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE;
     request->number     = number;
     if (call->collective != NULL && call->collective->offer != NULL && letter->status == FSDP_OK && !request->closing) {
-        letter->flags = call->collective->offer(request, letter);
+        letter->flags |= call->collective->offer(request, letter);
     }
     fsdpi_mailbox_post(box, letter, number);
 }
 
 static fsdpi_opinion opinion_of_rank(const fsdp_request *request, int position)
 {
-    const fsdpi_letter *letter = fsdpi_letter_from(request, position);
-
-    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags | FSDPI_FLAG_SAME, letter->status};
+    return fsdpi_read_opinion(fsdpi_letter_from(request, position));
 }
 
 static fsdpi_opinion opinion_of_node(const fsdp_request *request)
 {
     const fsdpi_nodes *nodes = request->engine->nodes;
-    fsdpi_opinion      all   = opinion_of_rank(request, nodes->position);
 
+    if (fsdpi_mailbox_has_tree(request->engine->box)) {
+        return fsdpi_mailbox_verdict(request->engine->box, request->number);
+    }
+    fsdpi_opinion all = opinion_of_rank(request, nodes->position);
     for (int p = 0; p < nodes->size; p++) {
         const fsdpi_opinion one = opinion_of_rank(request, p);
         fsdpi_join(&all, &one);
@@ -120,11 +121,13 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
 {
     const fsdpi_engine *engine = request->engine;
 
-    if (!fsdpi_mailbox_arrived(request->engine->box, request->number)) {
-        return FSDP_OK;
-    }
     if (engine->nodes->count == 1) {
-        return conclude(request, opinion_of_node(request), progress, agreed);
+        return fsdpi_mailbox_arrived(engine->box, request->number)
+                   ? conclude(request, opinion_of_node(request), progress, agreed)
+                   : FSDP_OK;
+    }
+    if (!fsdpi_mailbox_heard(engine->box, request->number)) {
+        return FSDP_OK;
     }
     *progress = FSDPI_MOVED;
     if (engine->nodes->position == 0) {
@@ -143,25 +146,19 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }
-    const fsdpi_opinion all   = *fsdpi_exchange_opinion(engine->exchange);
-    fsdpi_letter       *board = &engine->box->desks[0]->board[request->number & 1];
-    board->flags              = all.flags;
-    board->status             = all.status;
-    atomic_store_explicit(&board->number, request->number, memory_order_release);
-    fsdpi_mailbox_wake(engine->box);
+    const fsdpi_opinion all = *fsdpi_exchange_opinion(engine->exchange);
+    fsdpi_mailbox_tell(engine->box, request->number, &all);
     return conclude(request, all, progress, agreed);
 }
 
 static fsdp_status awaiting_leader(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
 {
-    const fsdpi_engine *engine = request->engine;
-    fsdpi_desk         *leader = engine->box->desks[0];
-    const fsdpi_letter *board  = &leader->board[request->number & 1];
+    fsdpi_mailbox *box = request->engine->box;
 
-    if (!fsdpi_word_reached(engine->box, leader, &board->number, request->number)) {
+    if (!fsdpi_mailbox_told(box, request->number)) {
         return FSDP_OK;
     }
-    return conclude(request, (fsdpi_opinion){.flags = board->flags, .status = board->status}, progress, agreed);
+    return conclude(request, fsdpi_mailbox_verdict(box, request->number), progress, agreed);
 }
 
 fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
@@ -236,28 +233,44 @@ fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, c
     return common_failure(engine);
 }
 
-void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)
+static void describe_ranks(const fsdpi_nodes *nodes, const char *what, const uint16_t *positions, int n, char *text,
+                           size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s", what);
+
+    for (int i = 0; i < n && used < size; i++) {
+        used += (size_t)snprintf(text + used, size - used, " %d", fsdpi_rank_at(nodes, nodes->mine, positions[i]));
+    }
+}
+
+/* Which ranks of this node an agreement waits for. In a tree, whoever waits for its leader may wait for them too. */
+static bool describe_missing_here(const fsdp_request *request, char *text, size_t size)
 {
     const fsdpi_engine *engine = request->engine;
-    size_t              used   = 0;
+    uint16_t            positions[FSDPI_MOST_ON_NODE];
+    int                 n = fsdpi_mailbox_missing(engine->box, request->number, positions);
 
-    (void)snprintf(text, size, "data moved");
-    switch (atomic_load(&request->state)) {
-    case FSDPI_REQUEST_ARRIVING:
-        used = (size_t)snprintf(text, size, "this call was still missing from rank");
-        for (int p = 0; p < engine->nodes->size && used < size; p++) {
-            if (atomic_load(&fsdpi_letter_from(request, p)->number) < request->number) {
-                used += (size_t)snprintf(text + used, size - used, " %d",
-                                         fsdpi_rank_at(engine->nodes, engine->nodes->mine, p));
-            }
+    if (n > 0) {
+        describe_ranks(engine->nodes, "this call was still missing from rank", positions, n, text, size);
+        return true;
+    }
+    n = fsdpi_mailbox_stalled(engine->box, request->number, positions);
+    describe_ranks(engine->nodes, "this call had come from all ranks of this node, but was not passed on by rank",
+                   positions, n, text, size);
+    return n > 0;
+}
+
+void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)
+{
+    const int state = atomic_load(&request->state);
+
+    if (state == FSDPI_REQUEST_ARRIVING || state == FSDPI_REQUEST_ASKING_NODES ||
+        state == FSDPI_REQUEST_AWAITING_LEADER) {
+        if (!describe_missing_here(request, text, size)) {
+            (void)snprintf(text, size, "this call was still missing on another node");
         }
-        break;
-    case FSDPI_REQUEST_QUEUED:
-    case FSDPI_REQUEST_ASKING_NODES:
-    case FSDPI_REQUEST_AWAITING_LEADER:
-        (void)snprintf(text, size, "this call was still missing on another node");
-        break;
-    default:
-        break;
+    } else {
+        (void)snprintf(text, size,
+                       state == FSDPI_REQUEST_QUEUED ? "this call was still missing on another node" : "data moved");
     }
 }

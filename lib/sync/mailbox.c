@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/device/device.h"
 #include "lib/device/memory.h"
+#include "lib/topology/place.h"
 
 /*
  * Looks at a word before giving way: some microseconds, in which a peer on a core of its own answers. Across nodes one look
@@ -48,7 +49,7 @@ size_t fsdpi_mailbox_bookkeeping(int size)
     const size_t n = (size_t)fsdpi_positions(size);
 
     return fsdpi_alloc_size(n * sizeof(fsdpi_desk *)) + fsdpi_alloc_size(n * sizeof(unsigned char *)) +
-           fsdpi_alloc_size(fsdpi_desk_bytes()) + common_bytes(size);
+           fsdpi_alloc_size(n * sizeof(uint16_t)) + fsdpi_alloc_size(fsdpi_desk_bytes()) + common_bytes(size);
 }
 
 /* First what is there once, then every rank's part; whole pages, so that each lies on its own NUMA node. */
@@ -68,9 +69,10 @@ static fsdp_status allocate_lists(fsdpi_mailbox *box)
 {
     const size_t n = (size_t)fsdpi_positions(box->core->size);
 
-    box->desks = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(fsdpi_desk *));
-    box->areas = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(unsigned char *));
-    return box->desks != NULL && box->areas != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+    box->desks      = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(fsdpi_desk *));
+    box->areas      = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(unsigned char *));
+    box->tree.below = fsdpi_alloc(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, n * sizeof(uint16_t));
+    return box->desks != NULL && box->areas != NULL && box->tree.below != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 }
 
 /* A rank alone on its node needs nothing that others see. */
@@ -94,11 +96,19 @@ static fsdp_status open_segment(fsdpi_mailbox *box, size_t part)
                             "no memory for %zu bytes of staging buffers; lower FSDP_STAGING_BYTES", common + part);
 }
 
+/* Whether the tree depends on where ranks are bound. */
+static bool needs_places(const fsdpi_mailbox *box)
+{
+    return box->core->config.node_group == 0 && fsdpi_tree_is_needed(box->nodes->size, 0);
+}
+
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes)
 {
-    box->core  = core;
-    box->nodes = nodes;
-    box->looks = 1;
+    box->core     = core;
+    box->nodes    = nodes;
+    box->looks    = 1;
+    box->direct   = nodes->size;
+    box->position = nodes->position;
 
     const size_t      part    = part_bytes(core);
     const fsdp_status lists   = allocate_lists(box);
@@ -111,6 +121,10 @@ fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi
         unsigned char *begin = box->segment.base + common_pages(core) + (size_t)p * part;
         box->desks[p]        = (fsdpi_desk *)(void *)begin;
         box->areas[p]        = begin + fsdpi_desk_bytes();
+    }
+    box->bell = &box->desks[nodes->position]->bell;
+    if (needs_places(box)) {
+        box->desks[nodes->position]->place = fsdpi_place_now();
     }
     box->map = box->segment.base;
     if (nodes->position == 0) {
@@ -133,6 +147,7 @@ void fsdpi_mailbox_close(fsdpi_mailbox *box)
 
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->desks, n * sizeof(fsdpi_desk *));
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->areas, n * sizeof(unsigned char *));
+    fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->tree.below, n * sizeof(uint16_t));
     if (box->nodes->size > 1) {
         fsdpi_segment_close(&box->segment);
     } else if (box->segment.base != NULL) {
@@ -145,15 +160,18 @@ void fsdpi_mailbox_set_cores(fsdpi_mailbox *box, int cores)
     box->looks = box->nodes->count == 1 && box->nodes->size <= cores ? LOOKS : 1;
 }
 
-void fsdpi_mailbox_wake(fsdpi_mailbox *box)
+static void wake(fsdpi_bell *bell)
 {
-    fsdpi_desk *desk = box->desks[box->nodes->position];
+    (void)atomic_fetch_add(&bell->rung, 1);
+    (void)syscall(SYS_futex, &bell->rung, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
 
+void fsdpi_bell_ring(fsdpi_bell *bell)
+{
     /* The store before this and the look at the sleepers must not change places; see fsdpi_mailbox_sleep(). */
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&desk->sleepers, memory_order_relaxed) != 0) {
-        (void)atomic_fetch_add(&desk->bell, 1);
-        (void)syscall(SYS_futex, &desk->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed) != 0) {
+        wake(bell);
     }
 }
 
@@ -162,10 +180,10 @@ void fsdpi_mailbox_post(fsdpi_mailbox *box, fsdpi_letter *letter, uint64_t numbe
     box->number = number;
     box->seen   = 0;
     atomic_store_explicit(&letter->number, number, memory_order_release);
-    fsdpi_mailbox_wake(box);
+    fsdpi_bell_ring(box->bell);
 }
 
-bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_desk *desk, const _Atomic uint64_t *word, uint64_t value)
+bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint64_t *word, uint64_t value)
 {
     const int looks = box->looks;
 
@@ -177,20 +195,50 @@ bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_desk *desk, const _Atomic uint
     }
     box->asleep_on    = word;
     box->asleep_value = value;
-    box->asleep_at    = desk;
+    box->asleep_at    = bell;
     return false;
 }
 
 bool fsdpi_mailbox_arrived(fsdpi_mailbox *box, uint64_t number)
 {
-    const int size = box->nodes->size, position = box->nodes->position;
+    const int n = box->direct, position = box->position;
 
-    for (; box->seen < size; box->seen++) {
+    for (; box->seen < n; box->seen++) {
         const int p = box->seen;
         if (p != position &&
-            !fsdpi_word_reached(box, box->desks[p], &fsdpi_letter_of(box, p, number)->number, number)) {
+            !fsdpi_word_reached(box, &box->desks[p]->bell, &fsdpi_letter_of(box, p, number)->number, number)) {
             return false;
         }
+    }
+    return n > 0 || fsdpi_tree_arrived(box, number);
+}
+
+bool fsdpi_mailbox_heard(fsdpi_mailbox *box, uint64_t number)
+{
+    return fsdpi_mailbox_has_tree(box) ? fsdpi_tree_heard(box, number) : fsdpi_mailbox_arrived(box, number);
+}
+
+void fsdpi_mailbox_tell(fsdpi_mailbox *box, uint64_t number, const fsdpi_opinion *verdict)
+{
+    fsdpi_desk   *desk  = box->desks[box->position];
+    fsdpi_letter *board = &desk->board[number & 1];
+
+    fsdpi_write_opinion(board, verdict);
+    atomic_store_explicit(&board->number, number, memory_order_release);
+    fsdpi_bell_ring(&desk->told);
+}
+
+bool fsdpi_mailbox_told(fsdpi_mailbox *box, uint64_t number)
+{
+    fsdpi_desk         *teller = box->desks[box->tree.above];
+    const fsdpi_letter *board  = &teller->board[number & 1];
+
+    if (!fsdpi_word_reached(box, &teller->told, &board->number, number)) {
+        return false;
+    }
+    if (box->tree.n > 0) {
+        const fsdpi_opinion verdict = fsdpi_read_opinion(board);
+        fsdpi_mailbox_tell(box, number, &verdict);
     }
     return true;
 }
@@ -198,21 +246,21 @@ bool fsdpi_mailbox_arrived(fsdpi_mailbox *box, uint64_t number)
 void fsdpi_milestone_set(fsdpi_mailbox *box, uint64_t milestone)
 {
     box->seen = 0;
-    atomic_store_explicit(&box->desks[box->nodes->position]->milestone, milestone, memory_order_release);
-    fsdpi_mailbox_wake(box);
+    atomic_store_explicit(&box->desks[box->position]->milestone, milestone, memory_order_release);
+    fsdpi_bell_ring(box->bell);
 }
 
 bool fsdpi_milestone_reached(fsdpi_mailbox *box, uint64_t milestone)
 {
-    const int size = box->nodes->size, position = box->nodes->position;
+    const int n = box->direct, position = box->position;
 
-    for (; box->seen < size; box->seen++) {
+    for (; box->seen < n; box->seen++) {
         fsdpi_desk *desk = box->desks[box->seen];
-        if (box->seen != position && !fsdpi_word_reached(box, desk, &desk->milestone, milestone)) {
+        if (box->seen != position && !fsdpi_word_reached(box, &desk->bell, &desk->milestone, milestone)) {
             return false;
         }
     }
-    return true;
+    return n > 0 || fsdpi_tree_reached(box, milestone);
 }
 
 bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds)
@@ -224,26 +272,25 @@ bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds)
     if (word == NULL) {
         return false;
     }
-    fsdpi_desk *desk = box->asleep_at;
-    (void)atomic_fetch_add(&desk->sleepers, 1);
-    atomic_store(&box->sleeps_at, desk);
-    const uint32_t bell = atomic_load(&desk->bell);
+    fsdpi_bell *bell = box->asleep_at;
+    (void)atomic_fetch_add(&bell->sleepers, 1);
+    atomic_store(&box->sleeps_at, bell);
+    const uint32_t rung = atomic_load(&bell->rung);
     if (atomic_load(word) < box->asleep_value) { /* else it came while we were about to sleep */
-        (void)syscall(SYS_futex, &desk->bell, FUTEX_WAIT, bell, &most, NULL, 0);
+        (void)syscall(SYS_futex, &bell->rung, FUTEX_WAIT, rung, &most, NULL, 0);
     }
     atomic_store(&box->sleeps_at, NULL);
-    (void)atomic_fetch_sub(&desk->sleepers, 1);
+    (void)atomic_fetch_sub(&bell->sleepers, 1);
     box->asleep_on = NULL;
     return true;
 }
 
 void fsdpi_mailbox_rouse(fsdpi_mailbox *box)
 {
-    fsdpi_desk *desk = atomic_load(&box->sleeps_at);
+    fsdpi_bell *bell = atomic_load(&box->sleeps_at);
 
-    if (desk != NULL) {
-        (void)atomic_fetch_add(&desk->bell, 1);
-        (void)syscall(SYS_futex, &desk->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (bell != NULL) {
+        wake(bell);
     }
 }
 
@@ -253,7 +300,7 @@ void fsdpi_mailbox_set_landed(fsdpi_mailbox *box, fsdpi_landed what, uint64_t ch
 
     atomic_store_explicit(&landing->chunks, chunks, memory_order_release);
     atomic_store_explicit(&landing->number, box->number, memory_order_release);
-    fsdpi_mailbox_wake(box);
+    fsdpi_bell_ring(box->bell);
 }
 
 uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int position, fsdpi_landed what)

@@ -9,6 +9,11 @@
  *
  * Besides, each rank has a milestone, a number that says how far it is within an operation, and on its board a leader
  * tells its node what the other nodes have said.
+ *
+ * On a node of many ranks nobody looks at all of these. In a tree (lib/node/tree.h) a rank looks at the letters of those that
+ * it hears, joins what they say, and passes that on as a sum; the leader, which hears of all, tells the verdict on its board,
+ * and who has been told it tells those below. Then all letters are there, for whoever needs more of them than they say
+ * together. Milestones go up and down in the same way.
  */
 #ifndef FSDPI_MAILBOX_H
 #define FSDPI_MAILBOX_H
@@ -21,6 +26,8 @@
 #include "lib/base/core.h"
 #include "lib/node/nodes.h"
 #include "lib/node/segment.h"
+#include "lib/node/tree.h"
+#include "lib/sync/opinion.h"
 
 enum { FSDPI_LINE = 64, FSDPI_SHORT_BYTES = 32 };
 
@@ -49,13 +56,24 @@ typedef struct fsdpi_landing {
     _Atomic uint64_t chunks;
 } fsdpi_landing;
 
-/** What a rank lays out for its peers, besides its slots. Each member is written by that rank alone. */
+/** By which a rank wakes peers that sleep until it gets on. */
+typedef struct fsdpi_bell {
+    _Atomic uint32_t sleepers; /* written by these */
+    _Atomic uint32_t rung;
+} fsdpi_bell;
+
+/** What a rank lays out for its peers, besides its slots. Each member but the bells is written by that rank alone. */
 typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
-    _Alignas(FSDPI_LINE) _Atomic uint32_t sleepers; /* peers that sleep until this rank gets on; written by these */
-    _Atomic uint32_t bell;                          /* rung for them */
-    fsdpi_letter     board[2];                      /* a leader's: the verdict of all nodes */
+    fsdpi_place place;                    /* where it is bound; written once */
+    _Alignas(FSDPI_LINE) fsdpi_bell bell; /* for those who wait for what this rank does or passes on */
+    _Alignas(FSDPI_LINE) fsdpi_bell told; /* for those who wait for what it tells */
+    fsdpi_letter board[2];                /* the verdict: a leader's, and in a tree of all that others hear */
     _Alignas(FSDPI_LINE) fsdpi_landing landed[FSDPI_N_LANDED];
+    /* In a tree, of a rank that hears others: */
+    fsdpi_letter sums[2];                      /* what it says together with all below */
+    _Alignas(FSDPI_LINE) _Atomic uint64_t sum; /* the milestone that it and all below have reached */
+    _Alignas(FSDPI_LINE) _Atomic uint64_t all; /* the one that all of the node have */
 } fsdpi_desk;
 
 typedef struct fsdpi_mailbox {
@@ -63,17 +81,22 @@ typedef struct fsdpi_mailbox {
     const fsdpi_nodes      *nodes;
     int                     looks; /* at a word, before giving way */
     fsdpi_segment           segment;
-    void                   *map;        /* the arrays of `nodes`, once for the node */
-    fsdpi_desk            **desks;      /* of each position on the node */
-    unsigned char         **areas;      /* and its staging memory: slot 0, slot 1, and the rest */
+    void                   *map;      /* the arrays of `nodes`, once for the node */
+    fsdpi_desk            **desks;    /* of each position on the node */
+    unsigned char         **areas;    /* and its staging memory: slot 0, slot 1, and the rest */
+    int                     position; /* of this rank */
+    int                     direct;   /* positions that this rank looks at itself: all, or none where there is a tree */
+    fsdpi_branch            tree;     /* where there is none: nobody is below, and the leader above */
+    fsdpi_bell             *bell; /* of this rank, for what it does; where others wait for its sums, that of nobody */
+    fsdpi_bell              nobody;
     size_t                  slot_bytes; /* of a slot, its letter included */
     size_t                  rest_bytes;
     uint64_t                number;    /* of the last letter that this rank has written */
     int                     seen;      /* peers whose letter, or milestone, of the present wait has been seen */
     const _Atomic uint64_t *asleep_on; /* what the last poll found wanting: for fsdpi_mailbox_sleep() */
     uint64_t                asleep_value;
-    fsdpi_desk             *asleep_at;
-    _Atomic(fsdpi_desk *)   sleeps_at; /* while a thread of this rank sleeps */
+    fsdpi_bell             *asleep_at;
+    _Atomic(fsdpi_bell *)   sleeps_at; /* while a thread of this rank sleeps */
 } fsdpi_mailbox;
 
 /**
@@ -89,6 +112,9 @@ size_t fsdpi_mailbox_bookkeeping(int size);
  */
 fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes);
 void        fsdpi_mailbox_close(fsdpi_mailbox *box);
+
+/** Grows the tree of a node that needs one, behind the agreement. */
+void fsdpi_mailbox_grow(fsdpi_mailbox *box);
 
 /** How many cores this node has: where each of its ranks can have one, who waits for a word looks at it for longer. */
 void fsdpi_mailbox_set_cores(fsdpi_mailbox *box, int cores);
@@ -116,11 +142,51 @@ static inline unsigned char *fsdpi_rest_of(const fsdpi_mailbox *box, int positio
     return box->areas[position] + 2 * box->slot_bytes;
 }
 
+/** What a letter says, apart from what it carries. */
+static inline fsdpi_opinion fsdpi_read_opinion(const fsdpi_letter *letter)
+{
+    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags, letter->status};
+}
+
+static inline void fsdpi_write_opinion(fsdpi_letter *letter, const fsdpi_opinion *opinion)
+{
+    letter->call        = opinion->call;
+    letter->fingerprint = opinion->fingerprint;
+    letter->flags       = opinion->flags;
+    letter->status      = opinion->status;
+}
+
 /** Sends this rank's letter of a number, which has been written but for the number. */
 void fsdpi_mailbox_post(fsdpi_mailbox *box, fsdpi_letter *letter, uint64_t number);
 
 /** Whether the letters of a number have come from all peers. Call until it does, for one number at a time. */
 bool fsdpi_mailbox_arrived(fsdpi_mailbox *box, uint64_t number);
+
+/**
+ * Across nodes: whether they have come as far as this rank has to see to it. On the leader they are all there then; on others
+ * for certain once they have been told the verdict. Call until it does.
+ */
+bool fsdpi_mailbox_heard(fsdpi_mailbox *box, uint64_t number);
+
+/** Tells the node a verdict, as its leader; and, on the others, whether it has come. Call until it does. */
+void fsdpi_mailbox_tell(fsdpi_mailbox *box, uint64_t number, const fsdpi_opinion *verdict);
+bool fsdpi_mailbox_told(fsdpi_mailbox *box, uint64_t number);
+
+/** What this rank has been told; on the leader in a tree what it has heard. */
+fsdpi_opinion fsdpi_mailbox_verdict(const fsdpi_mailbox *box, uint64_t number);
+
+/** Whether the ranks of the node hear of each other in a tree, so that letters have been joined. */
+static inline bool fsdpi_mailbox_has_tree(const fsdpi_mailbox *box)
+{
+    return box->direct == 0;
+}
+
+/**
+ * Of the ranks of the node: the positions of those whose letter of a number has not come; and, where all have, in a tree of
+ * those that could have passed it on, or told the verdict, and have not. Returns how many, in room for all of the node.
+ */
+int fsdpi_mailbox_missing(const fsdpi_mailbox *box, uint64_t number, uint16_t *positions);
+int fsdpi_mailbox_stalled(const fsdpi_mailbox *box, uint64_t number, uint16_t *positions);
 
 /** How far a rank is within an operation: a milestone. Later operations have higher ones. */
 #define FSDPI_MILESTONE(number, stage) ((number) << 2 | (stage))
@@ -130,11 +196,11 @@ enum { FSDPI_HALFWAY = 1, FSDPI_LEFT = 3 };
 void fsdpi_milestone_set(fsdpi_mailbox *box, uint64_t milestone);
 bool fsdpi_milestone_reached(fsdpi_mailbox *box, uint64_t milestone);
 
-/** Whether a word of a peer's desk holds at least a value; remembers it for fsdpi_mailbox_sleep(). */
-bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_desk *desk, const _Atomic uint64_t *word, uint64_t value);
+/** Whether a word of a peer's, which rings that bell, holds at least a value; remembers it for fsdpi_mailbox_sleep(). */
+bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint64_t *word, uint64_t value);
 
-/** Wakes peers that sleep on this rank's desk: after each store that they may be waiting for. */
-void fsdpi_mailbox_wake(fsdpi_mailbox *box);
+/** Wakes peers that sleep by a bell of this rank's: after each store that they may be waiting for. */
+void fsdpi_bell_ring(fsdpi_bell *bell);
 
 /** Sleeps until what the last poll found wanting changes, at most so many seconds. False: there is nothing such. */
 bool fsdpi_mailbox_sleep(fsdpi_mailbox *box, double seconds);
@@ -148,5 +214,13 @@ void fsdpi_mailbox_rouse(fsdpi_mailbox *box);
  */
 void     fsdpi_mailbox_set_landed(fsdpi_mailbox *box, fsdpi_landed what, uint64_t chunks);
 uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int position, fsdpi_landed what);
+
+/**
+ * In a tree, for lib/sync/mailbox.c: whether the letters of all below have come, and their sum has been passed on; whether those
+ * of the whole node have, or it has reached a milestone, and those below have been told so. Call until it does.
+ */
+bool fsdpi_tree_heard(fsdpi_mailbox *box, uint64_t number);
+bool fsdpi_tree_arrived(fsdpi_mailbox *box, uint64_t number);
+bool fsdpi_tree_reached(fsdpi_mailbox *box, uint64_t milestone);
 
 #endif

@@ -20,7 +20,8 @@ typedef enum fsdpi_flags {
     FSDPI_FLAG_SEPARATE  = 8,  /* input and output are different memory */
     FSDPI_FLAG_SHARED    = 16, /* the output is one buffer for the whole node */
     FSDPI_FLAG_DEVICE    = 64, /* the buffers are on GPUs */
-    FSDPI_FLAG_SAME      = 32  /* in what several say: all of them call the same */
+    FSDPI_FLAG_SAME      = 32, /* in what several say: all of them call the same */
+    FSDPI_FLAG_ONE_PLACE = 128 /* likewise, joined in a tree: the output is at one place of one buffer */
 } fsdpi_flags;
 
 typedef struct fsdpi_opinion {

@@ -126,3 +126,19 @@ fsdp_status fsdp_mask_read(const char *text, fsdp_mask *mask)
     }
     return FSDP_OK;
 }
+
+bool fsdpi_mask_from_file(const char *root, const char *path, fsdp_mask *mask)
+{
+    char  name[512], line[4096] = "";
+    FILE *file;
+
+    (void)snprintf(name, sizeof name, "%s%s", root, path);
+    file            = fopen(name, "re");
+    const bool read = file != NULL && fgets(line, sizeof line, file) != NULL;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    *mask                     = (fsdp_mask){{0}};
+    return read && line[0] != '\0' && read_list(line, mask);
+}

@@ -78,4 +78,10 @@ static inline void fsdpi_mask_include(fsdp_mask *mask, const fsdp_mask *more)
 /** The lowest number; -1 of none. */
 int fsdpi_mask_first(const fsdp_mask *mask);
 
+/**
+ * Reads a list as "0-7" from a file of the system. False where there is none.
+ * @param[in] root  in front of /sys: "", or where a test has made it up
+ */
+bool fsdpi_mask_from_file(const char *root, const char *path, fsdp_mask *mask);
+
 #endif

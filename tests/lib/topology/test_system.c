@@ -2,6 +2,7 @@
 
 #include "lib/topology/bind.h"
 #include "lib/topology/cpu_quota.h"
+#include "lib/topology/place.h"
 #include "tests/lib/topology/nodes.h"
 #include "tests/support/made_up_root.h"
 
@@ -80,6 +81,45 @@ static void several_numa_nodes_or_a_driver_are_not_flat(void **state)
     assert_false(fsdpi_is_flat(made_up_root(), &first));
 }
 
+static void assert_place(const char *threads, int cache, int numa)
+{
+    const fsdp_mask   mask  = mask_of(threads);
+    const fsdpi_place place = fsdpi_place_of(made_up_root(), &mask);
+
+    assert_int_equal(cache, place.cache);
+    assert_int_equal(numa, place.numa);
+}
+
+/* Of two sockets with two caches each, whose second hardware threads come behind all first ones. */
+static void a_place_is_the_cache_and_the_numa_node_of_all_threads(void **state)
+{
+    (void)state;
+    assert_place("0-3", -1, -1); /* nothing is known */
+    put_file("/sys/devices/system/node/has_cpu", "0-1\n");
+    put_file("/sys/devices/system/node/node0/cpulist", "0-7,16-23\n");
+    put_file("/sys/devices/system/node/node1/cpulist", "8-15,24-31\n");
+    put_file("/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list", "0-3,16-19\n");
+    put_file("/sys/devices/system/cpu/cpu5/cache/index3/shared_cpu_list", "4-7,20-23\n");
+    put_file("/sys/devices/system/cpu/cpu12/cache/index3/shared_cpu_list", "12-15,28-31\n");
+    assert_place("0-3", 0, 0);
+    assert_place("0,16", 0, 0);
+    assert_place("5", 4, 0);
+    assert_place("12,28", 12, 1);
+    assert_place("0-7", -1, 0);
+    assert_place("0-31", -1, -1);
+    assert_place("9", -1, 1); /* of its cache nothing is known */
+}
+
+static void a_process_bound_to_nothing_has_no_place(void **state)
+{
+    const fsdp_mask   none  = {{0}};
+    const fsdpi_place place = fsdpi_place_of(made_up_root(), &none);
+
+    (void)state;
+    assert_int_equal(-1, place.cache);
+    assert_int_equal(-1, place.numa);
+}
+
 static void launchers_say_how_many_processes_a_node_has(void **state)
 {
     (void)state;
@@ -103,6 +143,8 @@ int main(void)
         WITH_ROOT(version_1_has_two_files_and_minus_1_for_no_limit),
         WITH_ROOT(threads_under_one_cache_are_flat),
         WITH_ROOT(several_numa_nodes_or_a_driver_are_not_flat),
+        WITH_ROOT(a_place_is_the_cache_and_the_numa_node_of_all_threads),
+        WITH_ROOT(a_process_bound_to_nothing_has_no_place),
         cmocka_unit_test(launchers_say_how_many_processes_a_node_has),
     };
 
