@@ -49,7 +49,7 @@ FSDP_EXTERN_C_BEGIN
  * The duplicate returns errors (MPI_ERRORS_RETURN); the error handler of `comm` is left alone. The calling thread may be
  * bound to fewer cores, to memory and to a GPU, as fsdp_config::bind says; see fsdp_binding().
  *
- * @param[in]  comm    an intra-communicator; it may be freed once this has returned
+ * @param[in]  comm    an intra-communicator, of MPI_Init() or of a session (MPI 4); it may be freed once this has returned
  * @param[in]  config  settings; or NULL for environment and defaults. Copied.
  * @param[out] ctx     the context; the caller releases it with fsdp_finalize(). NULL on failure.
  * @return FSDP_OK;
@@ -66,7 +66,8 @@ FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_co
  * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.
  * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is not freed.
  * MPI_Finalize() may then wait for ever for a rank that is gone: end the program with MPI_Abort().
- * To be called before MPI_Finalize(), which otherwise completes what is queued, so that only memory is left to be released.
+ * To be called before MPI_Finalize(), which otherwise completes what is queued, so that only memory is left to be released;
+ * and before MPI_Session_finalize() of the session that the communicator is from, which does not wait for the library.
  *
  * @param[in] ctx  an open context, invalid afterwards whatever is returned; or NULL, which does nothing
  * @return FSDP_OK; FSDP_ERR_LEAK: models or requests were still open; they have been released, and a warning names them;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "lib/base/mpi_world.h"
 #include "lib/base/settings.h"
 #include "lib/base/yielding.h"
 #include "lib/context/buffer_alloc.h"
@@ -78,13 +79,17 @@ static fsdp_context *allocate_context(int size)
     return ctx;
 }
 
+/* Whoever has a communicator that MPI has not made at its start has MPI running. */
+static bool may_be_of_a_session(MPI_Comm comm)
+{
+    return MPI_VERSION >= 4 && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF && comm != MPI_COMM_NULL;
+}
+
 static fsdp_status check_communicator(MPI_Comm comm)
 {
-    int running = 0, ended = 0, inter = 0;
+    int inter = 0;
 
-    (void)MPI_Initialized(&running);
-    (void)MPI_Finalized(&ended);
-    if (!running || ended) {
+    if (!fsdpi_mpi_has_world() && !may_be_of_a_session(comm)) {
         return fsdpi_fail(NULL, FSDP_ERR_STATE,
                           "fsdp_init: MPI is not running; call MPI_Init before fsdp_init, and "
                           "fsdp_finalize before MPI_Finalize");

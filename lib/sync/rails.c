@@ -1,6 +1,7 @@
 #include "lib/sync/rails.h"
 
 #include "lib/base/error.h"
+#include "lib/base/mpi_world.h"
 #include "lib/device/memory.h"
 #include "lib/sync/messages.h"
 
@@ -38,7 +39,7 @@ static int highest_tag(MPI_Comm comm)
     const int *highest  = &at_least;
     int        known    = 0;
 
-    if (MPI_Comm_get_attr(comm, MPI_TAG_UB, &highest, &known) != MPI_SUCCESS || !known) {
+    if ((MPI_Comm_get_attr(comm, MPI_TAG_UB, &highest, &known) != MPI_SUCCESS || !known) && fsdpi_mpi_has_world()) {
         (void)MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
     }
     return known && *highest > at_least ? *highest : at_least;
