@@ -279,6 +279,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
         return status;
     }
+    ctx->queue.share = ctx->binding.share;
     fsdpi_table_find_limits(&ctx->table, &ctx->nodes);
     const fsdp_status staging = check_staging(ctx);
     ctx->n_gpus               = fsdpi_gpu_count();
@@ -292,7 +293,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     share_nodes(ctx);
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
-    fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);
+    fsdpi_mailbox_set_cores(&ctx->box, ctx->binding.share < 1.0 ? 0 : ctx->machine.cores);
     FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->box, &ctx->link));
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {

@@ -132,17 +132,17 @@ void fsdpi_bind_undo(fsdpi_binding *binding)
     if (binding->device_before >= 0) {
         (void)fsdpi_gpu_select(binding->device_before);
     }
-    *binding = (fsdpi_binding){.spare = -1, .device_before = -1};
+    *binding = (fsdpi_binding){.spare = -1, .share = 1.0, .device_before = -1};
 }
 
-void fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)
+bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)
 {
     fsdp_mask spare = {{0}};
 
     if (binding->spare < 0) {
-        return;
+        return false;
     }
     fsdpi_mask_add(&spare, binding->spare);
     const system_mask bits = to_system(&spare);
-    (void)pthread_setaffinity_np(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits);
+    return pthread_setaffinity_np(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits) == 0;
 }
