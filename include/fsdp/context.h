@@ -3,7 +3,8 @@
  * The context: everything the library holds for one duplicated MPI communicator.
  *
  * Several contexts may live at once, on the same or on different communicators. Nothing is kept outside them but a list of
- * those without a progress thread, so that waiting for one advances all (see fsdp/collectives.h). The library never exits, aborts, starts or ends MPI, and never touches MPI_COMM_WORLD.
+ * those without a progress thread, so that waiting for one advances all (see fsdp/collectives.h), and the mask of cores that
+ * the launcher gave the process. The library never exits, aborts, starts or ends MPI, and never touches MPI_COMM_WORLD.
  *
  * Threads: several threads may call one context if MPI was started with MPI_THREAD_SERIALIZED or more. Operations are
  * carried out in the order in which they arrive, which the caller must keep the same on all ranks.

@@ -308,7 +308,7 @@ static fsdpi_cpu_claim claim_of(const fsdpi_core *core, const fsdpi_binding *bin
         .rank = core->rank, .wanted = core->config.progress_cpu, .spare = binding->spare, .idle = -1};
 
     (void)fsdpi_mask_now(&claim.threads);
-    claim.launched = binding->set_threads ? binding->threads_before : claim.threads;
+    claim.launched = fsdpi_mask_launched(&claim.threads);
     claim.idle     = fsdpi_idle_cpu("", &claim.threads, getenv("OMP_NUM_THREADS"));
     return claim;
 }

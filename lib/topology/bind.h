@@ -38,6 +38,9 @@ typedef struct fsdpi_binding {
 /** The mask of the calling thread. False where the system does not say. */
 bool fsdpi_mask_now(fsdp_mask *mask);
 
+/** What the launcher has given this process, whose mask is `now`: contexts may have narrowed it since. */
+fsdp_mask fsdpi_mask_launched(const fsdp_mask *now);
+
 /** As FSDP_BIND and FSDP_PROGRESS_CPU say. Collective over the context, whose settings are agreed. The status is this rank's own. */
 fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding);
 
