@@ -302,6 +302,14 @@ static fsdp_status bind_on(const fsdpi_core *core, MPI_Comm host, fsdpi_binding 
 
 /* ---- the progress thread ----------------------------------------------------------------------------------------- */
 
+/* How many threads compute; NULL: that is not known, or they are spread over all cores, whichever these are. */
+static const char *computing_threads(void)
+{
+    const char *places = getenv("OMP_PROC_BIND");
+
+    return places != NULL && strcasestr(places, "spread") != NULL ? NULL : getenv("OMP_NUM_THREADS");
+}
+
 static fsdpi_cpu_claim claim_of(const fsdpi_core *core, const fsdpi_binding *binding)
 {
     fsdpi_cpu_claim claim = {
@@ -309,7 +317,7 @@ static fsdpi_cpu_claim claim_of(const fsdpi_core *core, const fsdpi_binding *bin
 
     (void)fsdpi_mask_now(&claim.threads);
     claim.launched = fsdpi_mask_launched(&claim.threads);
-    claim.idle     = fsdpi_idle_cpu("", &claim.threads, getenv("OMP_NUM_THREADS"));
+    claim.idle     = fsdpi_idle_cpu("", &claim.threads, computing_threads());
     return claim;
 }
 
