@@ -51,6 +51,12 @@ typedef enum fsdp_progress {
     FSDP_PROGRESS_THREAD = 2  /**< a thread; an error if MPI does not allow it */
 } fsdp_progress;
 
+/** Values of fsdp_config::progress_cpu beside the number of a hardware thread; docs/placement.md says when auto finds one. */
+enum {
+    FSDP_CPU_AUTO = -2, /**< a core that compute leaves to the progress thread, if there is one; else none */
+    FSDP_CPU_NONE = -3  /**< it runs where the rank computes, and naps */
+};
+
 /** Values of fsdp_config::cma. */
 typedef enum fsdp_cma { FSDP_CMA_AUTO = 0, FSDP_CMA_OFF = 1 } fsdp_cma;
 
@@ -79,8 +85,9 @@ typedef enum fsdp_gpu_aware {
 
 /**
  * The one table of settings. Columns: field; kind (CHOICE: an int, one of `values` in the order of its enum; SECONDS: an
- * int; BYTES: 64 bits, written with an optional K, M or G; COUNT: an int; PATH: a string, which the caller keeps until
- * fsdp_finalize(), NULL if unset); variable; default; whether all ranks must hold the same value; accepted values; help.
+ * int; BYTES: 64 bits, written with an optional K, M or G; COUNT: an int; CPU: an int, the number of a hardware thread or one
+ * of the words in `values`; PATH: a string, which the caller keeps until fsdp_finalize(), NULL if unset); variable; default;
+ * whether all ranks must hold the same value; accepted values; help.
  */
 #define FSDP_SETTINGS(X)                                                                                               \
     X(log_level, CHOICE, "FSDP_LOG", "warn", 0, "off|error|warn|info|debug", "what is printed to stderr")              \
@@ -107,6 +114,8 @@ typedef enum fsdp_gpu_aware {
       "memory of a node that a model may take")                                                                        \
     X(cma, CHOICE, "FSDP_CMA", "auto", 1, "auto|off", "whether process_vm_readv is used where it is permitted")        \
     X(progress, CHOICE, "FSDP_PROGRESS", "auto", 1, "auto|inline|thread", "who advances nonblocking operations")       \
+    X(progress_cpu, CPU, "FSDP_PROGRESS_CPU", "auto", 0, "auto|none|0 to 4095",                                        \
+      "hardware thread that the progress thread has for itself, and never naps on")                                    \
     X(bind, CHOICE, "FSDP_BIND", "auto", 1, "auto|none|strict", "whether ranks are bound to cores, memory and a GPU")  \
     X(device, CHOICE, "FSDP_DEVICE", "auto", 1, "auto|host|gpu", "whether collectives take memory of the ranks' GPUs") \
     X(gpu_aware_mpi, CHOICE, "FSDP_GPU_AWARE_MPI", "auto", 1, "auto|off|on", "whether MPI is given GPU memory")        \
@@ -126,6 +135,7 @@ typedef enum fsdp_gpu_aware {
 #define FSDP_CONFIG_TYPE_CHOICE  int
 #define FSDP_CONFIG_TYPE_SECONDS int
 #define FSDP_CONFIG_TYPE_COUNT   int
+#define FSDP_CONFIG_TYPE_CPU     int
 #define FSDP_CONFIG_TYPE_BYTES   int64_t
 #define FSDP_CONFIG_TYPE_PATH    const char *
 

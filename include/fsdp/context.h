@@ -3,7 +3,8 @@
  * The context: everything the library holds for one duplicated MPI communicator.
  *
  * Several contexts may live at once, on the same or on different communicators. Nothing is kept outside them but a list of
- * those without a progress thread, so that waiting for one advances all (see fsdp/collectives.h). The library never exits, aborts, starts or ends MPI, and never touches MPI_COMM_WORLD.
+ * those without a progress thread, so that waiting for one advances all (see fsdp/collectives.h), and the mask of cores that
+ * the launcher gave the process. The library never exits, aborts, starts or ends MPI, and never touches MPI_COMM_WORLD.
  *
  * Threads: several threads may call one context if MPI was started with MPI_THREAD_SERIALIZED or more. Operations are
  * carried out in the order in which they arrive, which the caller must keep the same on all ranks.
@@ -49,7 +50,7 @@ FSDP_EXTERN_C_BEGIN
  * The duplicate returns errors (MPI_ERRORS_RETURN); the error handler of `comm` is left alone. The calling thread may be
  * bound to fewer cores, to memory and to a GPU, as fsdp_config::bind says; see fsdp_binding().
  *
- * @param[in]  comm    an intra-communicator; it may be freed once this has returned
+ * @param[in]  comm    an intra-communicator, of MPI_Init() or of a session (MPI 4); it may be freed once this has returned
  * @param[in]  config  settings; or NULL for environment and defaults. Copied.
  * @param[out] ctx     the context; the caller releases it with fsdp_finalize(). NULL on failure.
  * @return FSDP_OK;
@@ -66,7 +67,8 @@ FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_co
  * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.
  * After FSDP_ERR_TIMEOUT or FSDP_ERR_MPI on this context it is local, and memory that MPI may still write to is not freed.
  * MPI_Finalize() may then wait for ever for a rank that is gone: end the program with MPI_Abort().
- * To be called before MPI_Finalize(), which otherwise completes what is queued, so that only memory is left to be released.
+ * To be called before MPI_Finalize(), which otherwise completes what is queued, so that only memory is left to be released;
+ * and before MPI_Session_finalize() of the session that the communicator is from, which does not wait for the library.
  *
  * @param[in] ctx  an open context, invalid afterwards whatever is returned; or NULL, which does nothing
  * @return FSDP_OK; FSDP_ERR_LEAK: models or requests were still open; they have been released, and a warning names them;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fsdp/topology.h" /* how many hardware threads a mask can name */
+
 #define SETTING_ROW(field, kind, variable, fallback, agree, values, help)                                              \
     {#field, variable, fallback, values, help, offsetof(fsdp_config, field), kind, (agree) != 0},
 const fsdpi_setting FSDPI_SETTINGS[FSDPI_N_SETTINGS] = {FSDP_SETTINGS(SETTING_ROW)};
@@ -111,8 +113,21 @@ static bool parse_number(const char *text, fsdpi_setting_kind kind, int64_t *val
     return true;
 }
 
+/* A hardware thread, or one of two words for what is no number of one. */
+static bool parse_cpu(const char *text, int64_t *value)
+{
+    if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0) {
+        *value = text[0] == 'a' ? FSDP_CPU_AUTO : FSDP_CPU_NONE;
+        return true;
+    }
+    return parse_number(text, CPU, value) && *value >= 0;
+}
+
 bool fsdpi_setting_parse(const fsdpi_setting *row, const char *text, int64_t *value)
 {
+    if (row->kind == CPU) {
+        return parse_cpu(text, value);
+    }
     if (row->kind != CHOICE) {
         return parse_number(text, row->kind, value);
     }
@@ -128,6 +143,9 @@ bool fsdpi_setting_accepts(const fsdpi_setting *row, int64_t value)
     if (row->kind == CHOICE) {
         return value >= 0 && value < choice_count(row->values);
     }
+    if (row->kind == CPU) {
+        return value == FSDP_CPU_AUTO || value == FSDP_CPU_NONE || (value >= 0 && value < 64 * FSDP_MASK_WORDS);
+    }
     (void)sscanf(row->values, "%" SCNd64 " to %" SCNd64, &low, &high);
     return value >= low && value <= high;
 }
@@ -139,6 +157,8 @@ void fsdpi_setting_text(const fsdpi_setting *row, const fsdp_config *config, cha
         (void)snprintf(text, size, "%s", path != NULL && path[0] != '\0' ? path : "-");
     } else if (row->kind == CHOICE) {
         choice_name(row->values, fsdpi_setting_value(row, config), text, size);
+    } else if (row->kind == CPU && fsdpi_setting_value(row, config) < 0) {
+        (void)snprintf(text, size, "%s", fsdpi_setting_value(row, config) == FSDP_CPU_AUTO ? "auto" : "none");
     } else {
         (void)snprintf(text, size, "%" PRId64, fsdpi_setting_value(row, config));
     }

@@ -11,13 +11,14 @@
 
 #include "fsdp/config.h"
 
-typedef enum fsdpi_setting_kind { CHOICE, SECONDS, COUNT, BYTES, PATH } fsdpi_setting_kind;
+typedef enum fsdpi_setting_kind { CHOICE, SECONDS, COUNT, CPU, BYTES, PATH } fsdpi_setting_kind;
 
 typedef struct fsdpi_setting {
     const char *field;
     const char *variable;
     const char *fallback;
-    const char *values; /* CHOICE: names between bars; else "LOW to HIGH" or "LOW or more", perhaps with a remark */
+    const char *values; /* CHOICE: names between bars; CPU: "auto|none|N"; else "LOW to HIGH" or "LOW or more", perhaps
+                           with a remark */
     const char *help;
     size_t      offset; /* of the field in fsdp_config */
     fsdpi_setting_kind kind;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "lib/base/mpi_world.h"
 #include "lib/base/settings.h"
 #include "lib/base/yielding.h"
 #include "lib/context/buffer_alloc.h"
@@ -79,13 +80,17 @@ static fsdp_context *allocate_context(int size)
     return ctx;
 }
 
+/* Whoever has a communicator that MPI has not made at its start has MPI running. */
+static bool may_be_of_a_session(MPI_Comm comm)
+{
+    return MPI_VERSION >= 4 && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF && comm != MPI_COMM_NULL;
+}
+
 static fsdp_status check_communicator(MPI_Comm comm)
 {
-    int running = 0, ended = 0, inter = 0;
+    int inter = 0;
 
-    (void)MPI_Initialized(&running);
-    (void)MPI_Finalized(&ended);
-    if (!running || ended) {
+    if (!fsdpi_mpi_has_world() && !may_be_of_a_session(comm)) {
         return fsdpi_fail(NULL, FSDP_ERR_STATE,
                           "fsdp_init: MPI is not running; call MPI_Init before fsdp_init, and "
                           "fsdp_finalize before MPI_Finalize");
@@ -276,6 +281,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
         return status;
     }
+    ctx->queue.share = ctx->binding.share;
     fsdpi_table_find_limits(&ctx->table, &ctx->nodes);
     fit_staging(ctx);
     ctx->n_gpus               = fsdpi_gpu_count();
@@ -286,7 +292,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     fsdpi_mailbox_grow(&ctx->box);
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
-    fsdpi_mailbox_set_cores(&ctx->box, ctx->machine.cores);
+    fsdpi_mailbox_set_cores(&ctx->box, ctx->binding.share < 1.0 ? 0 : ctx->machine.cores);
     FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->box, &ctx->link));
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {

@@ -175,7 +175,7 @@ static void count_move(fsdpi_queue *queue)
     const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
 
     atomic_store_explicit(&queue->moves, moves + 1, memory_order_relaxed);
-    queue->naps_in_vain = 0;
+    queue->helping.naps_in_vain = 0;
 }
 
 bool fsdpi_advance_head(fsdpi_queue *queue)

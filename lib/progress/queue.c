@@ -223,6 +223,7 @@ size_t fsdpi_queue_bookkeeping(void)
 fsdp_status fsdpi_queue_open(fsdpi_queue *queue)
 {
     queue->last_algorithm = "none";
+    queue->share          = queue->share > 0.0 ? queue->share : 1.0;
     return fsdpi_requests_make(queue);
 }
 

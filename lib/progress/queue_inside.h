@@ -101,9 +101,10 @@ bool fsdpi_is_over(const fsdpi_queue *queue, const fsdpi_patience *patience);
 bool fsdpi_messages_are_under_way(const fsdpi_queue *queue);
 
 /**
- * For who naps, but not for a message: peers may need MPI to go on here before they come. Not at once: an MPI that finds
- * nothing to do may give its core away (mpi_yield_when_idle), and those who compute there keep it for a whole slice.
- * True: messages of the caller's own are moving, and there is no time for a nap; it has yielded.
+ * For who naps, but not for a message: peers may need MPI to go on here before they come, with a message of the caller's own
+ * for instance. An MPI that finds nothing to do may give its core away (mpi_yield_when_idle), and those who compute there keep
+ * it for a whole slice: where that happens, MPI is called after some naps only.
+ * @return true: MPI was at work not long ago, so that the next look is worth while without a nap
  */
 bool fsdpi_help_peers(fsdpi_queue *queue);
 

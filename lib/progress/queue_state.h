@@ -23,6 +23,14 @@ typedef struct fsdpi_patience {
     unsigned looks;  /* in vain, since then */
 } fsdpi_patience;
 
+/** What who carries operations out knows of MPI, for fsdpi_help_peers(). */
+typedef struct fsdpi_helping {
+    int      naps_in_vain; /* since something moved */
+    int      naps_before;  /* MPI is called */
+    int      looks_left;   /* with a call each, since MPI was at work not long ago */
+    uint64_t least;        /* NANOSECONDS of a core that a call has taken; 0: none has been made */
+} fsdpi_helping;
+
 typedef struct fsdpi_queue {
     fsdpi_engine             engine;                /* set before it is opened */
     const fsdpi_request_ops *device_ops;            /* of requests whose call.on_device is set; NULL: there are none */
@@ -32,19 +40,20 @@ typedef struct fsdpi_queue {
     struct request_block    *blocks;                /* all requests, for release */
     size_t                   n_made, n_free;
     uint64_t                 sequence;
-    bool                     running;       /* a thread is carrying out the head */
-    bool                     passed_over;   /* the progress thread found it running, and sleeps */
-    _Atomic uint64_t         moves;         /* steps of operations: who waits sees whether there were any */
-    int                      naps_in_vain;  /* of who carries it out, since the last of them */
-    uint64_t                 shortest_help; /* NANOSECONDS that MPI has taken to find nothing to do; 0: not known */
-    double                   helped;        /* when MPI last had something to do for others */
-    fsdpi_patience           tests;         /* of fsdp_test() */
-    _Atomic int              waiters;       /* threads in fsdp_wait(): the progress thread leaves the work to them */
+    bool                     running;     /* a thread is carrying out the head */
+    bool                     passed_over; /* the progress thread found it running, and sleeps */
+    _Atomic uint64_t         moves;       /* steps of operations: who waits sees whether there were any */
+    double                   share;       /* of a core, that this rank has: less than 1 where ranks take turns */
+    fsdpi_helping            helping;     /* of who carries it out */
+    fsdpi_patience           tests;       /* of fsdp_test() */
+    _Atomic int              waiters;     /* threads in fsdp_wait(): the progress thread leaves the work to them */
     pthread_t                thread;
     _Atomic uint32_t         bell;     /* rung when the thread may have something to do */
     _Atomic int              sleeping; /* it waits for that */
     _Atomic int              napping;  /* it looks again soon */
     bool                     has_thread;
+    bool                     has_short_slices; /* of the scheduler's; the thread's own knowledge */
+    _Atomic bool             thread_has_core;  /* for itself: it does not nap while anything is under way */
     _Atomic bool             stop;
     _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
     const char              *last_algorithm;

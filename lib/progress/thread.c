@@ -3,6 +3,7 @@
  */
 #include <linux/futex.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +29,37 @@ void fsdpi_rouse(fsdpi_queue *queue)
     }
 }
 
+/* As the kernel has it since Linux 3.14; the C library does not. */
+typedef struct scheduling {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t  nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} scheduling;
+
+/*
+ * How long the scheduler lets this thread run at a time. With a short slice (Linux 6.12; else nothing happens) who wakes up
+ * comes before those who compute with long ones, without a larger share. While messages are under way that keeps the link busy:
+ * beside compute on all cores, at 1 Gbit/s, 84 to 90% of 8 MiB are hidden, and 52% with the slices that all have. Where the
+ * thread is rung for it has them: else it comes before its own caller, who has issued an operation in order to go on, perhaps
+ * only to start work elsewhere. On one node, 50% of 64 MiB were hidden so, and 85% are.
+ */
+static void ask_for_short_slices(fsdpi_queue *queue, bool wanted)
+{
+    enum { SLICE_NANOSECONDS = 100000, KEEP_POLICY = 0x08 };
+
+    if (queue->has_short_slices != wanted) {
+        const scheduling wish = {.size    = sizeof wish,
+                                 .flags   = KEEP_POLICY,
+                                 .nice    = getpriority(PRIO_PROCESS, 0), /* of this thread */
+                                 .runtime = wanted ? SLICE_NANOSECONDS : 0};
+
+        (void)syscall(SYS_sched_setattr, 0, &wish, 0);
+        queue->has_short_slices = wanted;
+    }
+}
+
 /* The progress thread's: on the word that it waits for, unless it waits for a message. fsdpi_rouse() ends it. */
 static void nap_until_roused(fsdpi_queue *queue, bool messages, double seconds)
 {
@@ -44,7 +76,8 @@ static void nap_until_roused(fsdpi_queue *queue, bool messages, double seconds)
 }
 
 /*
- * Between two looks of the progress thread that found nothing to do. It never spins: the core belongs to whoever computes.
+ * Between two looks of the progress thread that found nothing to do. It never spins: the core belongs to whoever computes,
+ * unless it has one for itself.
  * While messages are under way the next piece is due at any moment, and a nap lets the link run dry, so that for a while the
  * thread only gives way; what takes longer than that is not hurried by looking. Whoever begins to wait ends the nap.
  */
@@ -53,12 +86,16 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
     static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1000e-6;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
-    if (messages && patience->waited < GIVING_WAY_SECONDS) {
+    if (messages && (queue->thread_has_core || patience->waited < queue->share * GIVING_WAY_SECONDS)) {
         (void)sched_yield();
         return;
     }
-    if (!messages && fsdpi_help_peers(queue)) {
+    if ((!messages && fsdpi_help_peers(queue)) || queue->thread_has_core) {
+        (void)sched_yield();
         return;
+    }
+    if (messages) {
+        ask_for_short_slices(queue, true);
     }
     const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
     nap_until_roused(queue, messages, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
@@ -82,35 +119,13 @@ static void work(fsdpi_queue *queue)
     atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
 }
 
-/* As the kernel has it since Linux 3.14; the C library does not. */
-typedef struct scheduling {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t  nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-} scheduling;
-
-/*
- * This thread works for some microseconds at a time, and late it is of no use: where computing keeps all cores busy, a
- * short slice (Linux 6.12; else nothing happens) lets it come first without giving it a larger share.
- */
-static void ask_for_short_slices(void)
-{
-    enum { SLICE_NANOSECONDS = 100000 };
-    const scheduling wish = {.size = sizeof wish, .runtime = SLICE_NANOSECONDS};
-
-    (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    (void)syscall(SYS_sched_setattr, 0, &wish, 0);
-}
-
 /* Works only while no other thread waits for the queue. */
 static void *progress_thread(void *context)
 {
     fsdpi_queue *queue = context;
 
     (void)pthread_setname_np(pthread_self(), "fsdp-progress");
-    ask_for_short_slices();
+    (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     while (!atomic_load(&queue->stop)) {
         atomic_store(&queue->sleeping, 1);
         const uint32_t bell = atomic_load(&queue->bell);
@@ -119,6 +134,7 @@ static void *progress_thread(void *context)
             work(queue);
             fsdpi_hand_back(queue);
         } else if (!atomic_load(&queue->stop)) {
+            ask_for_short_slices(queue, false);
             (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, NULL, NULL, 0);
         }
     }
@@ -131,8 +147,8 @@ fsdp_status fsdpi_queue_start_thread(fsdpi_queue *queue, const fsdpi_binding *bi
         return fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_MEMORY,
                           "the progress thread cannot be started; set FSDP_PROGRESS=inline");
     }
-    fsdpi_bind_thread(binding, queue->thread);
-    queue->has_thread = true;
+    queue->thread_has_core = fsdpi_bind_thread(binding, queue->thread);
+    queue->has_thread      = true;
     return FSDP_OK;
 }
 

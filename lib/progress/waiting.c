@@ -45,46 +45,47 @@ bool fsdpi_messages_are_under_way(const fsdpi_queue *queue)
     return queue->engine.messages->n > 0 || queue->engine.rails->n_messages > 0;
 }
 
-/*
- * MPI does not say whether a call has moved anything. One that finds nothing always takes about as long; one that copies a
- * piece of a message takes several times that. Time in which another process had the core does not count.
- */
-static bool has_moved_messages(fsdpi_queue *queue)
+/* Calls MPI, and learns from what that takes. MPI says nothing of what it has done, but to move data takes time of a core. */
+static void call_mpi(const fsdpi_messages *messages, fsdpi_helping *helping)
 {
-    enum { LEAST_NANOSECONDS = 2000, TIMES = 4 };
-    const uint64_t begin = fsdpi_thread_nanoseconds();
+    enum { LOOKS_AFTER_WORK = 32, NAPS_BEFORE = 8 };
+    static const uint64_t WORK_NANOSECONDS = 2000;
+    static const double   SLICE_SECONDS    = 200e-6; /* less than one, and more than MPI takes for nothing */
 
-    fsdpi_messages_progress(queue->engine.messages);
-    const uint64_t took = fsdpi_thread_nanoseconds() - begin, shortest = queue->shortest_help;
-    if (shortest == 0 || took < shortest) {
-        queue->shortest_help = took;
+    const double   begin  = fsdpi_seconds();
+    const uint64_t before = fsdpi_thread_nanoseconds();
+    fsdpi_messages_progress(messages);
+    const uint64_t used = fsdpi_thread_nanoseconds() - before;
+    const double   away = fsdpi_seconds() - begin - 1e-9 * (double)used;
+    const bool     work = helping->least > 0 && used > 2 * helping->least + WORK_NANOSECONDS;
+
+    helping->least       = helping->least == 0 || used < helping->least ? used : helping->least;
+    helping->looks_left  = work ? LOOKS_AFTER_WORK : helping->looks_left;
+    helping->naps_before = away > SLICE_SECONDS ? NAPS_BEFORE : 0;
+    if (!work && away > SLICE_SECONDS) {
+        helping->looks_left   = 0;
+        helping->naps_in_vain = 0;
     }
-    return shortest > 0 && took > LEAST_NANOSECONDS && took > TIMES * shortest;
 }
 
-/* Pieces follow each other, and a nap between two takes longer than a piece: so there is none until none has come for a while. */
 bool fsdpi_help_peers(fsdpi_queue *queue)
 {
-    enum { NAPS_BEFORE = 8 };
-    static const double BETWEEN_PIECES = 200e-6;
+    fsdpi_helping *helping = &queue->helping;
 
-    if (queue->naps_in_vain < NAPS_BEFORE) {
-        queue->naps_in_vain++;
+    if (helping->looks_left > 0) {
+        helping->looks_left--;
+    } else if (helping->naps_in_vain < helping->naps_before) {
+        helping->naps_in_vain++;
         return false;
     }
-    const bool   moved = has_moved_messages(queue);
-    const double now   = fsdpi_seconds();
-    queue->helped      = moved ? now : queue->helped;
-    if (now - queue->helped < BETWEEN_PIECES) {
-        (void)sched_yield();
-        return true;
-    }
-    return false;
+    call_mpi(queue->engine.messages, helping);
+    return helping->looks_left > 0;
 }
 
 /*
  * Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. `others`: other
- * contexts of this process wait too, which nothing wakes either.
+ * contexts of this process wait too, which nothing wakes either. Where ranks take turns on the cores, what one of them spends
+ * on looking is another's, so that each looks for less long and less often.
  */
 static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience, bool others)
 {
@@ -92,14 +93,16 @@ static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patien
 
     const bool   messages = fsdpi_messages_are_under_way(queue);
     const double yielding = messages ? MESSAGE_YIELDING_SECONDS : FSDPI_YIELDING_SECONDS;
-    if (fsdpi_back_off(patience->looks, patience->waited, yielding)) {
+    if (fsdpi_back_off(patience->looks, patience->waited, queue->share * yielding)) {
         return;
     }
     if (!messages && fsdpi_help_peers(queue)) {
+        (void)sched_yield();
         return;
     }
     const bool   unroused = messages || others;
-    const double nap      = unroused || patience->waited < 20e-3 ? NAP : LONG_NAP;
+    const double often    = NAP / queue->share < LONG_NAP ? NAP / queue->share : LONG_NAP;
+    const double nap      = unroused || patience->waited < 20e-3 ? often : LONG_NAP;
     if (!fsdpi_mailbox_sleep(queue->engine.box, unroused ? nap : LONG_NAP)) {
         fsdpi_nap(nap);
     }
@@ -147,7 +150,7 @@ static void wait_once(fsdp_request *request, bool running, fsdpi_patience *patie
     (void)fsdpi_have_moved(queue, patience);
     fsdpi_rouse(queue);
     if (help_others(queue, patience) != FSDPI_MOVED &&
-        !fsdpi_back_off(patience->looks, patience->waited, FSDPI_YIELDING_SECONDS)) {
+        !fsdpi_back_off(patience->looks, patience->waited, queue->share * FSDPI_YIELDING_SECONDS)) {
         fsdpi_nap(50e-6);
     }
 }

@@ -116,7 +116,10 @@ void        fsdpi_mailbox_close(fsdpi_mailbox *box);
 /** Grows the tree of a node that needs one, behind the agreement. */
 void fsdpi_mailbox_grow(fsdpi_mailbox *box);
 
-/** How many cores this node has: where each of its ranks can have one, who waits for a word looks at it for longer. */
+/**
+ * How many cores the ranks of this node have, 0 if they take turns: where each can have one, who waits for a word looks at it for
+ * longer.
+ */
 void fsdpi_mailbox_set_cores(fsdpi_mailbox *box, int cores);
 
 /** The letter of a position for a number; what it carries beyond FSDPI_SHORT_BYTES begins right behind it. */

@@ -14,7 +14,9 @@
 #include "lib/base/yielding.h"
 #include "lib/device/gpu.h"
 #include "lib/node/nodes.h"
+#include "lib/topology/cpu_quota.h"
 #include "lib/topology/mask.h"
+#include "lib/topology/progress_cpu.h"
 
 /* What `strict` does not put up with. Caches are not among them: 3 ranks on 2 caches are as well placed as can be. */
 static const unsigned FAULTS = FSDP_SHARED_GPU | FSDP_REMOTE_GPU | FSDP_NO_GPU | FSDP_UNKNOWN_LOCALITY |
@@ -273,7 +275,6 @@ static fsdp_status carry_out(const fsdpi_core *core, const fsdpi_bind_order *ord
     }
     (void)snprintf(binding->text, sizeof binding->text, failed[0] != '\0' ? "%.180s; the system refuses %s" : "%s",
                    order->text, failed);
-    fsdpi_log(core->ctx, FSDP_LOG_INFO, "binding: %s", binding->text);
     return FSDP_OK;
 }
 
@@ -299,18 +300,101 @@ static fsdp_status bind_on(const fsdpi_core *core, MPI_Comm host, fsdpi_binding 
     return status;
 }
 
+/* ---- the progress thread ----------------------------------------------------------------------------------------- */
+
+/* How many threads compute; NULL: that is not known, or they are spread over all cores, whichever these are. */
+static const char *computing_threads(void)
+{
+    const char *places = getenv("OMP_PROC_BIND");
+
+    return places != NULL && strcasestr(places, "spread") != NULL ? NULL : getenv("OMP_NUM_THREADS");
+}
+
+static fsdpi_cpu_claim claim_of(const fsdpi_core *core, const fsdpi_binding *binding)
+{
+    fsdpi_cpu_claim claim = {
+        .rank = core->rank, .wanted = core->config.progress_cpu, .spare = binding->spare, .idle = -1};
+
+    (void)fsdpi_mask_now(&claim.threads);
+    claim.launched = fsdpi_mask_launched(&claim.threads);
+    claim.idle     = fsdpi_idle_cpu("", &claim.threads, computing_threads());
+    return claim;
+}
+
+static void settle_progress(const fsdpi_core *core, const fsdpi_cpu_claim *claims, size_t n, size_t mine,
+                            fsdpi_binding *binding, char *why, size_t size)
+{
+    const double quota = fsdpi_cpu_quota("");
+    const bool shared = fsdpi_processes_on_host() > (int)n || (quota > 0.0 && quota < (double)fsdpi_claimed(claims, n));
+
+    binding->share = fsdpi_share_of_core(claims, n, quota);
+    binding->spare = fsdpi_progress_cpu(claims, n, mine, shared, why, size);
+    if (binding->spare >= 0 && core->config.progress != FSDP_PROGRESS_INLINE && core->size > 1) {
+        const size_t used = strlen(binding->text);
+
+        (void)snprintf(binding->text + used, sizeof binding->text - used,
+                       "; hardware thread %d for the progress thread", binding->spare);
+    }
+}
+
+/* Whatever FSDP_BIND says: who computes where is known by now. */
+static fsdp_status place_progress(const fsdpi_core *core, MPI_Comm host, fsdpi_binding *binding)
+{
+    const fsdpi_cpu_claim own = claim_of(core, binding);
+    int                   mine, n;
+    char                  why[256] = "";
+
+    (void)MPI_Comm_rank(host, &mine);
+    (void)MPI_Comm_size(host, &n);
+    fsdpi_cpu_claim *claims = calloc((size_t)n, sizeof *claims);
+    int              all    = claims != NULL;
+    const int        code   = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, host, core->config.timeout_s);
+    if (code != MPI_SUCCESS || !all || claims == NULL) {
+        free(claims);
+        FSDPI_TRY_MPI(core->ctx, code);
+        return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to place the progress threads of %d ranks",
+                          n);
+    }
+    const int gathered = fsdpi_mpi_allgather(&own, claims, (int)sizeof own, MPI_BYTE, host, core->config.timeout_s);
+    if (gathered == MPI_SUCCESS) {
+        settle_progress(core, claims, (size_t)n, (size_t)mine, binding, why, sizeof why);
+    }
+    free(claims);
+    FSDPI_TRY_MPI(core->ctx, gathered);
+    return why[0] == '\0' ? FSDP_OK
+                          : fsdpi_fail(core->ctx, FSDP_ERR_ARG, "FSDP_PROGRESS_CPU is %d, which %s",
+                                       core->config.progress_cpu, why);
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
+static fsdp_status bind_and_place(const fsdpi_core *core, MPI_Comm host, fsdpi_binding *binding)
+{
+    fsdp_status status = FSDP_OK;
+
+    if (core->config.bind == FSDP_BIND_NONE) {
+        (void)snprintf(binding->text, sizeof binding->text, "left alone: FSDP_BIND is 'none'");
+    } else {
+        status = bind_on(core, host, binding);
+    }
+    if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
+        return status;
+    }
+    const fsdp_status placed = place_progress(core, host, binding);
+    if (core->config.bind != FSDP_BIND_NONE || binding->spare >= 0) {
+        fsdpi_log(core->ctx, FSDP_LOG_INFO, "binding: %s", binding->text);
+    }
+    return status != FSDP_OK ? status : placed;
+}
+
 fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding)
 {
     MPI_Comm host = MPI_COMM_NULL;
     int      node, number;
 
-    *binding = (fsdpi_binding){.spare = -1, .device_before = -1};
-    if (core->config.bind == FSDP_BIND_NONE) {
-        (void)snprintf(binding->text, sizeof binding->text, "left alone: FSDP_BIND is 'none'");
-        return FSDP_OK;
-    }
+    *binding = (fsdpi_binding){.spare = -1, .share = 1.0, .device_before = -1};
     if (core->config.node_size == 0) {
-        return bind_on(core, core->node_comm, binding);
+        return bind_and_place(core, core->node_comm, binding);
     }
     const fsdp_status located = fsdpi_nodes_locate(core->comm, core->config.shm_dir, core->config.timeout_s, &node,
                                                    &number); /* FSDP_NODE_SIZE divides what shares memory */
@@ -318,7 +402,7 @@ fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding)
         return fsdpi_record(core->ctx, located, "fsdp_init: %s", fsdp_last_error(NULL));
     }
     FSDPI_TRY_MPI(core->ctx, MPI_Comm_split(core->comm, node, core->rank, &host));
-    const fsdp_status status = bind_on(core, host, binding);
+    const fsdp_status status = bind_and_place(core, host, binding);
     (void)MPI_Comm_free(&host);
     return status;
 }

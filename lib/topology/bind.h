@@ -28,7 +28,8 @@ typedef struct fsdpi_bind_order {
 /** What a context has bound, and how to undo it. */
 typedef struct fsdpi_binding {
     char      text[FSDPI_BINDING_BYTES]; /* fsdp_binding() */
-    int       spare;
+    int       spare;                     /* hardware thread that the progress thread is to have for itself; -1: none */
+    double    share; /* of a core, that this rank has at least: less than 1 where ranks take turns */
     bool      set_threads, set_memory;
     fsdp_mask threads_before;
     int       device_before; /* -1: not changed */
@@ -37,14 +38,17 @@ typedef struct fsdpi_binding {
 /** The mask of the calling thread. False where the system does not say. */
 bool fsdpi_mask_now(fsdp_mask *mask);
 
-/** As FSDP_BIND says. Collective over the context, whose settings are agreed. The status is this rank's own. */
+/** What the launcher has given this process, whose mask is `now`: contexts may have narrowed it since. */
+fsdp_mask fsdpi_mask_launched(const fsdp_mask *now);
+
+/** As FSDP_BIND and FSDP_PROGRESS_CPU say. Collective over the context, whose settings are agreed. The status is this rank's own. */
 fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding);
 
 /** Takes back what fsdpi_bind() has done, where the context does not come about after all. */
 void fsdpi_bind_undo(fsdpi_binding *binding);
 
-/** Puts a thread of the context's own on the spare core, where there is one. */
-void fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread);
+/** Puts a thread of the context's own on the spare core. True where there is one, and the thread has it. */
+bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread);
 
 /**
  * Carries out an order on the calling thread: the GPU first, then cores, which only ever become fewer, then memory.

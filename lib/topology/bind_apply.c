@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/base/lock.h"
 #include "lib/device/gpu.h"
 #include "lib/topology/bind.h"
 #include "lib/topology/mask.h"
@@ -42,6 +43,36 @@ bool fsdpi_mask_now(fsdp_mask *mask)
         }
     }
     return true;
+}
+
+/*
+ * What the launcher has given this process, once a context has narrowed it; later ones would take the narrower mask for that.
+ * The first mask stands: what somebody else widens or narrows in between is not the launcher's.
+ */
+static struct {
+    fsdpi_lock lock;
+    bool       known;
+    fsdp_mask  mask;
+} launched;
+
+static void remember_launched(const fsdp_mask *mask)
+{
+    fsdpi_lock_take(&launched.lock);
+    launched.mask  = launched.known ? launched.mask : *mask;
+    launched.known = true;
+    fsdpi_lock_give(&launched.lock);
+}
+
+fsdp_mask fsdpi_mask_launched(const fsdp_mask *now)
+{
+    fsdp_mask mask = *now;
+
+    fsdpi_lock_take(&launched.lock);
+    if (launched.known) {
+        fsdpi_mask_include(&mask, &launched.mask);
+    }
+    fsdpi_lock_give(&launched.lock);
+    return mask;
 }
 
 static bool set_threads(const fsdp_mask *mask)
@@ -83,6 +114,7 @@ static bool apply_threads(const fsdp_mask *wanted, fsdpi_binding *binding)
     if (fsdpi_mask_is_empty(&narrower) || fsdpi_mask_equal(&narrower, &now)) {
         return true;
     }
+    remember_launched(&now);
     binding->threads_before = now;
     binding->set_threads    = set_threads(&narrower);
     return binding->set_threads;
@@ -132,17 +164,17 @@ void fsdpi_bind_undo(fsdpi_binding *binding)
     if (binding->device_before >= 0) {
         (void)fsdpi_gpu_select(binding->device_before);
     }
-    *binding = (fsdpi_binding){.spare = -1, .device_before = -1};
+    *binding = (fsdpi_binding){.spare = -1, .share = 1.0, .device_before = -1};
 }
 
-void fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)
+bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)
 {
     fsdp_mask spare = {{0}};
 
     if (binding->spare < 0) {
-        return;
+        return false;
     }
     fsdpi_mask_add(&spare, binding->spare);
     const system_mask bits = to_system(&spare);
-    (void)pthread_setaffinity_np(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits);
+    return pthread_setaffinity_np(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits) == 0;
 }

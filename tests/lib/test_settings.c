@@ -12,6 +12,7 @@ static int clear_environment(void **state)
     unsetenv("FSDP_MESSAGE_BYTES");
     unsetenv("FSDP_TIMEOUT_S");
     unsetenv("FSDP_ISA");
+    unsetenv("FSDP_PROGRESS_CPU");
     return 0;
 }
 
@@ -39,6 +40,25 @@ static void the_environment_wins_over_the_default(void **state)
     assert_int_equal(3 << 20, config.message_bytes);
 }
 
+static void a_hardware_thread_is_a_number_or_a_word(void **state)
+{
+    static const struct {
+        const char *text;
+        int         value;
+    } good[] = {{"auto", FSDP_CPU_AUTO}, {"none", FSDP_CPU_NONE}, {"0", 0}, {"4095", 4095}};
+    fsdp_config config;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        setenv("FSDP_PROGRESS_CPU", good[i].text, 1);
+        assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &config));
+        assert_int_equal(good[i].value, config.progress_cpu);
+    }
+    unsetenv("FSDP_PROGRESS_CPU");
+    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &config));
+    assert_int_equal(FSDP_CPU_AUTO, config.progress_cpu);
+}
+
 static void the_struct_wins_over_the_environment(void **state)
 {
     fsdp_config given, config;
@@ -57,16 +77,12 @@ static void values_that_make_no_sense_are_named(void **state)
 {
     static const struct {
         const char *variable, *value;
-    } bad[] = {{"FSDP_VERIFY", "ful"},
-               {"FSDP_VERIFY", "off|args"},
-               {"FSDP_TIMEOUT_S", "-1"},
-               {"FSDP_TIMEOUT_S", "10 s"},
-               {"FSDP_MESSAGE_BYTES", "0"},
-               {"FSDP_MESSAGE_BYTES", "4G"},
-               {"FSDP_MESSAGE_BYTES", "1T"},
-               {"FSDP_MESSAGE_BYTES", "1MB"},
-               {"FSDP_TIMEOUT_S", "99999999999999999999"},
-               {"FSDP_MESSAGE_BYTES", "9223372036854775807G"}};
+    } bad[] = {
+        {"FSDP_VERIFY", "ful"},       {"FSDP_VERIFY", "off|args"},    {"FSDP_TIMEOUT_S", "-1"},
+        {"FSDP_TIMEOUT_S", "10 s"},   {"FSDP_MESSAGE_BYTES", "0"},    {"FSDP_MESSAGE_BYTES", "4G"},
+        {"FSDP_MESSAGE_BYTES", "1T"}, {"FSDP_MESSAGE_BYTES", "1MB"},  {"FSDP_TIMEOUT_S", "99999999999999999999"},
+        {"FSDP_PROGRESS_CPU", "-1"},  {"FSDP_PROGRESS_CPU", "-2"},    {"FSDP_PROGRESS_CPU", "4096"},
+        {"FSDP_PROGRESS_CPU", "0-3"}, {"FSDP_PROGRESS_CPU", "autos"}, {"FSDP_MESSAGE_BYTES", "9223372036854775807G"}};
     fsdp_config config;
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -156,6 +172,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults_hold_where_nothing_is_said, clear_environment),
         cmocka_unit_test_setup(the_environment_wins_over_the_default, clear_environment),
+        cmocka_unit_test_setup(a_hardware_thread_is_a_number_or_a_word, clear_environment),
         cmocka_unit_test_setup(the_struct_wins_over_the_environment, clear_environment),
         cmocka_unit_test_setup(values_that_make_no_sense_are_named, clear_environment),
         cmocka_unit_test_setup(every_instruction_set_has_a_name_wherever_this_runs, clear_environment),

@@ -226,6 +226,21 @@ static void a_thread_goes_to_the_spare_core(void **state)
     assert_same_mask();
 }
 
+static void what_the_launcher_gave_is_known_after_narrowing(void **state)
+{
+    fsdpi_bind_order order   = {.spare = -1, .memory = -1, .device = -1};
+    fsdpi_binding    binding = {.spare = -1, .device_before = -1};
+    char             failed[128];
+
+    (void)state;
+    fsdpi_mask_add(&order.threads, fsdpi_mask_first(here_mask_before()));
+    fsdpi_bind_apply(&order, false, &binding, failed, sizeof failed);
+    const fsdp_mask now      = here_mask_now();
+    const fsdp_mask launched = fsdpi_mask_launched(&now);
+    assert_int_equal(1, fsdp_mask_count(&now));
+    assert_true(fsdpi_mask_equal(here_mask_before(), &launched));
+}
+
 static void an_order_for_cores_outside_the_mask_changes_nothing(void **state)
 {
     fsdpi_bind_order order   = {.spare = -1, .memory = -1, .device = -1};
@@ -284,6 +299,7 @@ int main(int argc, char **argv)
         RESTORED(pretended_nodes_share_the_machine),
         RESTORED(strict_refuses_more_ranks_than_cores),
         RESTORED(a_thread_goes_to_the_spare_core),
+        RESTORED(what_the_launcher_gave_is_known_after_narrowing),
         RESTORED(an_order_for_cores_outside_the_mask_changes_nothing),
         RESTORED(memory_is_preferred_near_and_a_policy_that_is_set_stays),
     };

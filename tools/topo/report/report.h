@@ -11,7 +11,7 @@
 
 #include "tools/topo/base/load.h"
 
-#define TOPO_BINDING_BYTES 256
+#define TOPO_BINDING_BYTES 320
 
 /** What a rank says of itself. */
 typedef struct topo_rank {
