@@ -51,7 +51,7 @@ bool fsdpi_messages_are_under_way(const fsdpi_queue *queue)
  */
 static bool has_moved_messages(fsdpi_queue *queue)
 {
-    enum { LEAST_NANOSECONDS = 2000, TIMES = 4 };
+    enum { LEAST_NANOSECONDS = 8000, TIMES = 4 };
     const uint64_t begin = fsdpi_thread_nanoseconds();
 
     fsdpi_messages_progress(queue->engine.messages);
