@@ -43,8 +43,14 @@ static const struct {
 };
 enum { N_FORMULAS = sizeof FORMULAS / sizeof FORMULAS[0], NO_FORMULA = -1 };
 
-/* Which has served which collective. */
-typedef bool seen[N_OF_COLLECTIVES][N_FORMULAS];
+/* Which has served which collective; and how many requests were under way at once. */
+typedef struct seen {
+    bool     served[N_OF_COLLECTIVES][N_FORMULAS];
+    uint64_t most_under_way;
+} seen;
+
+/* Of each rank of a context: several chunks of partial results and of parts, to it and from it. */
+enum { MOST_REQUESTS_PER_RANK = 16 };
 
 typedef struct job {
     collective   collective;
@@ -188,7 +194,7 @@ static void check_peer(const fsdp_context *ctx, const traffic_world *w, const jo
     }
 }
 
-static void check_job(fsdp_context *ctx, const traffic_world *w, const job *j, const places *p, seen done)
+static void check_job(fsdp_context *ctx, const traffic_world *w, const job *j, const places *p, seen *done)
 {
     PMPI_Barrier(MPI_COMM_WORLD);
     mpi_counts_reset();
@@ -204,8 +210,10 @@ static void check_job(fsdp_context *ctx, const traffic_world *w, const job *j, c
     }
     assert_int_equal(formula != NO_FORMULA && FORMULAS[formula].asks_mpi, counts.collectives);
     assert_int_equal(0, counts.under_way);
+    assert_in_range(counts.most_under_way, 0, MOST_REQUESTS_PER_RANK * (uint64_t)w->size);
+    done->most_under_way = counts.most_under_way > done->most_under_way ? counts.most_under_way : done->most_under_way;
     if (formula != NO_FORMULA) {
-        done[j->collective][formula] = true;
+        done->served[j->collective][formula] = true;
     }
 }
 
@@ -287,7 +295,7 @@ static bool takes_too_long(const job *j, fsdp_algorithm asked)
     return asked == FSDP_ALGO_STAGED && j->call.whole * j->call.width > MOST_BLOCKS * j->call.block;
 }
 
-static void count_by(fsdp_context *ctx, fsdp_algorithm asked, seen done)
+static void count_by(fsdp_context *ctx, fsdp_algorithm asked, seen *done)
 {
     static const size_t COUNTS_PER_RANK[N_SIZES] = {1, 7, DIVISIBLE, MOST_PER_RANK};
     const int           size = fsdp_size(ctx), nodes = fsdp_node_count(ctx);
@@ -318,7 +326,7 @@ static void count_by(fsdp_context *ctx, fsdp_algorithm asked, seen done)
 }
 
 /* What is there to be asked for between nodes has served at least one call. */
-static void check_seen(seen done)
+static void check_seen(const seen *done)
 {
     static const struct {
         collective  collective;
@@ -333,7 +341,7 @@ static void check_seen(seen done)
     };
 
     for (size_t i = 0; i < sizeof ALL / sizeof ALL[0]; i++) {
-        if (!done[ALL[i].collective][formula_of(ALL[i].name)]) {
+        if (!done->served[ALL[i].collective][formula_of(ALL[i].name)]) {
             fail_msg("no %s was served by %s", NAMES[ALL[i].collective], ALL[i].name);
         }
     }
@@ -343,17 +351,19 @@ void count_on_nodes_of(int node_size)
 {
     static const fsdp_algorithm ASKED[] = {FSDP_ALGO_AUTO, FSDP_ALGO_INLINE, FSDP_ALGO_STAGED, FSDP_ALGO_RAILS,
                                            FSDP_ALGO_RING};
-    seen                        done    = {{false}};
-    bool                        many    = false;
+    seen                        done    = {0};
+    int                         nodes   = 1;
 
     for (size_t a = 0; a < sizeof ASKED / sizeof ASKED[0]; a++) {
         fsdp_context *ctx = open_context(node_size, ASKED[a]);
 
-        many = fsdp_node_count(ctx) > 1;
-        count_by(ctx, ASKED[a], done);
+        nodes = fsdp_node_count(ctx);
+        count_by(ctx, ASKED[a], &done);
         assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
     }
-    if (many) {
-        check_seen(done);
+    if (nodes > 1) {
+        check_seen(&done);
     }
+    (void)printf("  %d nodes: at most %llu requests of a rank under way\n", nodes,
+                 (unsigned long long)done.most_under_way);
 }
