@@ -40,10 +40,9 @@ typedef struct scheduling {
 
 /*
  * How long the scheduler lets this thread run at a time. With a short slice (Linux 6.12; else nothing happens) who wakes up
- * comes before those who compute with long ones, without a larger share. While messages are under way that keeps the link busy:
- * beside compute on all cores, at 1 Gbit/s, 84 to 90% of 8 MiB are hidden, and 52% with the slices that all have. Where the
- * thread is rung for it has them: else it comes before its own caller, who has issued an operation in order to go on, perhaps
- * only to start work elsewhere. On one node, 50% of 64 MiB were hidden so, and 85% are.
+ * comes before those who compute with long ones, without a larger share: while messages are under way, beside compute on all
+ * cores, that keeps the link busy. Otherwise the thread has the slices that all have: with a short one it would come before its
+ * own caller, who has rung for it in order to go on, perhaps only to start work elsewhere.
  */
 static void ask_for_short_slices(fsdpi_queue *queue, bool wanted)
 {
@@ -83,9 +82,13 @@ static void nap_until_roused(fsdpi_queue *queue, bool messages, double seconds)
  */
 static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience)
 {
+    enum { LOOKS_BEFORE = 8 }; /* it is worth while: short operations come without */
     static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1000e-6;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
+    if (messages && patience->looks > LOOKS_BEFORE) {
+        ask_for_short_slices(queue, true);
+    }
     if (messages && (queue->thread_has_core || patience->waited < queue->share * GIVING_WAY_SECONDS)) {
         (void)sched_yield();
         return;
@@ -93,9 +96,6 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
     if ((!messages && fsdpi_help_peers(queue)) || queue->thread_has_core) {
         (void)sched_yield();
         return;
-    }
-    if (messages) {
-        ask_for_short_slices(queue, true);
     }
     const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
     nap_until_roused(queue, messages, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
@@ -131,6 +131,7 @@ static void *progress_thread(void *context)
         const uint32_t bell = atomic_load(&queue->bell);
         if (atomic_load(&queue->waiters) == 0 && fsdpi_take_over(queue, true)) {
             atomic_store(&queue->sleeping, 0);
+            (void)sched_yield(); /* who has rung goes on first, if it waits for this core */
             work(queue);
             fsdpi_hand_back(queue);
         } else if (!atomic_load(&queue->stop)) {
