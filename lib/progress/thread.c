@@ -40,9 +40,9 @@ typedef struct scheduling {
 
 /*
  * How long the scheduler lets this thread run at a time. With a short slice (Linux 6.12; else nothing happens) who wakes up
- * comes before those who compute with long ones, without a larger share: while messages are under way, beside compute on all
- * cores, that keeps the link busy. Otherwise the thread has the slices that all have: with a short one it would come before its
- * own caller, who has rung for it in order to go on, perhaps only to start work elsewhere.
+ * comes before those who compute with long ones, without a larger share: between nodes, beside compute on all cores, that keeps
+ * the link busy. Not when the thread is rung for: it would come before its own caller, who has rung in order to go on, perhaps
+ * only to start work elsewhere.
  */
 static void ask_for_short_slices(fsdpi_queue *queue, bool wanted)
 {
@@ -82,13 +82,9 @@ static void nap_until_roused(fsdpi_queue *queue, bool messages, double seconds)
  */
 static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience)
 {
-    enum { LOOKS_BEFORE = 8 }; /* it is worth while: short operations come without */
     static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1000e-6;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
-    if (messages && patience->looks > LOOKS_BEFORE) {
-        ask_for_short_slices(queue, true);
-    }
     if (messages && (queue->thread_has_core || patience->waited < queue->share * GIVING_WAY_SECONDS)) {
         (void)sched_yield();
         return;
@@ -131,6 +127,7 @@ static void *progress_thread(void *context)
         const uint32_t bell = atomic_load(&queue->bell);
         if (atomic_load(&queue->waiters) == 0 && fsdpi_take_over(queue, true)) {
             atomic_store(&queue->sleeping, 0);
+            ask_for_short_slices(queue, queue->engine.nodes->count > 1);
             (void)sched_yield(); /* who has rung goes on first, if it waits for this core */
             work(queue);
             fsdpi_hand_back(queue);
