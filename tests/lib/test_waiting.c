@@ -146,6 +146,7 @@ static fsdp_status open_context(int progress, int progress_cpu, fsdp_context **c
     fsdp_config config;
 
     fsdp_config_init(&config);
+    config.node_size    = 0;
     config.progress     = progress;
     config.progress_cpu = progress_cpu;
     config.log_level    = FSDP_LOG_OFF;
