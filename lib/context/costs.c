@@ -16,8 +16,29 @@ static const double SHARED_LINK = 1.04;
 /* What the rails do before their first message, and between reducing and gathering. */
 static const double SETUP = 1e-6;
 
-/* BYTES: of messages that MPI sends without asking; of a copy that costs less than a message; of a chunk, and of a block. */
-enum { EAGER = 4 << 10, TOGETHER = 8 << 10, CHUNK = 256 << 10, BLOCK = 512 << 10 };
+/* What comes from the caches of other cores, rather than from one's own. */
+static const double FROM_PEERS = 4;
+
+/*
+ * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric, and over TCP; of a
+ * copy that costs less than a message; of a chunk on either (collectives/rails/host.c), and of a block.
+ */
+enum {
+    EAGER     = 4 << 10,
+    EAGER_TCP = 64 << 10,
+    TOGETHER  = 8 << 10,
+    CHUNK     = 256 << 10,
+    CHUNK_TCP = 48 << 10,
+    BLOCK     = 512 << 10
+};
+
+/* BYTES per second above which a link is taken for a fast one, as the rails do. */
+static const double FAST = 1.6e9;
+
+static bool is_fast(const fsdpi_costs *costs)
+{
+    return costs->beta < 1 / FAST;
+}
 
 static double at_least_0(double x)
 {
@@ -49,7 +70,7 @@ static size_t rest_bytes(const fsdpi_world *world)
 /* One message, but for its bytes. Before a long one MPI asks the receiver, who answers. */
 static double message(const fsdpi_costs *costs, double bytes)
 {
-    return (bytes > EAGER ? 3 : 1) * costs->alpha_m;
+    return (bytes > (is_fast(costs) ? EAGER : EAGER_TCP) ? 3 : 1) * costs->alpha_m;
 }
 
 /* Messages to all other nodes at once. */
@@ -106,7 +127,7 @@ static double within_node(const fsdpi_costs *costs, const fsdpi_world *world, fs
     const double input  = collective == FSDPI_ALLGATHER ? bytes / world->nodes / world->each : bytes;
     const double record = collective == FSDPI_ALLGATHER ? bytes / world->nodes : bytes;
 
-    return 2 * costs->alpha_s + (input + (copies ? 1 : world->each + 1) * record) * costs->gamma;
+    return 2 * costs->alpha_s + (input + (copies ? 1 : world->each + 1) * record * FROM_PEERS) * costs->gamma;
 }
 
 /* And what each makes of what has come: M operands, or parts that are copied. */
@@ -148,7 +169,9 @@ static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi
     const double taken   = apart && world->each == 1 && collective == FSDPI_ALLGATHER ? portion : bytes;
     const double sending = apart ? others * costs->gap : others * portion * costs->gamma;
 
-    return to_each(costs, world, portion) + sending + others * portion * costs->beta +
+    const double shared = world->nodes > 2 ? SHARED_LINK : 1;
+
+    return to_each(costs, world, portion) + sending + others * portion * costs->beta * shared +
            taking(costs, world, collective, taken);
 }
 
@@ -177,9 +200,9 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
 static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
 {
     const double part = bytes / world->nodes / world->each, others = world->nodes - 1;
-    const double shared = world->nodes > 2 ? SHARED_LINK : 1;
+    const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = is_fast(costs) ? CHUNK : CHUNK_TCP;
 
-    return SETUP + to_each(costs, world, part) + others * floor(part / CHUNK) * costs->gap +
+    return SETUP + to_each(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * costs->gap +
            others / world->nodes * bytes * costs->beta * shared;
 }
 
@@ -209,7 +232,9 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
 
 static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, double s)
 {
-    return agreement(costs, world) + SETUP + (world->nodes - 1) * message(costs, s / world->nodes / world->each) +
+    const double part = s / world->nodes / world->each, chunk = is_fast(costs) ? CHUNK : CHUNK_TCP;
+
+    return agreement(costs, world) + SETUP + (world->nodes - 1) * message(costs, part < chunk ? part : chunk) +
            (world->nodes - 1.0) / world->nodes * s * costs->beta +
            (world->each > 1 ? s : s / world->nodes) * costs->gamma;
 }
@@ -243,7 +268,7 @@ double fsdpi_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_coll
     case FSDP_ALGO_RAILS:
         return cost_rails(costs, world, collective, (double)bytes);
     case FSDP_ALGO_RING:
-        return collective == FSDPI_ALLGATHER ? cost_ring(costs, world, (double)bytes) : INFINITY;
+        return collective == FSDPI_ALLGATHER && world->nodes > 2 ? cost_ring(costs, world, (double)bytes) : INFINITY;
     case FSDP_ALGO_STAGED:
         return collective == FSDPI_ALLTOALL ? INFINITY : cost_staged(costs, world, collective, bytes);
     default:
