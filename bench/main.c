@@ -9,6 +9,7 @@
  *     mpirun -n 8 fsdp-bench --checkpoint DIR    saving and loading there, beside one dd per rank
  *     mpirun -n 8 fsdp-bench --device gpu        the same collectives on GPU memory; with --kernels: what kernels move
  *     mpirun -n 8 fsdp-bench --tune=FILE         writes a table of algorithms for this machine
+ *     fsdp-bench --algorithms --nodes 4096       prints what would be chosen on so many nodes, and why
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,13 +56,25 @@ static fsdp_status run_job(bench_world *world, const bench_options *options, siz
     return status != FSDP_OK ? status : closed;
 }
 
+static fsdp_status print_algorithms(const bench_world *world, const bench_options *options)
+{
+    if (!options->nodes) {
+        return fsdp_algorithms_print(world->ctx, stdout);
+    }
+    const fsdp_cluster cluster = {.nodes          = (int)options->nodes,
+                                  .ranks_per_node = options->ranks_per_node ? (int)options->ranks_per_node : 1,
+                                  .latency_s      = options->alpha * 1e-6,
+                                  .bytes_per_s    = options->beta * 1e9};
+    return fsdp_algorithms_print_for(world->ctx, &cluster, stdout);
+}
+
 static int run(bench_world *world, const bench_options *options)
 {
     size_t      wrong = 0;
     fsdp_status status;
 
     if (options->algorithms) {
-        status = world->rank == 0 ? fsdp_algorithms_print(world->ctx, stdout) : FSDP_OK;
+        status = world->rank == 0 ? print_algorithms(world, options) : FSDP_OK;
         return status == FSDP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     status = run_job(world, options, &wrong);

@@ -143,6 +143,13 @@ static const cli_option rows[] = {
      .help = "time every algorithm and write the fastest to this tuning file; --tune=X, as mpirun of Open MPI has a "
              "--tune too"},
     {"algorithms", CLI_FLAG, FIELD(algorithms), .help = "print the table that algorithms are chosen from"},
+    {"nodes", CLI_COUNT, FIELD(nodes), 2, 1e6, .fallback = "those of the job",
+     .help =
+         "with --algorithms: the table as it would be on so many nodes of --ranks-per-node, and what each would cost"},
+    {"alpha", CLI_NUMBER, FIELD(alpha), 0.01, 1e6, .fallback = "as measured between the job's nodes, else 5",
+     .help = "there: microseconds that a short message takes from node to node"},
+    {"beta", CLI_NUMBER, FIELD(beta), 1e-3, 1e6, .fallback = "as measured, else 1.2",
+     .help = "there: GB per second of a node's link"},
     {"json", CLI_TEXT, FIELD(json), .help = "write the results to this file as JSON"},
     {"csv", CLI_TEXT, FIELD(csv), .help = "write the results to this file, comma-separated"},
     {"plot", CLI_TEXT, FIELD(plot), .help = "draw bandwidth and ratio against size into this SVG file (gnuplot)"},
@@ -202,7 +209,12 @@ static void check_together(const bench_options *o, char *message)
     const int modes = !!o->overlap + !!o->floor + !!o->async + !!o->shards + !!o->step + !!o->checkpoint +
                       !!o->kernels + !!o->tune + !!o->algorithms;
 
-    if (o->begin > o->end) {
+    if (!(o->algorithms && o->nodes) && (o->nodes || o->alpha > 0 || o->beta > 0)) {
+        CLI_SAY(message, "--%s is for --algorithms on nodes that are made up; give --algorithms and --nodes with it",
+                o->nodes       ? "nodes"
+                : o->alpha > 0 ? "alpha"
+                               : "beta");
+    } else if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
         CLI_SAY(message, "--overlap, --floor, --async, --shards, --step, --checkpoint, --kernels, --tune and "
@@ -259,6 +271,7 @@ static const char usage[] =
     "  mpirun -n 8 fsdp-bench --step        training steps: what gathering ahead hides behind compute\n"
     "  mpirun -n 8 fsdp-bench --device gpu  the same collectives on GPU memory\n"
     "  mpirun -n 8 fsdp-bench --tune=FILE   a table of algorithms for this machine, for FSDP_TUNING_FILE\n"
+    "  fsdp-bench --algorithms --nodes 4096 --ranks-per-node 8   what would be chosen there, and why\n"
     "\n"
     "options\n";
 

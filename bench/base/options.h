@@ -47,6 +47,8 @@ typedef struct bench_options {
     size_t      state_bytes;        /* of what is saved */
     int         kernels;
     int         algorithms;
+    size_t      nodes;       /* of the algorithms; 0: the job's */
+    double      alpha, beta; /* MICROSECONDS and GB per second there; 0: measured */
     int         help, version;
     const char *tune, *json, *csv, *plot;
     const char *program; /* argv[0] */

@@ -4,7 +4,7 @@
 
 fsdp_status bench_context_open(bench_world *world, const bench_options *options, fsdp_config *config)
 {
-    if (options->ranks_per_node) {
+    if (options->ranks_per_node && !options->nodes) { /* else it is of nodes that are made up */
         config->node_size = (int)options->ranks_per_node;
     }
     if (options->device == BENCH_DEVICE_GPU) {

@@ -8,9 +8,33 @@
 #include "collectives/reach/pieces.h"
 #include "lib/context/context.h"
 
-bool fsdpi_fits_inline(const fsdp_context *ctx, fsdpi_pattern pattern, size_t bytes)
+/* BYTES of what a node sends another one at most, where these exchange in pairs and each is a rank. */
+static size_t largest_portion(const fsdp_request *request, fsdpi_pattern pattern)
 {
-    return bytes <= fsdpi_block_capacity(ctx) && !(pattern == FSDPI_TRANSPOSE && ctx->nodes.count > 1);
+    return fsdpi_largest_part(request, pattern) * request->call.width;
+}
+
+bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
+{
+    const fsdp_context *ctx   = request->ctx;
+    const size_t        bytes = request->call.whole * request->call.width;
+
+    if (ctx->nodes.count == 1 || !ctx->exchange.in_pairs) {
+        return bytes <= fsdpi_block_capacity(ctx) && !(pattern == FSDPI_TRANSPOSE && ctx->nodes.count > 1);
+    }
+    const size_t slot = fsdpi_slot_capacity(&ctx->box);
+    const size_t most = fsdpi_pairs_capacity(ctx->box.rest_bytes, ctx->nodes.count, ctx->nodes.largest);
+
+    if (pattern == FSDPI_TRANSPOSE) {
+        return false;
+    }
+    return ctx->nodes.largest == 1 ? largest_portion(request, pattern) <= most : bytes <= (slot < most ? slot : most);
+}
+
+/* Across nodes, nobody reads the slot of a rank that is a node where it sends its input as it is. */
+static bool sends_input(const fsdp_context *ctx)
+{
+    return ctx->exchange.in_pairs && ctx->nodes.size == 1;
 }
 
 /* Data that fits into the letter itself saves its readers a cache line. The same answer on all ranks. */
@@ -25,7 +49,7 @@ unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdp
 {
     unsigned char *to = fits_letter(request, pattern) ? letter->payload : (unsigned char *)(letter + 1);
 
-    if (fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
+    if (!sends_input(request->ctx) && fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
         memcpy(to, request->call.in, request->call.in_bytes); /* the whole input, packed as it is */
     }
     return FSDPI_FLAG_OFFERED;
@@ -33,7 +57,10 @@ unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdp
 
 static fsdpi_published published(fsdp_request *request, fsdpi_pattern pattern)
 {
-    return (fsdpi_published){.request = request, .number = request->number, .in_letter = fits_letter(request, pattern)};
+    return (fsdpi_published){.request   = request,
+                             .number    = request->number,
+                             .in_letter = fits_letter(request, pattern),
+                             .in_pairs  = request->ctx->exchange.in_pairs};
 }
 
 size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigned char *payload)
@@ -41,7 +68,37 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
     const fsdpi_block     b    = fsdpi_whole_block(request, pattern);
     const fsdpi_published from = published(request, pattern);
 
-    return fsdpi_fill_record(&from, pattern, &b, payload);
+    return sends_input(request->ctx) ? 0 : fsdpi_fill_record(&from, pattern, &b, payload);
+}
+
+fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
+{
+    const fsdp_context  *ctx   = request->ctx;
+    const fsdpi_nodes   *nodes = &ctx->nodes;
+    const fsdpi_block    b     = fsdpi_whole_block(request, pattern);
+    const unsigned char *data  = sends_input(ctx) ? request->call.in : fsdpi_pairs_payload(&ctx->exchange, nodes->mine);
+    const size_t         width = request->call.width;
+
+    switch (pattern) {
+    case FSDPI_GATHER:
+        return (fsdpi_portion){data, fsdpi_gathered_bytes(request, &b, nodes->mine)};
+    case FSDPI_SCATTER: {
+        const fsdpi_slice needed = fsdpi_needed_by(request, &b, node);
+        return (fsdpi_portion){data + needed.begin * width, needed.count * width};
+    }
+    case FSDPI_TO_ROOT:
+        return (fsdpi_portion){data, nodes->node_of[request->call.root] == node ? request->call.count * width : 0};
+    case FSDPI_FROM_ROOT:
+        return (fsdpi_portion){data,
+                               nodes->node_of[request->call.root] == nodes->mine ? request->call.count * width : 0};
+    default:
+        return (fsdpi_portion){data, request->call.count * width};
+    }
+}
+
+void *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node)
+{
+    return fsdpi_place_in_result(request, pattern, node);
 }
 
 /* ---- taking: what training is made of, on one node, without the detour by windows and tables ------------------------- */

@@ -3,7 +3,8 @@
  * The algorithm `inline`: short data of the host is one block, which rides on the agreement that every operation begins with.
  *
  * Cost on one node for S bytes: one synchronisation, S copied in, and (L+1) S / L or 2 S taken out. Across nodes besides:
- * ceil(log2 M) messages, (M-1) S.
+ * ceil(log2 M) messages, (M-1) S; where few nodes exchange in pairs, M-1 messages at once, each with what its receiver needs.
+ * Between single ranks, data that is not copied beside its head goes from input to output, or to what reduces it.
  */
 #ifndef FSDPI_INLINE_H
 #define FSDPI_INLINE_H
@@ -11,14 +12,18 @@
 #include "collectives/blocks/pattern.h"
 #include "lib/sync/mailbox.h"
 
-/** Whether all of a vector of so many BYTES fits into the block that rides on the agreement. */
-bool fsdpi_fits_inline(const fsdp_context *ctx, fsdpi_pattern pattern, size_t bytes);
+/** Whether all of the vector fits into the block that rides on the agreement. The same on all ranks. */
+bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern);
 
 /** For fsdpi_collective::offer: publishes the whole as one block. Returns FSDPI_FLAG_OFFERED. */
 unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdpi_letter *letter);
 
 /** For fsdpi_collective::record: of that block, what other nodes need. */
 size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigned char *payload);
+
+/** For fsdpi_collective::portion and fsdpi_collective::place: what of it a node needs, and where what that sends belongs. */
+fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node);
+void         *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 
 /** Takes that block. */
 extern const fsdpi_algorithm fsdpi_inline;

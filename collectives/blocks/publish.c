@@ -79,6 +79,16 @@ size_t fsdpi_gathered_bytes(const fsdp_request *request, const fsdpi_block *b, i
     return count * request->call.width;
 }
 
+fsdpi_slice fsdpi_needed_by(const fsdp_request *request, const fsdpi_block *b, int node)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    const size_t       first = (size_t)fsdpi_rank_at(nodes, node, 0);
+    const size_t       last  = (size_t)fsdpi_rank_at(nodes, node, fsdpi_node_size(nodes, node) - 1);
+    const size_t       begin = fsdpi_packed_before(request, FSDPI_SCATTER, b, first);
+
+    return (fsdpi_slice){begin, fsdpi_packed_before(request, FSDPI_SCATTER, b, last + 1) - begin};
+}
+
 static size_t record_gathered(const fsdpi_published *from, const fsdpi_block *b, unsigned char *payload)
 {
     fsdp_request      *request = from->request;

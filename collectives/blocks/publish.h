@@ -19,6 +19,7 @@ typedef struct fsdpi_published {
     fsdp_request *request;
     uint64_t      number; /* of the letters that carry it */
     bool          in_letter;
+    bool          in_pairs; /* and what the nodes have exchanged: lib/sync/pairs.h */
 } fsdpi_published;
 
 /** Where the data of a peer lies. */
@@ -39,6 +40,9 @@ void fsdpi_publish(fsdp_request *request, fsdpi_pattern pattern, const fsdpi_blo
 /** On the leader: writes what the other nodes need of a block. Returns how many BYTES. */
 size_t fsdpi_fill_record(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b,
                          unsigned char *payload);
+
+/** What of a packed block the ranks of a node need: from the first of their parts to the last, in ELEMENTS. */
+fsdpi_slice fsdpi_needed_by(const fsdp_request *request, const fsdpi_block *b, int node);
 
 /** BYTES of the parts of one node's ranks in a block. */
 size_t fsdpi_gathered_bytes(const fsdp_request *request, const fsdpi_block *b, int node);

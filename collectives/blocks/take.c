@@ -2,12 +2,52 @@
 
 #include "collectives/reach/mover.h"
 #include "lib/sync/exchange.h"
+#include "lib/sync/pairs.h"
+
+/*
+ * Where two ranks are nodes that exchange in pairs, what is longer than a message of its own has come straight into the output.
+ * NULL: anything else has not.
+ */
+void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, int node)
+{
+    const fsdp_context *ctx = request->ctx;
+
+    if (pattern != FSDPI_GATHER || ctx->nodes.size > 1 || fsdpi_node_size(&ctx->nodes, node) > 1) {
+        return NULL;
+    }
+    const fsdpi_slice part = fsdpi_slice_of(request, fsdpi_rank_at(&ctx->nodes, node, 0));
+
+    return part.count * request->call.width <= fsdpi_pairs_together(&ctx->exchange)
+               ? NULL
+               : (unsigned char *)request->call.out + part.begin * request->call.width;
+}
+
+/* Sets ctx->operands to what each node has sent. */
+static void find_portions(fsdp_request *request, fsdpi_pattern pattern)
+{
+    const fsdp_context *ctx = request->ctx;
+
+    for (int m = 0; m < ctx->nodes.count; m++) {
+        const void *placed = m != ctx->nodes.mine ? fsdpi_place_in_result(request, pattern, m) : NULL;
+
+        ctx->operands[m] = placed != NULL ? placed : fsdpi_pairs_payload(&ctx->exchange, m);
+    }
+    if (ctx->nodes.size == 1) {
+        ctx->operands[ctx->nodes.mine] = request->call.in;
+    }
+}
 
 /* Sets ctx->operands to the payload of each node's record, in one walk over them. */
-static void find_records(fsdp_request *request)
+static void find_records(const fsdpi_published *from, fsdpi_pattern pattern)
 {
-    const fsdp_context      *ctx    = request->ctx;
-    const fsdpi_record_head *record = fsdpi_exchange_first(&ctx->exchange);
+    fsdp_request            *request = from->request;
+    const fsdp_context      *ctx     = request->ctx;
+    const fsdpi_record_head *record  = fsdpi_exchange_first(&ctx->exchange);
+
+    if (from->in_pairs) {
+        find_portions(request, pattern);
+        return;
+    }
 
     for (int place = 0; place < ctx->nodes.count; place++) {
         ctx->operands[fsdpi_exchange_node(&ctx->exchange, place)] =
@@ -35,7 +75,7 @@ static void take_gathered(const fsdpi_published *from, const fsdpi_block *b)
     fsdpi_slice         part    = fsdpi_slice_of(request, (int)b->first);
 
     if (nodes->count > 1) {
-        find_records(request);
+        find_records(from, FSDPI_GATHER);
     }
     for (size_t s = b->first; s < b->first + b->n; s++) {
         part                      = s > b->first ? fsdpi_next_slice(request, part, (int)s) : part;
@@ -73,9 +113,12 @@ static void reduce_node(const fsdpi_published *from, size_t offset, size_t count
                                            (size_t)ctx->size);
 }
 
-/* Reduces elements of a block, `offset` into it, from all ranks: over the node, or over the records of the nodes. */
-static void take_reduced(const fsdpi_published *from, size_t offset, size_t count, const unsigned char *own,
-                         unsigned char *to)
+/*
+ * Reduces elements of a block, `offset` into it, from all ranks: over the node, or over the records of the nodes. What came in
+ * pairs begins `skipped` into the block.
+ */
+static void take_reduced(const fsdpi_published *from, size_t offset, size_t skipped, size_t count,
+                         const unsigned char *own, unsigned char *to)
 {
     fsdp_request       *request = from->request;
     const fsdp_context *ctx     = request->ctx;
@@ -88,9 +131,10 @@ static void take_reduced(const fsdpi_published *from, size_t offset, size_t coun
         reduce_node(from, offset, count, own, to);
         return;
     }
-    find_records(request);
+    find_records(from, FSDPI_COMBINE);
     for (int m = 0; m < ctx->nodes.count; m++) {
-        ctx->operands[m] = (const unsigned char *)ctx->operands[m] + offset * request->call.width;
+        const size_t begin = from->in_pairs && m != ctx->nodes.mine ? skipped : 0;
+        ctx->operands[m]   = (const unsigned char *)ctx->operands[m] + (offset - begin) * request->call.width;
     }
     fsdpi_mover_of(request)->reduce(request, to, (size_t)ctx->nodes.count, count, call->op, (size_t)ctx->size);
 }
@@ -106,7 +150,8 @@ static void take_own_part(const fsdpi_published *from, const fsdpi_block *b)
     const size_t      inside  = w.begin - fsdpi_slice_of(request, me).begin;
 
     if (w.count > 0) {
-        take_reduced(from, offset, w.count, (const unsigned char *)request->call.in + w.begin * width,
+        const size_t skipped = from->in_pairs ? fsdpi_needed_by(request, b, request->ctx->nodes.mine).begin : 0;
+        take_reduced(from, offset, skipped, w.count, (const unsigned char *)request->call.in + w.begin * width,
                      fsdpi_own_result(request) + inside * width);
     }
 }
@@ -144,7 +189,7 @@ static const unsigned char *data_of_root(const fsdpi_published *from)
     if (node == ctx->nodes.mine) {
         return fsdpi_published_by(from, ctx->nodes.position_of[request->call.root]);
     }
-    find_records(request);
+    find_records(from, FSDPI_FROM_ROOT);
     return ctx->operands[node];
 }
 
@@ -176,11 +221,12 @@ void fsdpi_take(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_
         take_own_part(from, b);
         break;
     case FSDPI_COMBINE:
-        take_reduced(from, 0, w.count, (const unsigned char *)call->in + begin, (unsigned char *)call->out + begin);
+        take_reduced(from, 0, 0, w.count, (const unsigned char *)call->in + begin, (unsigned char *)call->out + begin);
         break;
     case FSDPI_TO_ROOT:
         if (request->ctx->rank == call->root) {
-            take_reduced(from, 0, w.count, (const unsigned char *)call->in + begin, (unsigned char *)call->out + begin);
+            take_reduced(from, 0, 0, w.count, (const unsigned char *)call->in + begin,
+                         (unsigned char *)call->out + begin);
         }
         break;
     case FSDPI_FROM_ROOT:

@@ -7,6 +7,9 @@
 
 #include "collectives/blocks/publish.h"
 
+/** Where the data of another node came to where that is in the output; else NULL: see fsdpi_collective::place. */
+void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, int node);
+
 /** Takes what this rank needs of a block that all ranks have published, and the leaders have exchanged. */
 void fsdpi_take(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b);
 

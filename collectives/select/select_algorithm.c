@@ -94,7 +94,7 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 {
     const fsdpi_selection *selection = fsdpi_selection_of(request);
     const size_t           bytes     = whole_bytes(request);
-    const bool             fits      = fsdpi_fits_inline(request->ctx, selection->base.pattern, bytes);
+    const bool             fits      = fsdpi_fits_inline(request, selection->base.pattern);
 
     if (request->call.on_device) {
         fsdpi_gpu_say_ready(request, request->number);
@@ -117,6 +117,16 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 size_t fsdpi_select_record(fsdp_request *request, unsigned char *payload)
 {
     return fsdpi_record_inline(request, fsdpi_pattern_of(request), payload);
+}
+
+fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
+{
+    return fsdpi_portion_inline(request, fsdpi_pattern_of(request), node);
+}
+
+void *fsdpi_select_place(fsdp_request *request, int node)
+{
+    return fsdpi_place_inline(request, fsdpi_pattern_of(request), node);
 }
 
 const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request)

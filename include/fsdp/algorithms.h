@@ -3,8 +3,9 @@
  * How collectives are carried out, and how that is chosen: a table that can be printed, overridden and tuned.
  *
  * All algorithms give the same bits. Which of them can serve a call depends on where its buffers are and on the nodes:
- * - inline: the data rides on the synchronisation, through a slot of shared memory; across nodes the leaders of the nodes
- *   exchange it in ceil(log2 M) messages (Bruck et al., 1997). Any memory, as long as it fits into a slot.
+ * - inline: the data rides on the synchronisation, through a slot of shared memory; across few nodes each leader sends each other
+ *   one what it needs, across many they exchange all of it in ceil(log2 M) messages (Bruck et al., 1997). Any memory, as long
+ *   as it fits into a slot.
  * - staged: the same, block by block. Any memory and any size.
  * - direct: one node, symmetric buffers: each rank reads its peers' inputs where they lie.
  * - cma: one node, any memory: the same through process_vm_readv, where the system permits it.
@@ -22,7 +23,9 @@
  * Columns: collective; memory, `symmetric` (all buffers on all ranks are), `user` or `any`; nodes, `one`, `many`, `any`
  * or, for one node of two ranks, `pair`; the most BYTES of the full vector, or `any`; algorithm. A row whose algorithm
  * cannot serve a call is passed over; after the last row comes `staged`, which serves everything. The setting
- * FSDP_ALGO_<COLLECTIVE> is looked at before the table, and passed over in the same way. A row that ends in an algorithm
+ * FSDP_ALGO_<COLLECTIVE> is looked at before the table, and passed over in the same way. Without a tuning file, the rows of a
+ * context on several nodes follow from what its algorithms cost there, by the latency and the rate of the link that fsdp_init() has
+ * measured. A row that ends in an algorithm
  * which this version lacks is left out, with a warning that names both.
  */
 #ifndef FSDP_ALGORITHMS_H
@@ -46,6 +49,14 @@ typedef enum fsdp_algorithm {
 } fsdp_algorithm;
 #define FSDP_N_ALGORITHMS 7
 
+/** Nodes that need not exist. */
+typedef struct fsdp_cluster {
+    int    nodes;          /**< 2 or more */
+    int    ranks_per_node; /**< 1 or more */
+    double latency_s;      /**< SECONDS that a short message takes from node to node; 0: as measured, else 5e-6 */
+    double bytes_per_s;    /**< BYTES per second of a node's link; 0: as measured, else 1.2e9 */
+} fsdp_cluster;
+
 FSDP_EXTERN_C_BEGIN
 
 /** "inline" and so on; "unknown" for a value that is none. Local. */
@@ -58,6 +69,16 @@ FSDP_API const char *fsdp_algorithm_text(fsdp_algorithm algorithm);
  * @return FSDP_OK; FSDP_ERR_ARG if `file` is NULL.
  */
 FSDP_API fsdp_status fsdp_algorithms_print(const fsdp_context *ctx, FILE *file);
+
+/**
+ * Prints the built-in table as it would be on other nodes, up to which sizes each algorithm would be chosen across these, and why:
+ * what each of them would cost. Nothing is measured. Local.
+ *
+ * @param[in] ctx  an open context on several nodes, for what it has measured of its link; or NULL: it assumes what is not given
+ * @return FSDP_OK; FSDP_ERR_ARG if `cluster` or `file` is NULL, or it has fewer nodes or ranks, or a negative or
+ *         infinite rate or latency.
+ */
+FSDP_API fsdp_status fsdp_algorithms_print_for(const fsdp_context *ctx, const fsdp_cluster *cluster, FILE *file);
 
 /** The algorithm of the operation that this rank completed last; "none" before the first. Local. */
 FSDP_API const char *fsdp_last_algorithm(const fsdp_context *ctx);

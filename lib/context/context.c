@@ -1,8 +1,10 @@
 #include "lib/context/context.h"
 
+#include <math.h>
 #include <stdint.h>
 
 #include "lib/base/error.h"
+#include "lib/base/settings.h"
 
 int fsdp_node_count(const fsdp_context *ctx)
 {
@@ -65,6 +67,40 @@ fsdp_status fsdp_algorithms_print(const fsdp_context *ctx, FILE *file)
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_algorithms_print: the stream is NULL");
     }
     fsdpi_table_print(ctx != NULL ? &ctx->table : NULL, file);
+    return FSDP_OK;
+}
+
+static bool is_cluster(const fsdp_cluster *cluster)
+{
+    return cluster->nodes >= 2 && cluster->ranks_per_node >= 1 && cluster->latency_s >= 0 &&
+           cluster->bytes_per_s >= 0 && isfinite(cluster->latency_s) && isfinite(cluster->bytes_per_s);
+}
+
+fsdp_status fsdp_algorithms_print_for(const fsdp_context *ctx, const fsdp_cluster *cluster, FILE *file)
+{
+    if (cluster == NULL || file == NULL || !is_cluster(cluster)) {
+        return fsdpi_fail(
+            NULL, FSDP_ERR_ARG,
+            "fsdp_algorithms_print_for: give a stream, and a cluster of at least 2 nodes and 1 rank per node "
+            "whose latency and rate are 0 or more");
+    }
+    fsdp_config config;
+    fsdpi_link  link = {0};
+
+    if (ctx != NULL) {
+        config = ctx->config;
+        link   = ctx->link;
+    } else {
+        (void)fsdpi_settings_resolve(NULL, &config);
+    }
+    if (cluster->latency_s > 0) {
+        link.alpha = cluster->latency_s;
+        link.gap   = 0;
+    }
+    link.rate               = cluster->bytes_per_s > 0 ? cluster->bytes_per_s : link.rate;
+    const fsdpi_world world = {
+        .nodes = cluster->nodes, .each = cluster->ranks_per_node, .staging_bytes = (size_t)config.staging_bytes};
+    fsdpi_table_print_for(&world, &link, file);
     return FSDP_OK;
 }
 

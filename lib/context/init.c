@@ -282,7 +282,6 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
         return status;
     }
     ctx->queue.share = ctx->binding.share;
-    fsdpi_table_find_limits(&ctx->table, &ctx->nodes);
     fit_staging(ctx);
     ctx->n_gpus               = fsdpi_gpu_count();
     const fsdp_status threads = check_progress(ctx), kernels = choose_kernels(ctx), parts = open_parts(ctx);
@@ -294,6 +293,8 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
     fsdpi_mailbox_set_cores(&ctx->box, ctx->binding.share < 1.0 ? 0 : ctx->machine.cores);
     FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->box, &ctx->link));
+    fsdpi_table_settle(&ctx->table, &ctx->nodes, &ctx->link);
+    ctx->exchange.in_pairs = ctx->nodes.count > 1 && fsdpi_costs_in_pairs(&ctx->table.costs, &ctx->table.world);
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
         status = fsdpi_queue_start_thread(&ctx->queue, &ctx->binding);

@@ -9,8 +9,17 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/context/rows_by_cost.h"
 
-enum { SYMMETRIC = 1, USER = 2, ONE = 1, MANY = 2, ANY = 3, PAIR = 4, LINE_BYTES = 256 };
+enum {
+    SYMMETRIC  = FSDPI_SYMMETRIC,
+    USER       = FSDPI_USER,
+    ONE        = FSDPI_ONE,
+    MANY       = FSDPI_MANY,
+    ANY        = FSDPI_ANY,
+    PAIR       = FSDPI_PAIR,
+    LINE_BYTES = 256
+};
 
 static const char *const COLLECTIVES[FSDPI_N_COLLECTIVES] = {"",          "allgather", "reduce_scatter", "allreduce",
                                                              "broadcast", "reduce",    "alltoall",       "barrier"};
@@ -24,9 +33,8 @@ static const char *const NODES[]                          = {"", "one", "many", 
  * serves what is short; behind it direct moves the fewest bytes. In other memory process_vm_readv takes about twice as long
  * as a copy of what is in the cache: of two ranks each reads one part, which costs less than a block that is written once
  * more and then read (from 16 KiB on); of more ranks each part is read by all others, and blocks are faster. So they are
- * for allreduce, which reads twice. (fsdp-bench --memory user on 2, 4 and 8 ranks.) Across nodes: inline needs
- * ceil(log2 M) messages of the whole, rails one of each part to each node; a ring keeps to one neighbour, which long
- * streams share a link better for (four hosts with links of 1 Gbit/s: 1.08 instead of 1.12 of the bound at 16 MiB).
+ * for allreduce, which reads twice. (fsdp-bench --memory user on 2, 4 and 8 ranks.) Its rows for several nodes stand for nodes
+ * that nothing is known of; a context of several nodes has rows of its own there: lib/context/rows_by_cost.h.
  */
 static const fsdpi_row BUILT_IN[] = {
     {512, FSDPI_ALLGATHER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
@@ -43,8 +51,10 @@ static const fsdpi_row BUILT_IN[] = {
     {512, FSDPI_ALLREDUCE, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
     {32768, FSDPI_ALLREDUCE, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_ALLREDUCE, ANY, MANY, FSDP_ALGO_INLINE},
-    {8192, FSDPI_BROADCAST, ANY, ANY, FSDP_ALGO_INLINE},
-    {8192, FSDPI_REDUCE, ANY, ANY, FSDP_ALGO_INLINE},
+    {8192, FSDPI_BROADCAST, ANY, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_BROADCAST, ANY, MANY, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE, ANY, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE, ANY, MANY, FSDP_ALGO_INLINE},
     {16384, FSDPI_ALLTOALL, ANY, ONE, FSDP_ALGO_INLINE},
 #define FOR_LONG_ONES(collective, in_user_memory, across_nodes)                                                        \
     {FOR_ALL, collective, SYMMETRIC, ONE, FSDP_ALGO_DIRECT}, {FOR_ALL, collective, ANY, ONE, in_user_memory},          \
@@ -66,11 +76,11 @@ enum { N_BUILT_IN = sizeof BUILT_IN / sizeof BUILT_IN[0] };
 /* Of one rank; HEADER explains the symbols. */
 static const char *cost_inline(const fsdpi_row *row)
 {
-    if (row->nodes == ONE || row->nodes == PAIR) {
-        return "alpha_s + 2 S gamma, and L S gamma where reduced";
-    }
-    return row->collective == FSDPI_ALLGATHER ? "2 alpha_s + log2(M) alpha_m + (M-1)/M S beta"
-                                              : "2 alpha_s + log2(M) alpha_m + (M-1) S beta";
+    return row->nodes == ONE || row->nodes == PAIR ? "alpha_s + 2 S gamma, and L S gamma where reduced"
+           : row->collective == FSDPI_ALLGATHER    ? "2 alpha_s + log2(M) alpha_m + (M-1)/M S beta"
+           : row->collective == FSDPI_REDUCE_SCATTER
+               ? "2 alpha_s + log2(M) alpha_m + (M-1) S beta; in pairs alpha_m + (M-1)/M S beta"
+               : "2 alpha_s + log2(M) alpha_m + (M-1) S beta; in pairs alpha_m + (M-1) S beta";
 }
 
 static const char *cost_direct(const fsdpi_row *row)
@@ -324,9 +334,9 @@ fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id co
     return row != NULL ? (fsdp_algorithm)row->algorithm : FSDP_ALGO_STAGED;
 }
 
-void fsdpi_table_find_limits(fsdpi_table *table, const fsdpi_nodes *nodes)
+/* BYTES up to which calls are inline whatever their memory is. */
+static void find_limits(fsdpi_table *table)
 {
-    table->nodes = nodes;
     for (int c = FSDPI_ALLGATHER; c < FSDPI_N_COLLECTIVES; c++) {
         const fsdpi_row *symmetric = first_match(table, (fsdpi_collective_id)c, SYMMETRIC, 0, UINT32_MAX);
         const fsdpi_row *user      = first_match(table, (fsdpi_collective_id)c, USER, 0, UINT32_MAX);
@@ -339,17 +349,49 @@ void fsdpi_table_find_limits(fsdpi_table *table, const fsdpi_nodes *nodes)
     }
 }
 
+/* Those for several nodes give way. */
+static void choose_by_cost(fsdpi_table *table)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < table->n; i++) {
+        if (table->rows[i].nodes != MANY) {
+            table->rows[kept++] = table->rows[i];
+        }
+    }
+    table->n = kept + fsdpi_rows_by_cost(&table->costs, &table->world, table->rows + kept, FSDPI_MOST_ROWS - kept);
+    table->by_cost = true;
+}
+
+static void take_built_in(fsdpi_table *table)
+{
+    memcpy(table->rows, BUILT_IN, sizeof BUILT_IN);
+    table->n = N_BUILT_IN;
+}
+
+void fsdpi_table_settle(fsdpi_table *table, const fsdpi_nodes *nodes, const fsdpi_link *link)
+{
+    table->nodes = nodes;
+    table->world = (fsdpi_world){
+        .nodes = nodes->count, .each = nodes->largest, .staging_bytes = (size_t)table->core->config.staging_bytes};
+    table->costs = fsdpi_costs_of(link, &table->world);
+    if (nodes->count > 1 && table->core->config.tuning_file[0] == '\0') {
+        choose_by_cost(table);
+    }
+    find_limits(table);
+}
+
 fsdp_status fsdpi_table_open(fsdpi_table *table, const fsdpi_core *core)
 {
     fsdp_status status = FSDP_OK;
 
-    table->core = core;
-    table->n    = 0;
+    table->core    = core;
+    table->n       = 0;
+    table->by_cost = false;
     if (table->core->config.tuning_file[0] != '\0') {
         status = read_file(table);
     } else {
-        memcpy(table->rows, BUILT_IN, sizeof BUILT_IN);
-        table->n = N_BUILT_IN;
+        take_built_in(table);
     }
     return status;
 }
@@ -408,4 +450,16 @@ void fsdpi_table_print(const fsdpi_table *table, FILE *file)
         print_row(file, COLLECTIVES[rows[i].collective], MEMORIES[rows[i].memory], NODES[rows[i].nodes], up_to,
                   fsdp_algorithm_text((fsdp_algorithm)rows[i].algorithm), cost_of(&rows[i]));
     }
+    if (table != NULL && table->by_cost) {
+        fsdpi_costs_print(&table->costs, &table->world, file);
+    }
+}
+
+void fsdpi_table_print_for(const fsdpi_world *world, const fsdpi_link *link, FILE *file)
+{
+    fsdpi_table table = {.world = *world, .costs = fsdpi_costs_of(link, world)};
+
+    take_built_in(&table);
+    choose_by_cost(&table);
+    fsdpi_table_print(&table, file);
 }

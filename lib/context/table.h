@@ -12,27 +12,9 @@
 
 #include "fsdp/algorithms.h"
 #include "lib/base/core.h"
+#include "lib/context/costs.h"
+#include "lib/context/row.h"
 #include "lib/node/nodes.h"
-
-/** Ids of the collectives, for the table and for fingerprints. */
-typedef enum fsdpi_collective_id {
-    FSDPI_ALLGATHER = 1,
-    FSDPI_REDUCE_SCATTER,
-    FSDPI_ALLREDUCE,
-    FSDPI_BROADCAST,
-    FSDPI_REDUCE,
-    FSDPI_ALLTOALL,
-    FSDPI_BARRIER,
-    FSDPI_N_COLLECTIVES
-} fsdpi_collective_id;
-
-typedef struct fsdpi_row {
-    uint64_t up_to;      /* BYTES of the full vector; UINT64_MAX: any */
-    uint8_t  collective; /* fsdpi_collective_id */
-    uint8_t  memory;     /* 1: symmetric, 2: user, 3: any */
-    uint8_t  nodes;      /* 1: one, 2: many, 3: any, 4: one of two ranks */
-    uint8_t  algorithm;  /* fsdp_algorithm */
-} fsdpi_row;
 
 enum { FSDPI_MOST_ROWS = 128 };
 
@@ -49,6 +31,9 @@ typedef struct fsdpi_table {
     const fsdpi_nodes *nodes;
     fsdpi_row          rows[FSDPI_MOST_ROWS];
     size_t             n;
+    bool               by_cost; /* the rows for several nodes are those that follow from: */
+    fsdpi_costs        costs;
+    fsdpi_world        world;
     uint64_t     inline_up_to[FSDPI_N_COLLECTIVES]; /* whatever the memory: such calls need no look at the table */
     fsdpi_choice last[FSDPI_N_COLLECTIVES][2];      /* see collectives/select/select_algorithm.c */
 } fsdpi_table;
@@ -59,8 +44,11 @@ typedef struct fsdpi_table {
  */
 fsdp_status fsdpi_table_open(fsdpi_table *table, const fsdpi_core *core);
 
-/** What it says of short calls; once the nodes are known. */
-void fsdpi_table_find_limits(fsdpi_table *table, const fsdpi_nodes *nodes);
+/**
+ * Once the nodes are known, and the link between them has been measured: on several nodes the built-in rows for these give way to
+ * those that follow from the costs there. The same on all ranks, as all know the same link.
+ */
+void fsdpi_table_settle(fsdpi_table *table, const fsdpi_nodes *nodes, const fsdpi_link *link);
 
 /** A hash of it: ranks must hold the same. */
 uint64_t fsdpi_table_fingerprint(const fsdpi_table *table);
@@ -71,5 +59,8 @@ fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id co
 
 /** As fsdp_algorithms_print(); NULL: the built-in one. */
 void fsdpi_table_print(const fsdpi_table *table, FILE *file);
+
+/** As fsdp_algorithms_print_for(): the built-in table as it would be on those nodes. */
+void fsdpi_table_print_for(const fsdpi_world *world, const fsdpi_link *link, FILE *file);
 
 #endif

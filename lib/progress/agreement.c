@@ -117,6 +117,60 @@ static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
     atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
 }
 
+/* The same where nodes exchange in pairs: with what each other one needs. */
+static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
+{
+    const fsdpi_collective *collective = request->call.collective;
+    const fsdpi_nodes      *nodes      = request->engine->nodes;
+    fsdpi_exchange         *exchange   = request->engine->exchange;
+    fsdpi_record_head      *record;
+
+    atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
+    FSDP_TRY(fsdpi_pairs_begin(exchange, &node, &record));
+    if (fsdpi_carries(&node)) {
+        (void)collective->record(request, (unsigned char *)(record + 1));
+    }
+    for (int k = 1; k < nodes->count; k++) {
+        const int to = (nodes->mine + k) % nodes->count;
+        FSDP_TRY(fsdpi_pairs_send(exchange, to,
+                                  fsdpi_carries(&node) ? collective->portion(request, to) : (fsdpi_portion){0}));
+    }
+    return FSDP_OK;
+}
+
+/* All heads have come: what all say decides where the rest of the others' data belongs. */
+static fsdp_status receive_portions(fsdp_request *request)
+{
+    const fsdpi_nodes   *nodes    = request->engine->nodes;
+    fsdpi_exchange      *exchange = request->engine->exchange;
+    const fsdpi_opinion *all      = fsdpi_exchange_opinion(exchange);
+
+    for (int k = 1; k < nodes->count; k++) {
+        const int from = (nodes->mine + nodes->count - k) % nodes->count;
+        FSDP_TRY(fsdpi_pairs_receive(exchange, from,
+                                     fsdpi_carries(all) ? request->call.collective->place(request, from) : NULL));
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress)
+{
+    fsdpi_exchange *exchange  = request->engine->exchange;
+    const bool      had_heard = exchange->posted;
+    bool            complete  = false;
+
+    if (!had_heard) {
+        FSDP_TRY(fsdpi_pairs_heard(exchange, &exchange->posted));
+        if (!exchange->posted) {
+            return FSDP_OK;
+        }
+        FSDP_TRY(receive_portions(request));
+    }
+    FSDP_TRY(fsdpi_messages_complete(request->engine->messages, &complete));
+    *progress = complete ? FSDPI_FINISHED : had_heard ? FSDPI_WAITING : FSDPI_MOVED;
+    return FSDP_OK;
+}
+
 static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
@@ -130,11 +184,14 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
         return FSDP_OK;
     }
     *progress = FSDPI_MOVED;
-    if (engine->nodes->position == 0) {
-        ask_nodes(request, opinion_of_node(request));
-    } else {
+    if (engine->nodes->position > 0) {
         atomic_store(&request->state, FSDPI_REQUEST_AWAITING_LEADER);
+        return FSDP_OK;
     }
+    if (engine->exchange->in_pairs) {
+        return ask_in_pairs(request, opinion_of_node(request));
+    }
+    ask_nodes(request, opinion_of_node(request));
     return FSDP_OK;
 }
 
@@ -142,7 +199,8 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
 {
     const fsdpi_engine *engine = request->engine;
 
-    FSDP_TRY(fsdpi_exchange_advance(engine->exchange, false, progress));
+    FSDP_TRY(engine->exchange->in_pairs ? advance_pairs(request, progress)
+                                        : fsdpi_exchange_advance(engine->exchange, false, progress));
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }

@@ -19,6 +19,7 @@
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
 #include "lib/sync/opinion.h"
+#include "lib/sync/pairs.h"
 #include "lib/sync/rails.h"
 #include "lib/sync/trace.h"
 
@@ -44,6 +45,9 @@ typedef struct fsdpi_collective {
     unsigned (*offer)(fsdp_request *request, struct fsdpi_letter *letter);
     /** On a leader, where all ranks of its node offer: what the other nodes need of it. Returns how many BYTES. */
     size_t (*record)(fsdp_request *request, unsigned char *payload);
+    /** There, where nodes exchange in pairs: what a node needs, from that record or an input; and where what it sends belongs. */
+    fsdpi_portion (*portion)(fsdp_request *request, int node);
+    void *(*place)(fsdp_request *request, int node);
     /** After it: how to go on, from request->flags, which are the same on all ranks. NULL: all is done. */
     const fsdpi_algorithm *(*choose)(fsdp_request *request);
 } fsdpi_collective;

@@ -23,8 +23,11 @@ typedef struct fsdpi_exchange {
     const fsdpi_nodes *nodes;
     fsdpi_mailbox     *box; /* where records lie */
     fsdpi_messages    *messages;
-    fsdpi_records      records; /* a leader's */
-    bool               posted;  /* a round is under way */
+    fsdpi_records      records;  /* a leader's */
+    bool               posted;   /* a round is under way; in pairs: all heads have come */
+    bool               in_pairs; /* agreements: lib/sync/pairs.h instead; the same on all ranks */
+    size_t             first;    /* of these: which message has the first head */
+    unsigned char     *outgoing; /* where the next message of theirs is put together */
 } fsdpi_exchange;
 
 /** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */

@@ -8,49 +8,97 @@
 /* As large as the largest pieces; the first try sets up the connection, and the fastest is the least disturbed one. */
 enum { BYTES = 256 << 10, TRIES = 4 };
 
+/* Short messages, alone and several at once: so short that MPI sends them without asking. */
+enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_TRIES = 6 };
+
+/* Longer ones have met a process that did not run: that says nothing of the link. */
+static const double LONGEST_ALPHA = 200e-6;
+
+/* So many messages of `bytes` to one leader, and as many from another. */
+typedef struct trial {
+    const fsdpi_core *core;
+    unsigned char    *memory; /* for all of them, both ways */
+    int               to, from;
+    int               n;
+    int               bytes;
+} trial;
+
 /* fsdpi_mpi_wait() tests a request until it is complete, which the checker does not take for a wait. */
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 
-static fsdp_status exchange_once(const fsdpi_core *core, unsigned char *memory, int to, int from)
+static fsdp_status exchange_once(const trial *t)
 {
-    MPI_Request receive = MPI_REQUEST_NULL, send = MPI_REQUEST_NULL;
+    const fsdpi_core *core = t->core;
+    MPI_Request       requests[2 * SEVERAL];
 
-    FSDPI_TRY_MPI(core->ctx, MPI_Irecv(memory + BYTES, BYTES, MPI_BYTE, from, FSDPI_TAG_RECORDS, core->comm, &receive));
-    FSDPI_TRY_MPI(core->ctx, MPI_Isend(memory, BYTES, MPI_BYTE, to, FSDPI_TAG_RECORDS, core->comm, &send));
-    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&receive, core->config.timeout_s));
-    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&send, core->config.timeout_s));
+    for (int i = 0; i < t->n; i++) {
+        FSDPI_TRY_MPI(core->ctx, MPI_Irecv(t->memory + (size_t)(t->n + i) * (size_t)t->bytes, t->bytes, MPI_BYTE,
+                                           t->from, FSDPI_TAG_RECORDS, core->comm, &requests[i]));
+    }
+    for (int i = 0; i < t->n; i++) {
+        FSDPI_TRY_MPI(core->ctx, MPI_Isend(t->memory + (size_t)i * (size_t)t->bytes, t->bytes, MPI_BYTE, t->to,
+                                           FSDPI_TAG_RECORDS, core->comm, &requests[t->n + i]));
+    }
+    for (int i = 0; i < 2 * t->n; i++) {
+        FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&requests[i], core->config.timeout_s));
+    }
     return FSDP_OK;
 }
 
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 /* SECONDS of the fastest of some exchanges with the neighbours. */
-static fsdp_status time_exchanges(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double *best)
+static fsdp_status time_exchanges(const trial *t, int tries, double *best)
 {
-    const int next = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, 0);
-    const int last = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, 0);
-
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < tries; i++) {
         const double begin = fsdpi_seconds();
-        FSDP_TRY(exchange_once(box->core, fsdpi_rest_of(box, 0), next, last));
+        FSDP_TRY(exchange_once(t));
         const double seconds = fsdpi_seconds() - begin;
         *best                = i == 0 || seconds < *best ? seconds : *best;
     }
     return FSDP_OK;
 }
 
+enum { LONG, ONE, MORE, N_TIMES };
+
+/* On a leader. What there is no room for stays 0. */
+static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
+{
+    trial t = {.core   = box->core,
+               .memory = fsdpi_rest_of(box, 0),
+               .to     = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, 0),
+               .from   = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, 0),
+               .n      = 1};
+
+    if (box->rest_bytes >= (size_t)2 * BYTES) {
+        t.bytes = BYTES;
+        FSDP_TRY(time_exchanges(&t, TRIES, &times[LONG]));
+    }
+    if (box->rest_bytes >= (size_t)2 * SEVERAL * SHORT_BYTES) {
+        t.bytes = SHORT_BYTES;
+        FSDP_TRY(time_exchanges(&t, SHORT_TRIES, &times[ONE]));
+        t.n = SEVERAL;
+        FSDP_TRY(time_exchanges(&t, SHORT_TRIES, &times[MORE]));
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link)
 {
-    const fsdpi_core *core    = box->core;
-    double            seconds = 0;
+    const fsdpi_core *core           = box->core;
+    double            times[N_TIMES] = {0};
 
-    if (nodes->count == 1 || box->rest_bytes < (size_t)2 * BYTES) {
+    if (nodes->count == 1) {
         return FSDP_OK;
     }
     if (nodes->position == 0) {
-        FSDP_TRY(time_exchanges(nodes, box, &seconds));
+        FSDP_TRY(time_all(nodes, box, times));
     }
-    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&seconds, 1, MPI_DOUBLE, MPI_MAX, core->comm, core->config.timeout_s));
-    link->rate = seconds > 0 ? BYTES / seconds : 0;
+    FSDPI_TRY_MPI(core->ctx,
+                  fsdpi_mpi_allreduce(times, N_TIMES, MPI_DOUBLE, MPI_MAX, core->comm, core->config.timeout_s));
+    link->rate  = times[LONG] > 0 ? BYTES / times[LONG] : 0;
+    link->alpha = times[ONE] < LONGEST_ALPHA ? times[ONE] : LONGEST_ALPHA;
+    link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
+    link->gap   = link->gap < link->alpha ? link->gap : link->alpha;
     return FSDP_OK;
 }

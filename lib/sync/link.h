@@ -1,7 +1,7 @@
 /**
  * @file
- * What messages between nodes cost, measured once when a context opens: how large the pieces should be that data travels in
- * depends on it.
+ * What messages between nodes cost, measured once when a context opens: which algorithms are chosen across nodes, and how large the
+ * pieces should be that data travels in, depends on it. The same values on all ranks.
  */
 #ifndef FSDPI_LINK_H
 #define FSDPI_LINK_H
@@ -10,12 +10,14 @@
 #include "lib/sync/mailbox.h"
 
 typedef struct fsdpi_link {
-    double rate; /* BYTES per second that every leader can send and receive at once; 0: not known */
+    double rate;  /* BYTES per second that every leader can send and receive at once; 0: not known */
+    double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
+    double gap;   /* and each further one that is sent with it */
 } fsdpi_link;
 
 /**
  * Measures: every leader sends to the next node's and receives from the one before it, so that all links are busy as they are in
- * a collective. The slowest one counts. Collective; without effect on one node, or where staging memory has no room for it.
+ * a collective. The slowest one counts. Collective; without effect on one node. Long messages need room in staging memory.
  *
  * @return FSDP_OK; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT
  */

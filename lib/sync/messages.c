@@ -129,6 +129,15 @@ fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datat
     return FSDP_OK;
 }
 
+fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete)
+{
+    int all = 1;
+
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)n, messages->list + first, &all, MPI_STATUSES_IGNORE));
+    *complete = all != 0;
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete)
 {
     int all = 1;

@@ -36,6 +36,9 @@ fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_
 /** Reduces one item of a type over all ranks, in place. */
 fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datatype type, MPI_Op op);
 
+/** Whether `n` of them, from one on, are complete. They are not forgotten. */
+fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete);
+
 /** Whether all of them are complete, and if so forgets them. */
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete);
 

@@ -59,6 +59,13 @@ run=("$@" env FSDP_PROGRESS=inline)
 wrong "--async measures the progress thread, and there is none; leave out FSDP_PROGRESS, and use an MPI" --async
 run=("$@")
 wrong "--plot is 'x.svg', but only the plain sweep" --step --plot x.svg
+wrong "--nodes is '1'; give a whole number" --algorithms --nodes 1
+wrong "--nodes is 'many'; give a whole number" --algorithms --nodes many
+wrong "--alpha is '0'; give" --algorithms --nodes 4 --alpha 0
+wrong "--beta is 'fast'; give" --algorithms --nodes 4 --beta fast
+wrong "--ranks-per-node is '0'; give" --algorithms --nodes 4 --ranks-per-node 0
+wrong "--nodes is for --algorithms on nodes that are made up; give --algorithms and --nodes with it" --nodes 4
+wrong "--beta is for --algorithms on nodes that are made up; give --algorithms and --nodes with it" --algorithms --beta 3
 wrong "--end needs a value; --help" --end
 wrong "option '--size' is unknown; --help" --size
 wrong "argument '8M' belongs to no option; --help" 8M

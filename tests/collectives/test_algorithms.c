@@ -9,7 +9,7 @@
 #include "tests/collectives/collective_test.h"
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5, GARBAGE = 0x5a };
-enum { MOST_ELEMENTS = 4099, STAGING_BYTES = 32768, N_NODE_SIZES = 4 };
+enum { MOST_ELEMENTS = 4099, STAGING_BYTES = 32768, LARGE_STAGING_BYTES = 1 << 20, N_NODE_SIZES = 4 };
 
 typedef enum collective { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, BROADCAST, REDUCE, ALLTOALL } collective;
 enum { N_OF_COLLECTIVES = 6 };
@@ -321,6 +321,16 @@ static void check_jobs(fsdp_context *ctx, const places *p, fsdp_algorithm asked)
     }
 }
 
+/* How leaders exchange agreements: as they find cheaper, or in one of the two ways. */
+static enum { AS_FOUND, IN_ROUNDS, IN_PAIRS } exchange;
+
+static void choose_exchange(fsdp_context *ctx)
+{
+    if (exchange != AS_FOUND && ctx->nodes.count > 1) {
+        ctx->exchange.in_pairs = exchange == IN_PAIRS;
+    }
+}
+
 static void check_memories(const fsdp_config *config, fsdp_algorithm asked)
 {
     fsdp_context *ctx       = open_context(config);
@@ -328,6 +338,7 @@ static void check_memories(const fsdp_config *config, fsdp_algorithm asked)
     places        symmetric = {.symmetric = true};
     void         *in, *out;
 
+    choose_exchange(ctx);
     assert_int_equal(FSDP_OK, fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, most_bytes() + GUARD_BYTES, &in));
     assert_int_equal(FSDP_OK, fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, most_bytes() + GUARD_BYTES, &out));
     symmetric.in  = in;
@@ -341,13 +352,18 @@ static void check_memories(const fsdp_config *config, fsdp_algorithm asked)
     free(user.out);
 }
 
-static void check_nodes(fsdp_config *config, fsdp_algorithm asked)
+static void check_staging(fsdp_config *config, long long staging_bytes, fsdp_algorithm asked)
 {
-    config->staging_bytes = STAGING_BYTES;
+    config->staging_bytes = staging_bytes;
     for (int node_size = 0; node_size < N_NODE_SIZES; node_size++) {
         config->node_size = node_size;
         check_memories(config, asked);
     }
+}
+
+static void check_nodes(fsdp_config *config, fsdp_algorithm asked)
+{
+    check_staging(config, STAGING_BYTES, asked);
 }
 
 static fsdp_config config_with(fsdp_algorithm asked)
@@ -383,6 +399,29 @@ static void inline_gives_the_same_bits(void **state)
 {
     (void)state;
     check_override(FSDP_ALGO_INLINE);
+}
+
+/* With room for all, so that long data travels beside the agreement, and with little. */
+static void inline_in_pairs_gives_the_same_bits(void **state)
+{
+    fsdp_config config = config_with(FSDP_ALGO_INLINE);
+
+    (void)state;
+    exchange = IN_PAIRS;
+    check_nodes(&config, FSDP_ALGO_INLINE);
+    check_staging(&config, LARGE_STAGING_BYTES, FSDP_ALGO_INLINE);
+    exchange = AS_FOUND;
+}
+
+static void inline_in_rounds_gives_the_same_bits(void **state)
+{
+    fsdp_config config = config_with(FSDP_ALGO_INLINE);
+
+    (void)state;
+    exchange = IN_ROUNDS;
+    check_nodes(&config, FSDP_ALGO_INLINE);
+    check_staging(&config, LARGE_STAGING_BYTES, FSDP_ALGO_INLINE);
+    exchange = AS_FOUND;
 }
 
 static void staged_gives_the_same_bits(void **state)
@@ -464,6 +503,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_staging_memory_gives_the_same_bits),
         cmocka_unit_test(inline_gives_the_same_bits),
+        cmocka_unit_test(inline_in_pairs_gives_the_same_bits),
+        cmocka_unit_test(inline_in_rounds_gives_the_same_bits),
         cmocka_unit_test(staged_gives_the_same_bits),
         cmocka_unit_test(direct_gives_the_same_bits),
         cmocka_unit_test(cma_gives_the_same_bits),

@@ -1,0 +1,325 @@
+#include "lib/context/costs.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#include "lib/sync/mailbox.h"
+#include "lib/sync/pairs.h"
+#include "lib/sync/records.h"
+
+/* What is assumed of a link that was not measured; and of memory, which is not: vectors for which it matters are in a cache. */
+static const double ASSUMED_ALPHA = 5e-6, ASSUMED_RATE = 1.2e9, MEMORY_RATE = 50e9, ALPHA_S = 0.5e-6;
+
+/* Several connections at once find less of a link than one does: measured with TCP at 1 Gbit/s, see post_in_turns() of the rails. */
+static const double SHARED_LINK = 1.04;
+
+/* What the rails do before their first message, and between reducing and gathering. */
+static const double SETUP = 1e-6;
+
+/* What comes from the caches of other cores, rather than from one's own. */
+static const double FROM_PEERS = 4;
+
+/*
+ * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric, and over TCP; of a
+ * copy that costs less than a message; of a chunk on either (collectives/rails/host.c), and of a block.
+ */
+enum {
+    EAGER     = 4 << 10,
+    EAGER_TCP = 64 << 10,
+    TOGETHER  = 8 << 10,
+    CHUNK     = 256 << 10,
+    CHUNK_TCP = 48 << 10,
+    BLOCK     = 512 << 10
+};
+
+/* BYTES per second above which a link is taken for a fast one, as the rails do. */
+static const double FAST = 1.6e9;
+
+static bool is_fast(const fsdpi_costs *costs)
+{
+    return costs->beta < 1 / FAST;
+}
+
+static double at_least_0(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
+{
+    const double alpha = link->alpha > 0 ? link->alpha : ASSUMED_ALPHA;
+
+    return (fsdpi_costs){.alpha_s = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
+                         .alpha_m = alpha,
+                         .gap     = link->gap > 0 ? link->gap : alpha / 4,
+                         .beta    = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
+                         .gamma   = 1 / MEMORY_RATE};
+}
+
+/* As lib/sync/mailbox.c lays it out. */
+static size_t slot_bytes(const fsdpi_world *world)
+{
+    return world->staging_bytes / 4 / FSDPI_LINE * FSDPI_LINE;
+}
+
+static size_t rest_bytes(const fsdpi_world *world)
+{
+    return world->staging_bytes - 2 * slot_bytes(world);
+}
+
+/* One message, but for its bytes. Before a long one MPI asks the receiver, who answers. */
+static double message(const fsdpi_costs *costs, double bytes)
+{
+    return (bytes > (is_fast(costs) ? EAGER : EAGER_TCP) ? 3 : 1) * costs->alpha_m;
+}
+
+/* Messages to all other nodes at once. */
+static double to_each(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
+{
+    return message(costs, bytes) + at_least_0(world->nodes - 2) * costs->gap;
+}
+
+bool fsdpi_costs_in_pairs(const fsdpi_costs *costs, const fsdpi_world *world)
+{
+    return world->nodes <= FSDPI_MOST_IN_PAIRS &&
+           fsdpi_pairs_capacity(rest_bytes(world), world->nodes, world->each) >= FSDPI_LINE &&
+           slot_bytes(world) >= (size_t)FSDPI_LINE * (size_t)(world->nodes + 1) &&
+           to_each(costs, world, 0) <= fsdpi_rounds(world->nodes) * costs->alpha_m;
+}
+
+/* BYTES of a record in rounds. */
+static size_t record_bytes(const fsdpi_world *world)
+{
+    const size_t room = rest_bytes(world) / (size_t)world->nodes;
+
+    return room > sizeof(fsdpi_record_head) ? (room - sizeof(fsdpi_record_head)) / 8 * 8 : 0;
+}
+
+static bool has_parts(fsdpi_collective_id collective)
+{
+    return collective == FSDPI_ALLGATHER || collective == FSDPI_REDUCE_SCATTER;
+}
+
+size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective)
+{
+    const size_t slot = slot_bytes(world) - sizeof(fsdpi_letter);
+
+    if (collective == FSDPI_ALLTOALL) {
+        return 0;
+    }
+    if (!fsdpi_costs_in_pairs(costs, world)) {
+        return slot < record_bytes(world) ? slot : record_bytes(world);
+    }
+    const size_t most = fsdpi_pairs_capacity(rest_bytes(world), world->nodes, world->each);
+    if (world->each > 1) {
+        return slot < most ? slot : most;
+    }
+    return has_parts(collective) ? most * (size_t)world->nodes : most;
+}
+
+/* ---- inline ------------------------------------------------------------------------------------------------------- */
+
+/* What the ranks of a node do for each other: each copies its input in, and the leader makes the record from these. */
+static double within_node(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                          double bytes)
+{
+    const bool   copies = collective == FSDPI_ALLGATHER || collective == FSDPI_BROADCAST;
+    const double input  = collective == FSDPI_ALLGATHER ? bytes / world->nodes / world->each : bytes;
+    const double record = collective == FSDPI_ALLGATHER ? bytes / world->nodes : bytes;
+
+    return 2 * costs->alpha_s + (input + (copies ? 1 : world->each + 1) * record * FROM_PEERS) * costs->gamma;
+}
+
+/* And what each makes of what has come: M operands, or parts that are copied. */
+static double taking(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
+{
+    const double ranks = (double)world->nodes * world->each;
+
+    switch (collective) {
+    case FSDPI_REDUCE_SCATTER:
+        return (world->nodes + 1) * bytes / ranks * costs->gamma;
+    case FSDPI_ALLREDUCE:
+    case FSDPI_REDUCE:
+        return (world->nodes + 1) * bytes * costs->gamma;
+    default:
+        return bytes * costs->gamma;
+    }
+}
+
+static double in_rounds(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                        double bytes)
+{
+    const double record = (collective == FSDPI_ALLGATHER ? bytes / world->nodes : bytes) + sizeof(fsdpi_record_head);
+    double       sum    = 0;
+
+    for (int have = 1; have < world->nodes;) {
+        const int records = have < world->nodes - have ? have : world->nodes - have;
+
+        sum += message(costs, records * record) + records * record * costs->beta;
+        have += records;
+    }
+    return sum + taking(costs, world, collective, bytes);
+}
+
+/* Where every rank is a node, long parts come straight to where they belong. */
+static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
+{
+    const double portion = has_parts(collective) ? bytes / world->nodes : bytes, others = world->nodes - 1;
+    const bool   apart   = portion > TOGETHER;
+    const double taken   = apart && world->each == 1 && collective == FSDPI_ALLGATHER ? portion : bytes;
+    const double sending = apart ? others * costs->gap : others * portion * costs->gamma;
+
+    const double shared = world->nodes > 2 ? SHARED_LINK : 1;
+
+    return to_each(costs, world, portion) + sending + others * portion * costs->beta * shared +
+           taking(costs, world, collective, taken);
+}
+
+static double cost_inline(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                          size_t bytes)
+{
+    const double s    = (double)bytes;
+    const double node = world->each > 1 ? within_node(costs, world, collective, s) : 0;
+
+    if (bytes > fsdpi_costs_most_inline(costs, world, collective)) {
+        return INFINITY;
+    }
+    return node + (fsdpi_costs_in_pairs(costs, world) ? in_pairs(costs, world, collective, s)
+                                                      : in_rounds(costs, world, collective, s));
+}
+
+/* ---- the others: an agreement, then data -------------------------------------------------------------------------- */
+
+static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
+{
+    return 2 * costs->alpha_s + (fsdpi_costs_in_pairs(costs, world) ? to_each(costs, world, 0)
+                                                                    : fsdpi_rounds(world->nodes) * costs->alpha_m);
+}
+
+/* One exchange on the rails: of a part with each other node, in chunks. */
+static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
+{
+    const double part = bytes / world->nodes / world->each, others = world->nodes - 1;
+    const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = is_fast(costs) ? CHUNK : CHUNK_TCP;
+
+    return SETUP + to_each(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * costs->gap +
+           others / world->nodes * bytes * costs->beta * shared;
+}
+
+static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double s)
+{
+    const double ranks = (double)world->nodes * world->each, before = agreement(costs, world);
+    const double gathered = (world->each > 1 ? s : s / world->nodes) * costs->gamma;
+    const double reduced =
+        ((world->each > 1 ? s + s / world->each : 0) + (world->nodes + 1) * s / ranks) * costs->gamma;
+
+    switch (collective) {
+    case FSDPI_ALLGATHER:
+        return before + exchange(costs, world, s) + gathered;
+    case FSDPI_REDUCE_SCATTER:
+        return before + exchange(costs, world, s) + reduced;
+    case FSDPI_ALLREDUCE:
+        return before + 2 * exchange(costs, world, s) + reduced + (world->each > 1 ? gathered : 0);
+    case FSDPI_REDUCE: /* all of it is the part of one rank */
+        return before + exchange(costs, world, s * world->nodes) + reduced * (double)world->nodes;
+    case FSDPI_BROADCAST: /* MPI's own, which is taken to be a pipeline */
+        return before + fsdpi_rounds(world->nodes) * costs->alpha_m + s * (costs->beta + costs->gamma);
+    default: /* an alltoall: pairwise, between all ranks */
+        return before + costs->alpha_m + (ranks - world->each - 1) * costs->gap +
+               s * world->each * (world->nodes - 1) / world->nodes * costs->beta;
+    }
+}
+
+static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, double s)
+{
+    const double part = s / world->nodes / world->each, chunk = is_fast(costs) ? CHUNK : CHUNK_TCP;
+
+    return agreement(costs, world) + SETUP + (world->nodes - 1) * message(costs, part < chunk ? part : chunk) +
+           (world->nodes - 1.0) / world->nodes * s * costs->beta +
+           (world->each > 1 ? s : s / world->nodes) * costs->gamma;
+}
+
+/* Block by block, each as inline in rounds; an allreduce scatters first, and then gathers. */
+static double cost_staged(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                          size_t bytes)
+{
+    const size_t slot = slot_bytes(world) - sizeof(fsdpi_letter), record = record_bytes(world);
+    const size_t room   = slot < record ? slot : record;
+    const size_t block  = room < BLOCK ? room : BLOCK;
+    const double full   = (double)bytes / (double)(block > 0 ? block : 1);
+    const double blocks = full > 1 ? full : 1; /* whole ones would make steps, and the cheapest change at each */
+    const double one    = (double)bytes / blocks;
+    const int    first  = collective == FSDPI_ALLREDUCE ? FSDPI_REDUCE_SCATTER : (int)collective;
+    double       each   = in_rounds(costs, world, (fsdpi_collective_id)first, one) +
+                  within_node(costs, world, (fsdpi_collective_id)first, one);
+
+    if (collective == FSDPI_ALLREDUCE) {
+        each += in_rounds(costs, world, FSDPI_ALLGATHER, one) + within_node(costs, world, FSDPI_ALLGATHER, one);
+    }
+    return agreement(costs, world) + blocks * each;
+}
+
+double fsdpi_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                  fsdp_algorithm algorithm, size_t bytes)
+{
+    switch (algorithm) {
+    case FSDP_ALGO_INLINE:
+        return cost_inline(costs, world, collective, bytes);
+    case FSDP_ALGO_RAILS:
+        return cost_rails(costs, world, collective, (double)bytes);
+    case FSDP_ALGO_RING:
+        return collective == FSDPI_ALLGATHER && world->nodes > 2 ? cost_ring(costs, world, (double)bytes) : INFINITY;
+    case FSDP_ALGO_STAGED:
+        return collective == FSDPI_ALLTOALL ? INFINITY : cost_staged(costs, world, collective, bytes);
+    default:
+        return INFINITY;
+    }
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------------------ */
+
+/* In this order: of two that cost the same, the one that comes first. */
+static const fsdp_algorithm ORDER[] = {FSDP_ALGO_INLINE, FSDP_ALGO_RAILS, FSDP_ALGO_RING, FSDP_ALGO_STAGED};
+enum { N_ORDER = sizeof ORDER / sizeof ORDER[0] };
+
+fsdp_algorithm fsdpi_costs_cheapest(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                                    unsigned of, size_t bytes)
+{
+    fsdp_algorithm best  = FSDP_ALGO_STAGED;
+    double         least = INFINITY;
+
+    for (int i = 0; i < N_ORDER; i++) {
+        const double cost =
+            (of >> ORDER[i] & 1) != 0 ? fsdpi_cost(costs, world, collective, ORDER[i], bytes) : INFINITY;
+        if (cost < least) {
+            best  = ORDER[i];
+            least = cost;
+        }
+    }
+    return best;
+}
+
+size_t fsdpi_costs_same_until(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                              unsigned of, size_t bytes)
+{
+    static const size_t  MOST = (size_t)1 << 40;
+    const fsdp_algorithm now  = fsdpi_costs_cheapest(costs, world, collective, of, bytes);
+    size_t               same = bytes, other = bytes;
+
+    do {
+        same  = other;
+        other = other + other / 8 + 1; /* few algorithms are cheapest for less than that */
+    } while (other < MOST && fsdpi_costs_cheapest(costs, world, collective, of, other) == now);
+    if (other >= MOST) {
+        return SIZE_MAX;
+    }
+    while (other - same > 1) {
+        const size_t middle = same + (other - same) / 2;
+        if (fsdpi_costs_cheapest(costs, world, collective, of, middle) == now) {
+            same = middle;
+        } else {
+            other = middle;
+        }
+    }
+    return same;
+}

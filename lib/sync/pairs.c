@@ -1,0 +1,141 @@
+#include "lib/sync/pairs.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+
+/* Data up to here costs less to copy behind its head than a message of its own does. */
+enum { TOGETHER_BYTES = 8 << 10 };
+
+static size_t rounded_down(size_t bytes)
+{
+    return bytes / FSDPI_LINE * FSDPI_LINE;
+}
+
+/* Where every rank is a node, what it sends is in its input, and its own record is a head. */
+static size_t place_bytes(size_t rest_bytes, int nodes, int largest_node)
+{
+    const size_t rest = rest_bytes < INT_MAX ? rest_bytes : INT_MAX;
+
+    return largest_node == 1 ? rounded_down((rest - FSDPI_LINE) / ((size_t)nodes - 1))
+                             : rounded_down(rest / (size_t)nodes);
+}
+
+size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node)
+{
+    if (nodes < 2 || rest_bytes < (size_t)FSDPI_LINE * (size_t)(nodes + 1)) {
+        return 0;
+    }
+    return place_bytes(rest_bytes, nodes, largest_node) - sizeof(fsdpi_record_head);
+}
+
+/* The leader's slot of the letter before this one: whoever has posted this one has done with that. */
+static unsigned char *outgoing(const fsdpi_exchange *exchange)
+{
+    return fsdpi_slot_of(exchange->box, 0, exchange->box->number + 1);
+}
+
+size_t fsdpi_pairs_together(const fsdpi_exchange *exchange)
+{
+    const fsdpi_nodes *nodes = exchange->nodes;
+    const size_t       most  = fsdpi_pairs_capacity(exchange->box->rest_bytes, nodes->count, nodes->largest);
+    const size_t       room  = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
+    const size_t       fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
+    const size_t       least = fits < most ? fits : most;
+
+    return least < TOGETHER_BYTES ? least : TOGETHER_BYTES;
+}
+
+/* This node's place is the first; those of the others follow, around. */
+static fsdpi_record_head *record_of(const fsdpi_exchange *exchange, int node)
+{
+    const fsdpi_nodes *nodes = exchange->nodes;
+    const size_t       bytes = place_bytes(exchange->box->rest_bytes, nodes->count, nodes->largest);
+    const int          place = (node - nodes->mine + nodes->count) % nodes->count;
+    const size_t       own   = nodes->largest == 1 ? FSDPI_LINE : bytes;
+    const size_t       begin = place == 0 ? 0 : own + (size_t)(place - 1) * bytes;
+
+    return (fsdpi_record_head *)(void *)(fsdpi_rest_of(exchange->box, 0) + begin);
+}
+
+const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int node)
+{
+    return (const unsigned char *)(record_of(exchange, node) + 1);
+}
+
+fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record)
+{
+    const fsdpi_nodes *nodes = exchange->nodes;
+    const size_t       most  = sizeof(fsdpi_record_head) + fsdpi_pairs_together(exchange);
+
+    *record            = record_of(exchange, nodes->mine);
+    **record           = (fsdpi_record_head){.all = *opinion};
+    exchange->posted   = false;
+    exchange->first    = exchange->messages->n;
+    exchange->outgoing = outgoing(exchange);
+    for (int k = 1; k < nodes->count; k++) {
+        const int node = (nodes->mine + nodes->count - k) % nodes->count;
+        FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, record_of(exchange, node), most,
+                                          fsdpi_rank_at(nodes, node, 0), FSDPI_TAG_RECORDS));
+    }
+    return FSDP_OK;
+}
+
+/* Short data behind a head of its own. */
+static fsdp_status send_together(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head, const void *data)
+{
+    unsigned char *message = exchange->outgoing;
+    const size_t   bytes   = sizeof *head + head->bytes;
+
+    memcpy(message, head, sizeof *head);
+    memcpy(message + sizeof *head, data, head->bytes);
+    exchange->outgoing += (bytes + 7) / 8 * 8;
+    return fsdpi_post_send_whole(exchange->messages, message, bytes, leader, FSDPI_TAG_RECORDS);
+}
+
+static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head, const void *data)
+{
+    unsigned char *message = exchange->outgoing;
+
+    memcpy(message, head, sizeof *head);
+    exchange->outgoing += sizeof *head;
+    FSDP_TRY(fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS));
+    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, FSDPI_TAG_RECORDS);
+}
+
+fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
+{
+    const fsdpi_record_head *own    = record_of(exchange, exchange->nodes->mine);
+    const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
+    const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
+
+    if (portion.bytes == 0) {
+        return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
+    }
+    return portion.bytes <= fsdpi_pairs_together(exchange) ? send_together(exchange, leader, &head, portion.data)
+                                                           : send_apart(exchange, leader, &head, portion.data);
+}
+
+fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
+{
+    const fsdpi_nodes *nodes = exchange->nodes;
+    fsdpi_record_head *own   = record_of(exchange, nodes->mine);
+
+    FSDP_TRY(fsdpi_messages_some_complete(exchange->messages, exchange->first, (size_t)nodes->count - 1, heard));
+    for (int m = 0; m < nodes->count && *heard; m++) {
+        fsdpi_join(&own->all, &record_of(exchange, m)->all);
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
+{
+    fsdpi_record_head *record = record_of(exchange, node);
+
+    if (record->bytes <= fsdpi_pairs_together(exchange)) {
+        return FSDP_OK;
+    }
+    return fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, record->bytes,
+                              fsdpi_rank_at(exchange->nodes, node, 0), FSDPI_TAG_RECORDS);
+}

@@ -1,0 +1,47 @@
+/**
+ * @file
+ * The exchange of records between the leaders of few nodes, each with each other one at once: M-1 messages, and no waiting for
+ * rounds. What another node needs of this one's data travels with the agreement, and only that.
+ *
+ * A message is the head of a record (lib/sync/records.h), whose `bytes` say how much follows: short data right behind it, in the
+ * same message; longer data in one of its own, from where it lies to where it belongs. That is received once all heads have been
+ * heard: if not all call the same it goes to where nobody looks, and no output has been written to.
+ *
+ * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
+ * too. The leader's staging memory holds its own record first, with what its node has for the others, then a place for each
+ * other node, with room for a head and what follows it.
+ */
+#ifndef FSDPI_PAIRS_H
+#define FSDPI_PAIRS_H
+
+#include "lib/sync/exchange.h"
+
+/** Nodes that may exchange in pairs, at most. */
+enum { FSDPI_MOST_IN_PAIRS = 16 };
+
+/** Some of this node's data, for another one. */
+typedef struct fsdpi_portion {
+    const void *data;
+    size_t      bytes; /* 0: it needs none */
+} fsdpi_portion;
+
+/** BYTES of the longest payload, and of the longest that travels in the message of the head. 0: there is no room for pairs. */
+size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
+size_t fsdpi_pairs_together(const fsdpi_exchange *exchange);
+
+/** On the leader: writes the head of this node's record, and receives those of the others. Its payload begins right behind. */
+fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record);
+
+/** Sends a node the head and its portion, once for each. */
+fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
+
+/** Whether the heads of all nodes have come: then the opinion of this node's record is that of all. Call until it is. */
+fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard);
+
+/** Then, for each node: receives the portion that follows its head, if one does, to there or, if that is NULL, behind it. */
+fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to);
+
+/** What came from a node, or this node's own payload; for every rank of the node, once the leader has said that it is there. */
+const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int node);
+
+#endif

@@ -1,0 +1,239 @@
+/**
+ * @file
+ * Few nodes, each a rank, that exchange agreements in pairs: what is sent is counted, and where calls differ nothing is lost.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsdp/algorithms.h"
+#include "lib/context/context.h"
+#include "lib/sync/pairs.h"
+#include "tests/collectives/collective_test.h"
+
+enum { HEAD = sizeof(fsdpi_record_head), SHORT = 100, LONG = 8192, MOST_RANKS = 16 };
+
+static struct {
+    fsdp_context *ctx;
+    int           rank, size;
+    float        *in, *out; /* LONG for each rank */
+} world;
+
+/* ---- what is sent --------------------------------------------------------------------------------------------------- */
+
+static struct {
+    size_t messages, bytes;
+} sent;
+
+int __real_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                     MPI_Request *request);
+int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                     MPI_Request *request);
+
+int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                     MPI_Request *request)
+{
+    sent.messages++;
+    sent.bytes += (size_t)count;
+    return __real_MPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+static void fill_input(void)
+{
+    for (size_t i = 0; i < (size_t)world.size * LONG; i++) {
+        world.in[i] = (float)(world.rank + 1) * (float)(i % 17 + 1);
+    }
+}
+
+static void begin(void)
+{
+    fill_input();
+    sent.messages = sent.bytes = 0;
+}
+
+/* Each of the others has been sent `portion` BYTES, behind its head or in a message of their own. */
+static void assert_sent(size_t portion)
+{
+    const size_t others = (size_t)world.size - 1;
+    const bool   apart  = portion > fsdpi_pairs_together(&world.ctx->exchange);
+
+    assert_string_equal("inline", fsdp_last_algorithm(world.ctx));
+    assert_int_equal(others * (apart ? 2 : 1), sent.messages);
+    assert_int_equal(others * (HEAD + portion), sent.bytes);
+}
+
+static float sum_of(size_t i)
+{
+    return (float)(world.size * (world.size + 1) / 2) * (float)(i % 17 + 1);
+}
+
+static void check_allgather(size_t count)
+{
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_allgather(world.ctx, world.in, world.out, count, FSDP_F32));
+    assert_sent(count * sizeof(float));
+    for (size_t i = 0; i < count * (size_t)world.size; i++) {
+        assert_true(world.out[i] == (float)(i / count + 1) * (float)(i % count % 17 + 1));
+    }
+}
+
+static void check_reduce_scatter(size_t count)
+{
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_reduce_scatter(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM));
+    assert_sent(count * sizeof(float));
+    for (size_t i = 0; i < count; i++) {
+        assert_true(world.out[i] == sum_of((size_t)world.rank * count + i));
+    }
+}
+
+static void check_allreduce(size_t count)
+{
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM));
+    assert_sent(count * sizeof(float));
+    for (size_t i = 0; i < count; i++) {
+        assert_true(world.out[i] == sum_of(i));
+    }
+}
+
+/* One message to each other node, or two, and what that node needs: nothing waits for the agreement. */
+static void data_travels_with_the_agreement(void **state)
+{
+    const size_t counts[] = {1, SHORT, 2047, 2048, 2049, LONG};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        check_allgather(counts[i]);
+        check_reduce_scatter(counts[i]);
+        check_allreduce(counts[i]);
+    }
+}
+
+static void only_the_root_is_sent_to_or_sends(void **state)
+{
+    const int root = world.size - 1;
+
+    (void)state;
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_reduce(world.ctx, world.in, world.out, SHORT, FSDP_F32, FSDP_SUM, root));
+    assert_int_equal((size_t)(world.size - 1) * HEAD + (world.rank != root ? SHORT * sizeof(float) : 0), sent.bytes);
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_broadcast(world.ctx, world.in, SHORT, FSDP_F32, root));
+    assert_int_equal((size_t)(world.size - 1) * (HEAD + (world.rank == root ? SHORT * sizeof(float) : 0)), sent.bytes);
+    assert_true(world.in[3] == (float)world.size * 4);
+}
+
+/* What is between one and two portions of room: the limit itself, and one element more. */
+static void what_is_too_long_goes_another_way(void **state)
+{
+    const size_t room = fsdpi_pairs_capacity(world.ctx->box.rest_bytes, world.size, 1) / sizeof(float);
+    float       *in = calloc(room + 1, sizeof(float)), *out = calloc(room + 1, sizeof(float));
+
+    (void)state;
+    assert_true(in != NULL && out != NULL);
+    for (size_t count = room; count <= room + 1; count++) {
+        in[count - 1] = (float)(world.rank + 1);
+        assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, in, out, count, FSDP_F32, FSDP_SUM));
+        assert_true(out[count - 1] == (float)(world.size * (world.size + 1) / 2));
+        assert_true((strcmp("inline", fsdp_last_algorithm(world.ctx)) == 0) == (count == room));
+    }
+    free(in);
+    free(out);
+}
+
+/* ---- calls that differ ---------------------------------------------------------------------------------------------- */
+
+static void clear_output(void)
+{
+    memset(world.out, 0, (size_t)world.size * LONG * sizeof(float));
+}
+
+/* No output has been written to, and the next calls find none of the messages of this one. */
+static void assert_nothing_is_left(fsdp_status expected, fsdp_status found)
+{
+    assert_int_equal(expected, found);
+    for (size_t i = 0; i < (size_t)world.size * LONG; i++) {
+        assert_true(world.out[i] == 0);
+    }
+    check_allreduce(SHORT);
+    check_allgather(LONG);
+    clear_output();
+}
+
+static void lengths_that_differ_leave_nothing_behind(void **state)
+{
+    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {1, SHORT}};
+
+    (void)state;
+    clear_output();
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const size_t count = pairs[i][world.rank == 1];
+
+        assert_nothing_is_left(FSDP_ERR_MISMATCH, fsdp_allgather(world.ctx, world.in, world.out, count, FSDP_F32));
+        assert_nothing_is_left(FSDP_ERR_MISMATCH,
+                               fsdp_reduce_scatter(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM));
+        assert_nothing_is_left(FSDP_ERR_MISMATCH,
+                               fsdp_allreduce(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_MAX));
+    }
+}
+
+static void one_without_data_among_others_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    clear_output();
+    for (int odd = 0; odd < world.size; odd++) {
+        assert_nothing_is_left(FSDP_ERR_MISMATCH, world.rank == odd
+                                                      ? fsdp_barrier(world.ctx)
+                                                      : fsdp_allgather(world.ctx, world.in, world.out, LONG, FSDP_F32));
+        assert_nothing_is_left(FSDP_ERR_ARG, fsdp_allreduce(world.ctx, world.rank == odd ? NULL : world.in, world.out,
+                                                            LONG, FSDP_F32, FSDP_SUM));
+    }
+}
+
+/* ---- the context ---------------------------------------------------------------------------------------------------- */
+
+static int open_world(void **state)
+{
+    fsdp_config config;
+
+    (void)state;
+    world.rank = fsdp_test_rank();
+    world.size = fsdp_test_size();
+    world.in   = calloc((size_t)world.size * LONG, sizeof(float));
+    world.out  = calloc((size_t)world.size * LONG, sizeof(float));
+    fsdp_config_init(&config);
+    config.node_size           = 1;
+    config.progress            = FSDP_PROGRESS_INLINE; /* all is sent by this thread */
+    config.log_level           = FSDP_LOG_OFF;
+    config.algo_allgather      = FSDP_ALGO_INLINE;
+    config.algo_reduce_scatter = FSDP_ALGO_INLINE;
+    config.algo_allreduce      = FSDP_ALGO_INLINE;
+    config.algo_broadcast      = FSDP_ALGO_INLINE;
+    config.algo_reduce         = FSDP_ALGO_INLINE;
+    if (world.in == NULL || world.out == NULL || fsdp_init(MPI_COMM_WORLD, &config, &world.ctx) != FSDP_OK) {
+        return -1;
+    }
+    world.ctx->exchange.in_pairs = true; /* whatever the link is like */
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    free(world.in);
+    free(world.out);
+    return fsdp_finalize(world.ctx) == FSDP_OK ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_travels_with_the_agreement),
+        cmocka_unit_test(only_the_root_is_sent_to_or_sends),
+        cmocka_unit_test(what_is_too_long_goes_another_way),
+        cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
+        cmocka_unit_test(one_without_data_among_others_leaves_nothing_behind),
+    };
+
+    return fsdp_test_main(argc, argv, tests, open_world, close_world);
+}

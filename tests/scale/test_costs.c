@@ -1,0 +1,238 @@
+/* What is chosen across nodes, by cost: on made-up worlds of up to 16384 nodes, and with the fewest messages there are. */
+#include <math.h>
+#include <string.h>
+
+#include "lib/context/costs.h"
+#include "lib/context/rows_by_cost.h"
+#include "lib/context/table.h"
+#include "lib/sync/pairs.h"
+#include "lib/sync/records.h"
+#include "tests/support/unit_test.h"
+
+static const int        NODES[] = {2, 3, 4, 5, 8, 15, 16, 17, 64, 100, 256, 1000, 1024, 4096, 10007, 16384};
+static const int        EACH[]  = {1, 2, 8, 64};
+static const fsdpi_link LINKS[] = {
+    {0}, {2.5e9, 1e-6, 0.2e-6}, {1.2e9, 15e-6, 3e-6}, {1.18e8, 40e-6, 40e-6}, {5e10, 1.5e-6, 0}};
+enum {
+    N_NODES = sizeof NODES / sizeof NODES[0],
+    N_EACH  = sizeof EACH / sizeof EACH[0],
+    N_LINKS = sizeof LINKS / sizeof LINKS[0]
+};
+enum { STAGING = 4 << 20, INLINE = 1 << FSDP_ALGO_INLINE, STAGED = 1 << FSDP_ALGO_STAGED };
+enum { ALL = INLINE | STAGED | 1 << FSDP_ALGO_RAILS | 1 << FSDP_ALGO_RING };
+
+static void for_each_world(void (*check)(const fsdpi_costs *costs, const fsdpi_world *world))
+{
+    for (int l = 0; l < N_LINKS; l++) {
+        for (int m = 0; m < N_NODES; m++) {
+            for (int e = 0; e < N_EACH; e++) {
+                const fsdpi_world world = {.nodes = NODES[m], .each = EACH[e], .staging_bytes = STAGING};
+                const fsdpi_costs costs = fsdpi_costs_of(&LINKS[l], &world);
+
+                check(&costs, &world);
+            }
+        }
+    }
+}
+
+/* ---- the rows ------------------------------------------------------------------------------------------------------ */
+
+static fsdp_algorithm first_match(const fsdpi_row *rows, size_t n, int collective, unsigned able, size_t bytes)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].collective == collective && bytes <= rows[i].up_to && (able >> rows[i].algorithm & 1) != 0) {
+            return (fsdp_algorithm)rows[i].algorithm;
+        }
+    }
+    return FSDP_ALGO_STAGED;
+}
+
+static void check_rows(const fsdpi_costs *costs, const fsdpi_world *world)
+{
+    fsdpi_row    rows[FSDPI_MOST_ROWS];
+    const size_t n = fsdpi_rows_by_cost(costs, world, rows, FSDPI_MOST_ROWS);
+
+    assert_true(n <= FSDPI_MOST_ROWS / 2); /* those for one node come before them */
+    for (int c = FSDPI_ALLGATHER; c <= FSDPI_REDUCE; c++) {
+        for (size_t bytes = 1; bytes < (size_t)1 << 34; bytes = bytes * 3 / 2 + 1) {
+            for (unsigned of = ALL; of != 0; of = of == ALL ? INLINE | STAGED : 0) {
+                const fsdpi_collective_id id     = (fsdpi_collective_id)c;
+                const fsdp_algorithm      chosen = first_match(rows, n, c, of, bytes);
+                const double              least =
+                    fsdpi_cost(costs, world, id, fsdpi_costs_cheapest(costs, world, id, of, bytes), bytes);
+
+                if (fsdpi_cost(costs, world, id, chosen, bytes) > 1.05 * least) {
+                    fail_msg("%d nodes of %d, collective %d of %zu bytes: '%s' costs %g us, another %g", world->nodes,
+                             world->each, c, bytes, fsdp_algorithm_text(chosen),
+                             1e6 * fsdpi_cost(costs, world, id, chosen, bytes), 1e6 * least);
+                }
+            }
+        }
+    }
+}
+
+static void the_rows_name_what_costs_least(void **state)
+{
+    (void)state;
+    for_each_world(check_rows);
+}
+
+static void check_growth(const fsdpi_costs *costs, const fsdpi_world *world)
+{
+    static const fsdp_algorithm KINDS[] = {FSDP_ALGO_INLINE, FSDP_ALGO_RAILS, FSDP_ALGO_RING, FSDP_ALGO_STAGED};
+
+    for (int c = FSDPI_ALLGATHER; c <= FSDPI_ALLTOALL; c++) {
+        for (int k = 0; k < 4; k++) {
+            double before = 0;
+
+            for (size_t bytes = 1; bytes < (size_t)1 << 30; bytes *= 2) {
+                const double cost = fsdpi_cost(costs, world, (fsdpi_collective_id)c, KINDS[k], bytes);
+                assert_true(cost > 0 && cost >= 0.9 * before); /* a copy gives way to a message somewhere */
+                before = cost;
+            }
+        }
+    }
+}
+
+static void longer_vectors_cost_more(void **state)
+{
+    (void)state;
+    for_each_world(check_growth);
+}
+
+static void check_room(const fsdpi_costs *costs, const fsdpi_world *world)
+{
+    for (int c = FSDPI_ALLGATHER; c <= FSDPI_REDUCE; c++) {
+        const fsdpi_collective_id id   = (fsdpi_collective_id)c;
+        const size_t              most = fsdpi_costs_most_inline(costs, world, id);
+
+        assert_true(isfinite(fsdpi_cost(costs, world, id, FSDP_ALGO_INLINE, most)));
+        assert_true(isinf(fsdpi_cost(costs, world, id, FSDP_ALGO_INLINE, most + 1)));
+    }
+    assert_true(isinf(fsdpi_cost(costs, world, FSDPI_ALLTOALL, FSDP_ALGO_INLINE, 8)));
+}
+
+static void what_does_not_fit_is_not_inline(void **state)
+{
+    (void)state;
+    for_each_world(check_room);
+}
+
+/* ---- what is to be expected ---------------------------------------------------------------------------------------- */
+
+static fsdp_algorithm cheapest(int nodes, int each, fsdpi_collective_id collective, size_t bytes)
+{
+    const fsdpi_link  link  = {2.5e9, 1e-6, 0.2e-6};
+    const fsdpi_world world = {.nodes = nodes, .each = each, .staging_bytes = STAGING};
+    const fsdpi_costs costs = fsdpi_costs_of(&link, &world);
+
+    return fsdpi_costs_cheapest(&costs, &world, collective, ALL, bytes);
+}
+
+static void two_nodes_send_with_the_agreement_as_long_as_there_is_room(void **state)
+{
+    (void)state;
+    for (size_t bytes = 8; bytes <= (size_t)1 << 20; bytes *= 2) {
+        assert_int_equal(FSDP_ALGO_INLINE, cheapest(2, 1, FSDPI_ALLGATHER, bytes));
+        assert_int_equal(FSDP_ALGO_INLINE, cheapest(2, 1, FSDPI_REDUCE_SCATTER, bytes));
+    }
+    for (size_t bytes = 8; bytes <= (size_t)128 << 10; bytes *= 2) {
+        assert_int_equal(FSDP_ALGO_INLINE, cheapest(2, 1, FSDPI_ALLREDUCE, bytes));
+    }
+    assert_int_equal(FSDP_ALGO_RAILS, cheapest(2, 1, FSDPI_ALLREDUCE, (size_t)64 << 20));
+}
+
+static void a_ring_is_not_for_thousands_of_nodes(void **state)
+{
+    (void)state;
+    assert_int_equal(FSDP_ALGO_RING, cheapest(4, 2, FSDPI_ALLGATHER, (size_t)16 << 20));
+    assert_int_equal(FSDP_ALGO_RAILS, cheapest(4096, 8, FSDPI_ALLGATHER, (size_t)1 << 20));
+    for (int m = 0; m < N_NODES; m++) {
+        assert_int_not_equal(FSDP_ALGO_RING, cheapest(NODES[m], 8, FSDPI_ALLREDUCE, (size_t)1 << 20));
+    }
+}
+
+/* The rounds are the only ones that need fewer messages than there are nodes. */
+static void a_word_goes_in_rounds_where_nodes_are_many(void **state)
+{
+    (void)state;
+    for (int m = 0; m < N_NODES; m++) {
+        assert_int_equal(FSDP_ALGO_INLINE, cheapest(NODES[m], 8, FSDPI_ALLREDUCE, 8));
+    }
+}
+
+static void pairs_are_for_few_nodes(void **state)
+{
+    (void)state;
+    for (int l = 0; l < N_LINKS; l++) {
+        for (int m = 0; m < N_NODES; m++) {
+            const fsdpi_world world    = {.nodes = NODES[m], .each = 8, .staging_bytes = STAGING};
+            const fsdpi_costs costs    = fsdpi_costs_of(&LINKS[l], &world);
+            const bool        in_pairs = fsdpi_costs_in_pairs(&costs, &world);
+
+            assert_true(in_pairs || NODES[m] > 3);
+            assert_true(!in_pairs || NODES[m] <= FSDPI_MOST_IN_PAIRS);
+            assert_true(!in_pairs ||
+                        costs.alpha_m + (NODES[m] - 2) * costs.gap <= fsdpi_rounds(NODES[m]) * costs.alpha_m);
+        }
+    }
+}
+
+/* ---- places -------------------------------------------------------------------------------------------------------- */
+
+static void check_places(int nodes, int largest, size_t staging)
+{
+    static unsigned char memory[1 << 20];
+
+    const size_t   slot = staging / 4 / FSDPI_LINE * FSDPI_LINE, rest = staging - 2 * slot;
+    unsigned char *areas[] = {memory};
+    fsdpi_mailbox  box     = {.areas = areas, .slot_bytes = slot, .rest_bytes = rest};
+    const size_t   most    = fsdpi_pairs_capacity(rest, nodes, largest);
+
+    for (int mine = 0; mine < nodes; mine++) {
+        fsdpi_nodes          all      = {.count = nodes, .largest = largest, .mine = mine};
+        fsdpi_exchange       exchange = {.nodes = &all, .box = &box};
+        const size_t         own_room = largest == 1 ? 0 : most;
+        const unsigned char *end      = memory + 2 * slot;
+
+        for (int k = 0; k < nodes; k++) { /* in the order in which they lie */
+            const unsigned char *payload = fsdpi_pairs_payload(&exchange, (mine + k) % nodes);
+
+            assert_true(payload - sizeof(fsdpi_record_head) >= end);
+            end = payload + (k == 0 ? own_room : most);
+        }
+        assert_true(end <= memory + staging);
+        assert_true(fsdpi_pairs_together(&exchange) <= most);
+        assert_true(((size_t)nodes - 1) * (sizeof(fsdpi_record_head) + fsdpi_pairs_together(&exchange)) <=
+                    fsdpi_slot_capacity(&box));
+    }
+}
+
+static void places_are_apart_and_within_staging_memory(void **state)
+{
+    (void)state;
+    for (int nodes = 2; nodes <= FSDPI_MOST_IN_PAIRS; nodes++) {
+        for (int largest = 1; largest <= 2; largest++) {
+            check_places(nodes, largest, (size_t)1 << 20);
+            check_places(nodes, largest, 32768);
+            check_places(nodes, largest, 12345);
+        }
+    }
+    assert_int_equal(0, fsdpi_pairs_capacity(100, 2, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rows_name_what_costs_least),
+        cmocka_unit_test(longer_vectors_cost_more),
+        cmocka_unit_test(what_does_not_fit_is_not_inline),
+        cmocka_unit_test(two_nodes_send_with_the_agreement_as_long_as_there_is_room),
+        cmocka_unit_test(a_ring_is_not_for_thousands_of_nodes),
+        cmocka_unit_test(a_word_goes_in_rounds_where_nodes_are_many),
+        cmocka_unit_test(pairs_are_for_few_nodes),
+        cmocka_unit_test(places_are_apart_and_within_staging_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
