@@ -158,6 +158,7 @@ void fsdpi_rails_lay_out(fsdp_request *request, unsigned route)
     fsdp_context *ctx   = request->ctx;
     fsdpi_rails  *rails = &ctx->rails;
 
+    rails->route   = route;
     rails->n_sends = rails->n_receives = 0;
     rails->n_messages                  = 0;
     rails->n_places                    = 0;

@@ -7,6 +7,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/yielding.h"
+#include "lib/progress/inquest.h"
 
 /* ---- what is called ---------------------------------------------------------------------------------------------- */
 
@@ -143,6 +144,10 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }
+    if (!fsdpi_inquest_lets_end(request->queue, request)) {
+        *progress = FSDPI_WAITING;
+        return FSDP_OK;
+    }
     const fsdpi_opinion all   = *fsdpi_exchange_opinion(engine->exchange);
     fsdpi_letter       *board = &engine->box->desks[0]->board[request->number & 1];
     board->flags              = all.flags;
@@ -234,30 +239,4 @@ fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, c
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&engine->verdicts->all, 1, engine->verdicts->type,
                                                  engine->verdicts->op, core->comm, core->config.timeout_s));
     return common_failure(engine);
-}
-
-void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)
-{
-    const fsdpi_engine *engine = request->engine;
-    size_t              used   = 0;
-
-    (void)snprintf(text, size, "data moved");
-    switch (atomic_load(&request->state)) {
-    case FSDPI_REQUEST_ARRIVING:
-        used = (size_t)snprintf(text, size, "this call was still missing from rank");
-        for (int p = 0; p < engine->nodes->size && used < size; p++) {
-            if (atomic_load(&fsdpi_letter_from(request, p)->number) < request->number) {
-                used += (size_t)snprintf(text + used, size - used, " %d",
-                                         fsdpi_rank_at(engine->nodes, engine->nodes->mine, p));
-            }
-        }
-        break;
-    case FSDPI_REQUEST_QUEUED:
-    case FSDPI_REQUEST_ASKING_NODES:
-    case FSDPI_REQUEST_AWAITING_LEADER:
-        (void)snprintf(text, size, "this call was still missing on another node");
-        break;
-    default:
-        break;
-    }
 }

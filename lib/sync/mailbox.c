@@ -271,3 +271,67 @@ uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int part)
     }
     return atomic_load_explicit(&landing->chunks, memory_order_acquire);
 }
+
+/* ---- giving up --------------------------------------------------------------------------------------------------- */
+
+static bool has_come(const fsdpi_mailbox *box, int position)
+{
+    const fsdpi_desk *desk = box->desks[position];
+
+    if (box->asleep_on == &box->asleep_at->milestone) {
+        return atomic_load(&desk->milestone) >= box->asleep_value;
+    }
+    return atomic_load(&fsdpi_letter_of(box, position, box->asleep_value)->number) >= box->asleep_value;
+}
+
+/* Of the words of a desk, and of slots, which one it was. */
+void fsdpi_mailbox_awaited(const fsdpi_mailbox *box, fsdpi_rank_list *list)
+{
+    const fsdpi_nodes *nodes = box->nodes;
+    const fsdpi_desk  *desk  = box->asleep_at;
+
+    if (box->asleep_on == NULL || atomic_load(box->asleep_on) >= box->asleep_value) {
+        return;
+    }
+    if (box->asleep_on == &desk->board[0].number || box->asleep_on == &desk->board[1].number) {
+        fsdpi_rank_list_add(list, fsdpi_rank_at(nodes, nodes->mine, 0));
+        return;
+    }
+    for (int p = 0; p < nodes->size; p++) {
+        if (p != nodes->position && !has_come(box, p)) {
+            fsdpi_rank_list_add(list, fsdpi_rank_at(nodes, nodes->mine, p));
+        }
+    }
+}
+
+void fsdpi_mailbox_doubt(fsdpi_mailbox *box, bool doubts)
+{
+    for (int p = 0; p < box->nodes->size; p++) {
+        if (doubts) {
+            (void)atomic_fetch_add(&box->desks[p]->doubts, 1);
+        } else {
+            (void)atomic_fetch_sub(&box->desks[p]->doubts, 1);
+        }
+    }
+    /* These stores and the next look must not change places; peers have a fence behind what they post. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void fsdpi_mailbox_leave_notice(fsdpi_mailbox *box, const fsdpi_notice *notice)
+{
+    fsdpi_desk *desk = box->desks[box->nodes->position];
+
+    desk->notice = *notice;
+    atomic_store_explicit(&desk->noticed, 1, memory_order_release);
+    fsdpi_mailbox_wake(box);
+}
+
+const fsdpi_notice *fsdpi_mailbox_notice(const fsdpi_mailbox *box)
+{
+    for (int p = 0; p < box->nodes->size; p++) {
+        if (atomic_load_explicit(&box->desks[p]->noticed, memory_order_acquire) != 0) {
+            return &box->desks[p]->notice;
+        }
+    }
+    return NULL;
+}

@@ -9,6 +9,11 @@
  *
  * Besides, each rank has a milestone, a number that says how far it is within an operation, and on its board a leader
  * tells its node what the other nodes have said.
+ *
+ * Who gives an operation up says so to its node in two steps, so that no peer takes it for done: first it doubts, on every
+ * desk, and looks once more whether what it waits for has come; only if not, it leaves a notice. Peers look for doubts
+ * before an operation is done, behind the last thing that it waits for. Of two that meet there, one sees what the other has
+ * written: either who doubts finds that all has come, and takes its doubt back, or nobody takes the operation for done.
  */
 #ifndef FSDPI_MAILBOX_H
 #define FSDPI_MAILBOX_H
@@ -21,6 +26,7 @@
 #include "lib/base/core.h"
 #include "lib/node/nodes.h"
 #include "lib/node/segment.h"
+#include "lib/sync/rank_list.h"
 
 enum { FSDPI_LINE = 64, FSDPI_SHORT_BYTES = 32 };
 
@@ -40,12 +46,22 @@ typedef struct fsdpi_letter {
     };
 } fsdpi_letter;
 
-/** What a rank lays out for its peers, besides its slots. Each member is written by that rank alone. */
+/** What a rank that has given up leaves for its node. */
+typedef struct fsdpi_notice {
+    uint64_t        sequence; /* of the operation */
+    uint32_t        stuck;    /* those missing answer, but wait for nobody */
+    fsdpi_rank_list missing;
+} fsdpi_notice;
+
+/** What a rank lays out for its peers, besides its slots. Each member is written by that rank alone, unless it says otherwise. */
 typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
     _Alignas(FSDPI_LINE) _Atomic uint32_t sleepers; /* peers that sleep until this rank gets on; written by these */
     _Atomic uint32_t bell;                          /* rung for them */
+    _Atomic uint32_t doubts;                        /* ranks of the node that are giving up, or have; written by these */
     fsdpi_letter     board[2];                      /* a leader's: the verdict of all nodes */
+    _Atomic uint32_t noticed;                       /* there is a notice */
+    fsdpi_notice     notice;
 } fsdpi_desk;
 
 /**
@@ -132,6 +148,21 @@ bool fsdpi_milestone_reached(fsdpi_mailbox *box, uint64_t milestone);
 
 /** Whether a word of a peer's desk holds at least a value; remembers it for fsdpi_mailbox_sleep(). */
 bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_desk *desk, const _Atomic uint64_t *word, uint64_t value);
+
+/** Adds the ranks of this node that the last poll found wanting: whose letter, milestone or board has not come. */
+void fsdpi_mailbox_awaited(const fsdpi_mailbox *box, fsdpi_rank_list *list);
+
+/** Begins to doubt that an operation can be done, or takes that back; and whether any rank of the node doubts. */
+void fsdpi_mailbox_doubt(fsdpi_mailbox *box, bool doubts);
+
+static inline bool fsdpi_mailbox_is_doubted(const fsdpi_mailbox *box)
+{
+    return atomic_load_explicit(&box->desks[box->nodes->position]->doubts, memory_order_acquire) != 0;
+}
+
+/** Leaves a notice, while in doubt; and the notice of whoever has left one. */
+void                fsdpi_mailbox_leave_notice(fsdpi_mailbox *box, const fsdpi_notice *notice);
+const fsdpi_notice *fsdpi_mailbox_notice(const fsdpi_mailbox *box);
 
 /** Wakes peers that sleep on this rank's desk: after each store that they may be waiting for. */
 void fsdpi_mailbox_wake(fsdpi_mailbox *box);

@@ -40,6 +40,7 @@ typedef struct fsdpi_rails {
     size_t          in_turn;    /* chunks that it has sent in its turn */
     size_t          leaving;    /* BYTES that these have under way */
     size_t          n_places;   /* of staging memory, a chunk each, in use */
+    unsigned        route;      /* of the operation: see collectives/rails/route.h */
     size_t          window;     /* in an alltoall, sends at once, and receives; 0: all */
     size_t          chunk;      /* ELEMENTS */
     size_t          depth;      /* chunks of a transfer under way at once */
