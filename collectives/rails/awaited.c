@@ -17,9 +17,9 @@ static void add_peers(const fsdpi_transfer *transfers, size_t n, fsdpi_rank_list
 /* Of a part that is copied from who has it first on this node: whether the next chunk has not landed there. */
 static bool has_not_landed(const fsdp_request *request, int part)
 {
-    const fsdp_context *ctx      = request->ctx;
-    const size_t        number   = ctx->rails.copied[part];
-    const bool          is_input = ctx->nodes.node_of[part] == ctx->nodes.mine && (ctx->rails.route & FSDPI_REDUCES) == 0;
+    const fsdp_context *ctx    = request->ctx;
+    const size_t        number = ctx->rails.copied[part];
+    const bool is_input        = ctx->nodes.node_of[part] == ctx->nodes.mine && (ctx->rails.route & FSDPI_REDUCES) == 0;
 
     return !is_input && number < fsdpi_rails_chunks(request, fsdpi_slice_of(request, part).count) &&
            fsdpi_mailbox_landed(&ctx->box, part) <= number;

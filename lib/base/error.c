@@ -175,15 +175,17 @@ const char *fsdpi_doing(const char *call)
 static fsdp_status fail_in_time(fsdp_context *ctx)
 {
     if (ctx == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_TIMEOUT,
-                          "not all ranks have come to this call within FSDP_TIMEOUT_S seconds; look for a rank that has "
-                          "died, was stopped or is elsewhere");
+        return fsdpi_fail(
+            NULL, FSDP_ERR_TIMEOUT,
+            "not all ranks have come to this call within FSDP_TIMEOUT_S seconds; look for a rank that has "
+            "died, was stopped or is elsewhere");
     }
     const fsdpi_core *core = fsdpi_core_of(ctx);
-    return fsdpi_fail(ctx, FSDP_ERR_TIMEOUT,
-                      "rank %d waits in %s, to which not all %d ranks have come within FSDP_TIMEOUT_S=%d seconds; look for "
-                      "a rank that has died, was stopped or is elsewhere",
-                      core->rank, call_now != NULL ? call_now : "this call", core->size, core->config.timeout_s);
+    return fsdpi_fail(
+        ctx, FSDP_ERR_TIMEOUT,
+        "rank %d waits in %s, to which not all %d ranks have come within FSDP_TIMEOUT_S=%d seconds; look for "
+        "a rank that has died, was stopped or is elsewhere",
+        core->rank, call_now != NULL ? call_now : "this call", core->size, core->config.timeout_s);
 }
 
 fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call)

@@ -393,8 +393,8 @@ static fsdp_status find_common(fsdp_context *ctx, uint32_t mine, fsdpi_buffer **
 {
     uint32_t highest = mine;
 
-    const char *before = fsdpi_doing("fsdp_buffer_free");
-    const int   code   = fsdpi_mpi_allreduce(&highest, 1, MPI_UINT32_T, MPI_MAX, ctx->comm, ctx->config.timeout_s);
+    const char       *before = fsdpi_doing("fsdp_buffer_free");
+    const int         code = fsdpi_mpi_allreduce(&highest, 1, MPI_UINT32_T, MPI_MAX, ctx->comm, ctx->config.timeout_s);
     const fsdp_status told = code == MPI_SUCCESS ? FSDP_OK : fsdpi_fail_mpi(ctx, code, "fsdp_buffer_free");
     (void)fsdpi_doing(before);
     FSDP_TRY(told);

@@ -172,12 +172,11 @@ static void tell_neighbours(fsdpi_queue *queue)
 {
     const fsdpi_nodes  *nodes  = queue->engine.nodes;
     const fsdpi_notice *notice = &queue->inquest.notice;
-    const fsdpi_note    note   = {.kind     = FSDPI_NOTE_GIVEN_UP,
-                                  .sequence = notice->sequence,
-                                  .stuck    = notice->stuck,
-                                  .ranks    = notice->missing};
+    fsdpi_note          note   = {.kind = FSDPI_NOTE_GIVEN_UP, .sequence = notice->sequence};
     fsdpi_rank_list     list   = {0};
 
+    note.stuck = notice->stuck;
+    note.ranks = notice->missing;
     if (nodes->count == 1) {
         return;
     }

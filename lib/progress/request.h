@@ -19,8 +19,8 @@
 #include "lib/sync/mailbox.h"
 #include "lib/sync/messages.h"
 #include "lib/sync/opinion.h"
-#include "lib/sync/rank_list.h"
 #include "lib/sync/rails.h"
+#include "lib/sync/rank_list.h"
 #include "lib/sync/trace.h"
 
 /** Which part of the vector belongs to which rank. */

@@ -44,8 +44,8 @@ bool fsdpi_note_receive(fsdpi_notes *notes, fsdpi_note *note, int *from)
         return false;
     }
     *from = status.MPI_SOURCE;
-    return MPI_Recv(note, (int)sizeof *note, MPI_BYTE, *from, FSDPI_TAG_NOTES, notes->core->comm,
-                    MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    return MPI_Recv(note, (int)sizeof *note, MPI_BYTE, *from, FSDPI_TAG_NOTES, notes->core->comm, MPI_STATUS_IGNORE) ==
+           MPI_SUCCESS;
 }
 
 /* Forgets those that have gone. */

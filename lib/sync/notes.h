@@ -30,7 +30,7 @@ typedef struct fsdpi_note {
 } fsdpi_note;
 
 typedef struct fsdpi_notes {
-    fsdpi_core              *core;
+    fsdpi_core             *core;
     struct fsdpi_note_sent *sent; /* and not yet gone */
 } fsdpi_notes;
 

@@ -88,8 +88,8 @@ static void stay_away(int node_size)
     open_contexts_that_are_missed(node_size, true, &all);
     for (int c = 0; c < all.n; c++) {
         if (c != me) {
-            assert_int_equal(FSDP_OK, fsdp_iallreduce(all.each[c], FSDP_IN_PLACE, values[c], 16, FSDP_I32, FSDP_SUM,
-                                                      &requests[c]));
+            assert_int_equal(
+                FSDP_OK, fsdp_iallreduce(all.each[c], FSDP_IN_PLACE, values[c], 16, FSDP_I32, FSDP_SUM, &requests[c]));
         }
     }
     for (int c = 0; c < all.n; c++) {
