@@ -184,7 +184,7 @@ static void count_move(fsdpi_queue *queue)
     atomic_store_explicit(&queue->moves, moves + 1, memory_order_relaxed);
     queue->naps_in_vain = 0;
     if (moves % MOVES_BETWEEN_SIGNS == 0) {
-        fsdpi_inquest_while_moving(queue);
+        fsdpi_inquest_give_sign(queue, true);
     }
 }
 

@@ -11,10 +11,11 @@
 
 /* SECONDS. Between two looks no more than SECONDS_OF_A_LOOK count: this rank may have been stopped too. */
 static const double LISTENS_AFTER      = 2e-3; /* in vain */
-static const double GIVES_SIGN_EVERY   = 0.25; /* while it moves */
+static const double GIVES_SIGN_EVERY   = 0.25; /* while it moves, or another context is waited for */
 static const double STILL_MOVES        = 0.5;  /* after the last move, in answers */
 static const double LONGEST_SILENCE    = 1.5;  /* of a rank that has been asked */
 static const double LONGEST_INQUEST    = 2.0;
+static const double SHORTEST_INQUEST   = 0.5; /* what has just come is taken meanwhile */
 static const double SECONDS_OF_A_LOOK  = 0.05;
 static const double LEAVE_BEHIND_AFTER = 1.0; /* an operation before the one that was given up */
 static const double SETTLES_FOR        = 0.05;
@@ -153,10 +154,11 @@ static void listen(fsdpi_queue *queue, bool moves)
     fsdpi_notes_settle(&inquest->notes, 0);
 }
 
-void fsdpi_inquest_while_moving(fsdpi_queue *queue)
+void fsdpi_inquest_give_sign(fsdpi_queue *queue, bool moves)
 {
-    if (is_of_use(queue) && fsdpi_coarse_seconds() - queue->inquest.listened > GIVES_SIGN_EVERY) {
-        listen(queue, true);
+    if (queue->head != NULL && is_of_use(queue) &&
+        fsdpi_coarse_seconds() - queue->inquest.listened > GIVES_SIGN_EVERY) {
+        listen(queue, moves);
     }
 }
 
@@ -270,7 +272,8 @@ static bool somebody_moves(const fsdpi_inquest *inquest)
 
 static bool is_complete(const fsdpi_inquest *inquest)
 {
-    return all_answer(inquest) || inquest->quiet > LONGEST_SILENCE || inquest->elapsed > LONGEST_INQUEST;
+    return (all_answer(inquest) && inquest->elapsed > SHORTEST_INQUEST) || inquest->quiet > LONGEST_SILENCE ||
+           inquest->elapsed > LONGEST_INQUEST;
 }
 
 static bool inquire(fsdpi_queue *queue, fsdpi_patience *patience)

@@ -32,8 +32,8 @@ void fsdpi_inquest_close(fsdpi_queue *queue);
  */
 bool fsdpi_inquest_look(fsdpi_queue *queue, fsdpi_patience *patience);
 
-/** For who carries out the head and gets on, now and then: tells those who ask. */
-void fsdpi_inquest_while_moving(fsdpi_queue *queue);
+/** For who carries out the head but does not wait for it, now and then: tells those who ask. `moves`: it gets on. */
+void fsdpi_inquest_give_sign(fsdpi_queue *queue, bool moves);
 
 /** Whether an operation that has come to its end on this rank has not been given up by others. */
 bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request);

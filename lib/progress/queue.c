@@ -238,6 +238,7 @@ static fsdpi_progress advance_aside(void *owner)
     const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
     (void)fsdpi_advance(queue, NULL);
     const bool moved = atomic_load_explicit(&queue->moves, memory_order_relaxed) != moves;
+    fsdpi_inquest_give_sign(queue, moved);
     fsdpi_hand_back(queue);
     return moved ? FSDPI_MOVED : FSDPI_WAITING;
 }
