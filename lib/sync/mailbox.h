@@ -58,10 +58,10 @@ typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
     _Alignas(FSDPI_LINE) _Atomic uint32_t sleepers; /* peers that sleep until this rank gets on; written by these */
     _Atomic uint32_t bell;                          /* rung for them */
-    _Atomic uint32_t doubts;   /* ranks of the node that are giving up, or have; written by these */
-    fsdpi_letter     board[2]; /* a leader's: the verdict of all nodes */
-    _Atomic uint32_t noticed;  /* there is a notice */
+    _Atomic uint32_t doubts;  /* ranks of the node that are giving up, or have; written by these */
+    _Atomic uint32_t noticed; /* there is a notice */
     fsdpi_notice     notice;
+    fsdpi_letter     board[2]; /* a leader's: the verdict of all nodes */
 } fsdpi_desk;
 
 /**
