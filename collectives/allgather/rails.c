@@ -7,5 +7,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     return fsdpi_rails_advance(request, FSDPI_GATHERS, progress);
 }
 
-const fsdpi_algorithm fsdpi_allgather_rails        = {.name = "rails", .advance = advance, .leaves_together = true};
-const fsdpi_algorithm fsdpi_allgather_rails_device = {.name = "rails", .advance = advance, .agrees_at_end = true};
+const fsdpi_algorithm fsdpi_allgather_rails = {
+    .name = "rails", .advance = advance, .awaited = fsdpi_rails_awaited, .leaves_together = true};
+const fsdpi_algorithm fsdpi_allgather_rails_device = {
+    .name = "rails", .advance = advance, .awaited = fsdpi_rails_awaited, .agrees_at_end = true};

@@ -10,5 +10,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     return fsdpi_rails_advance(request, FSDPI_GATHERS | FSDPI_AROUND, progress);
 }
 
-const fsdpi_algorithm fsdpi_allgather_ring        = {.name = "ring", .advance = advance, .leaves_together = true};
-const fsdpi_algorithm fsdpi_allgather_ring_device = {.name = "ring", .advance = advance, .agrees_at_end = true};
+const fsdpi_algorithm fsdpi_allgather_ring = {
+    .name = "ring", .advance = advance, .awaited = fsdpi_rails_awaited, .leaves_together = true};
+const fsdpi_algorithm fsdpi_allgather_ring_device = {
+    .name = "ring", .advance = advance, .awaited = fsdpi_rails_awaited, .agrees_at_end = true};

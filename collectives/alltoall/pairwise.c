@@ -44,4 +44,5 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     return fsdpi_rails_advance(request, FSDPI_EXCHANGES, progress);
 }
 
-const fsdpi_algorithm fsdpi_alltoall_pairwise = {.name = "pairwise", .advance = advance};
+const fsdpi_algorithm fsdpi_alltoall_pairwise = {
+    .name = "pairwise", .advance = advance, .awaited = fsdpi_rails_awaited};

@@ -15,4 +15,5 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     return fsdpi_rails_advance(request, FSDPI_EXCHANGES, progress);
 }
 
-const fsdpi_algorithm fsdpi_alltoall_pairwise_device = {.name = "pairwise", .advance = advance, .agrees_at_end = true};
+const fsdpi_algorithm fsdpi_alltoall_pairwise_device = {
+    .name = "pairwise", .advance = advance, .awaited = fsdpi_rails_awaited, .agrees_at_end = true};

@@ -23,6 +23,7 @@
 #ifndef FSDPI_COLLECTIVES_RAILS_H
 #define FSDPI_COLLECTIVES_RAILS_H
 
+#include "collectives/rails/awaited.h"
 #include "collectives/rails/route.h"
 #include "lib/progress/queue.h"
 

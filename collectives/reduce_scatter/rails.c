@@ -9,6 +9,6 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 }
 
 const fsdpi_algorithm fsdpi_reduce_scatter_rails = {
-    .name = "rails", .advance = advance, .end = fsdpi_settle, .leaves_together = true};
+    .name = "rails", .advance = advance, .end = fsdpi_settle, .awaited = fsdpi_rails_awaited, .leaves_together = true};
 const fsdpi_algorithm fsdpi_reduce_scatter_rails_device = {
-    .name = "rails", .advance = advance, .end = fsdpi_settle, .agrees_at_end = true};
+    .name = "rails", .advance = advance, .end = fsdpi_settle, .awaited = fsdpi_rails_awaited, .agrees_at_end = true};

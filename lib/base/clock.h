@@ -19,6 +19,15 @@ static inline double fsdpi_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/** The same to some milliseconds, for a fraction of the cost. */
+static inline double fsdpi_coarse_seconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 /** Of a core, used by the calling thread. */
 static inline uint64_t fsdpi_thread_nanoseconds(void)
 {

@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "lib/base/core.h"
+#include "lib/base/doing.h"
 #include "lib/base/log.h"
 
 /* ---- details of the calling thread ------------------------------------------------------------------------------- */
 
 /*
  * What a thread has recorded last, from its first failure to its end. Whoever loads the library in a running program, as
- * interpreters do, has little room for variables of threads: they are two pointers, of no special model.
+ * interpreters do, has little room for variables of threads: they are three pointers, of no special model.
  */
 typedef struct details {
     char     without_context[FSDPI_ERROR_BYTES];
@@ -27,6 +28,7 @@ static const details NO_MEMORY = {.without_context = "there was no memory for th
 
 static _Thread_local const details *known;    /* NULL: none */
 static _Thread_local char          *diverted; /* where details of contexts go instead, or NULL */
+static _Thread_local const char    *call_now; /* see lib/base/doing.h */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t  key; /* releases the details of a thread that ends */
@@ -161,6 +163,31 @@ fsdp_status fsdpi_record(fsdp_context *ctx, fsdp_status status, const char *form
     return status;
 }
 
+const char *fsdpi_doing(const char *call)
+{
+    const char *before = call_now;
+
+    call_now = call;
+    return before;
+}
+
+/* MPI does not tell whom its collectives wait for. */
+static fsdp_status fail_in_time(fsdp_context *ctx)
+{
+    if (ctx == NULL) {
+        return fsdpi_fail(
+            NULL, FSDP_ERR_TIMEOUT,
+            "not all ranks have come to this call within FSDP_TIMEOUT_S seconds; look for a rank that has "
+            "died, was stopped or is elsewhere");
+    }
+    const fsdpi_core *core = fsdpi_core_of(ctx);
+    return fsdpi_fail(
+        ctx, FSDP_ERR_TIMEOUT,
+        "rank %d waits in %s, to which not all %d ranks have come within FSDP_TIMEOUT_S=%d seconds; look for "
+        "a rank that has died, was stopped or is elsewhere",
+        core->rank, call_now != NULL ? call_now : "this call", core->size, core->config.timeout_s);
+}
+
 fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -172,10 +199,7 @@ fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call)
         fsdpi_core_of(ctx)->broken = status;
     }
     if (status == FSDP_ERR_TIMEOUT) {
-        return fsdpi_fail(ctx, status,
-                          "not all ranks have come within FSDP_TIMEOUT_S seconds, to %s; look for the rank that has "
-                          "stopped or is elsewhere",
-                          call);
+        return fail_in_time(ctx);
     }
     return fsdpi_fail(ctx, status, "%s failed: %s; finalize the context, it cannot be used any more", call, text);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/doing.h"
 #include "lib/base/error.h"
 #include "lib/base/yielding.h"
 #include "lib/context/context.h"
@@ -300,8 +301,8 @@ static fsdp_status allocate(fsdp_context *ctx, fsdp_buffer_kind kind, size_t byt
     return status;
 }
 
-fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
-                               void **memory)
+static fsdp_status allocate_for(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                                void **memory)
 {
     fsdpi_buffer *buffer;
 
@@ -320,6 +321,16 @@ fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_me
     fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
     *memory = bytes > 0 ? buffer->base : NULL;
     return FSDP_OK;
+}
+
+fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                               void **memory)
+{
+    const char       *before = fsdpi_doing("fsdp_buffer_alloc");
+    const fsdp_status status = allocate_for(ctx, kind, purpose, bytes, memory);
+
+    (void)fsdpi_doing(before);
+    return status;
 }
 
 fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, void **memory)
@@ -382,7 +393,11 @@ static fsdp_status find_common(fsdp_context *ctx, uint32_t mine, fsdpi_buffer **
 {
     uint32_t highest = mine;
 
-    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&highest, 1, MPI_UINT32_T, MPI_MAX, ctx->comm, ctx->config.timeout_s));
+    const char       *before = fsdpi_doing("fsdp_buffer_free");
+    const int         code = fsdpi_mpi_allreduce(&highest, 1, MPI_UINT32_T, MPI_MAX, ctx->comm, ctx->config.timeout_s);
+    const fsdp_status told = code == MPI_SUCCESS ? FSDP_OK : fsdpi_fail_mpi(ctx, code, "fsdp_buffer_free");
+    (void)fsdpi_doing(before);
+    FSDP_TRY(told);
     *buffer = fsdpi_buffer_numbered(&ctx->buffers, highest);
     if (mine != highest && (mine != 0 || *buffer == NULL || (*buffer)->bytes > 0)) {
         return fsdpi_fail(ctx, FSDP_ERR_MISMATCH,

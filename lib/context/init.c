@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/doing.h"
 #include "lib/base/log.h"
 #include "lib/base/mpi_world.h"
 #include "lib/base/settings.h"
@@ -108,17 +109,36 @@ static fsdp_status check_communicator(MPI_Comm comm)
     return FSDP_OK;
 }
 
+/* Before there is a context. */
+static fsdp_status fail_alone(MPI_Comm comm, int code, int timeout_s)
+{
+    int rank, size;
+
+    if (code != MPI_ERR_PENDING) {
+        return fsdpi_fail_mpi(NULL, code, "fsdp_init");
+    }
+    (void)MPI_Comm_rank(comm, &rank);
+    (void)MPI_Comm_size(comm, &size);
+    return fsdpi_fail(NULL, FSDP_ERR_TIMEOUT,
+                      "rank %d waits in fsdp_init, which not all %d ranks of the communicator have called within "
+                      "FSDP_TIMEOUT_S=%d seconds; look for a rank that has died, was stopped or is elsewhere",
+                      rank, size, timeout_s);
+}
+
 /* Duplicates, and finds out whether every rank has its context, before anything else is sent. */
 static fsdp_status duplicate(MPI_Comm comm, int timeout_s, fsdp_context *ctx)
 {
     MPI_Comm copy = MPI_COMM_NULL;
     int      all  = ctx != NULL;
 
-    FSDPI_TRY_MPI(NULL, fsdpi_mpi_duplicate(comm, &copy, timeout_s));
+    int code = fsdpi_mpi_duplicate(comm, &copy, timeout_s);
+    if (code != MPI_SUCCESS) {
+        return fail_alone(comm, code, timeout_s);
+    }
     (void)MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
-    const int code = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, copy, timeout_s);
+    code = fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, copy, timeout_s);
     if (code != MPI_SUCCESS) { /* it may be under way still, on a communicator that therefore stays */
-        return fsdpi_fail_mpi(NULL, code, "fsdp_init");
+        return fail_alone(comm, code, timeout_s);
     }
     if (!all) {
         (void)MPI_Comm_free(&copy);
@@ -196,6 +216,9 @@ static fsdp_status find_nodes(fsdp_context *ctx)
     const fsdp_status found =
         fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found, &ctx->nodes);
 
+    if (found == FSDP_ERR_TIMEOUT) {
+        return fsdpi_fail_mpi(ctx, MPI_ERR_PENDING, "fsdp_init");
+    }
     if (found != FSDP_OK) {
         return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));
     }
@@ -338,7 +361,9 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
         return copied;
     }
     made->config             = resolved;
+    const char       *before = fsdpi_doing("fsdp_init");
     const fsdp_status status = set_up(made, settings);
+    (void)fsdpi_doing(before);
     if (status != FSDP_OK) {
         (void)fsdpi_record(NULL, status, "%s", made->error);
         release_failed(made, status);

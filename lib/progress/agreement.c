@@ -7,6 +7,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/yielding.h"
+#include "lib/progress/inquest.h"
 
 /* ---- what is called ---------------------------------------------------------------------------------------------- */
 
@@ -204,6 +205,10 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }
+    if (!fsdpi_inquest_lets_end(request->queue, request)) {
+        *progress = FSDPI_WAITING;
+        return FSDP_OK;
+    }
     const fsdpi_opinion all = *fsdpi_exchange_opinion(engine->exchange);
     fsdpi_mailbox_tell(engine->box, request->number, &all);
     return conclude(request, all, progress, agreed);
@@ -289,46 +294,4 @@ fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, c
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&engine->verdicts->all, 1, engine->verdicts->type,
                                                  engine->verdicts->op, core->comm, core->config.timeout_s));
     return common_failure(engine);
-}
-
-static void describe_ranks(const fsdpi_nodes *nodes, const char *what, const uint16_t *positions, int n, char *text,
-                           size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, "%s", what);
-
-    for (int i = 0; i < n && used < size; i++) {
-        used += (size_t)snprintf(text + used, size - used, " %d", fsdpi_rank_at(nodes, nodes->mine, positions[i]));
-    }
-}
-
-/* Which ranks of this node an agreement waits for. In a tree, whoever waits for its leader may wait for them too. */
-static bool describe_missing_here(const fsdp_request *request, char *text, size_t size)
-{
-    const fsdpi_engine *engine = request->engine;
-    uint16_t            positions[FSDPI_MOST_ON_NODE];
-    int                 n = fsdpi_mailbox_missing(engine->box, request->number, positions);
-
-    if (n > 0) {
-        describe_ranks(engine->nodes, "this call was still missing from rank", positions, n, text, size);
-        return true;
-    }
-    n = fsdpi_mailbox_stalled(engine->box, request->number, positions);
-    describe_ranks(engine->nodes, "this call had come from all ranks of this node, but was not passed on by rank",
-                   positions, n, text, size);
-    return n > 0;
-}
-
-void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size)
-{
-    const int state = atomic_load(&request->state);
-
-    if (state == FSDPI_REQUEST_ARRIVING || state == FSDPI_REQUEST_ASKING_NODES ||
-        state == FSDPI_REQUEST_AWAITING_LEADER) {
-        if (!describe_missing_here(request, text, size)) {
-            (void)snprintf(text, size, "this call was still missing on another node");
-        }
-    } else {
-        (void)snprintf(text, size,
-                       state == FSDPI_REQUEST_QUEUED ? "this call was still missing on another node" : "data moved");
-    }
 }

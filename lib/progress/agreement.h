@@ -20,9 +20,6 @@ fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progres
 /** The letter of a peer for the operation at the head, after the agreement. */
 const fsdpi_letter *fsdpi_letter_from(const fsdp_request *request, int position);
 
-/** What an operation waits for: which ranks of this node have not come, or that data is moving. */
-void fsdpi_describe_missing(const fsdp_request *request, char *text, size_t size);
-
 /**
  * For the time before there is a mailbox: a verdict of all ranks by MPI alone, where they must have come with the same
  * `salt`, which `text` describes. Blocking.

@@ -2,20 +2,22 @@
  * Carries out the operation at the head of the queue, by one thread at a time. Its states are steps that never block: queued,
  * then the agreement, the steps of its algorithm, and leaving.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
+#include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
 #include "lib/sync/trace.h"
 
 fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken)
 {
+    char why[FSDPI_DETAIL_BYTES];
+
+    fsdpi_inquest_describe(queue, broken, why, sizeof why);
     (void)fsdpi_record(queue->engine.core->ctx, broken,
-                       "the context cannot be used any more since an earlier failure (%s); finalize it",
-                       fsdp_status_text(broken));
+                       "the context cannot be used any more since an earlier failure (%s); finalize it", why);
     return broken;
 }
 
@@ -164,10 +166,15 @@ static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
         return moving(request, progress);
     case FSDPI_REQUEST_LEAVING:
         return leaving(request, progress);
+    case FSDPI_REQUEST_DOUBTED:
+        *progress = fsdpi_inquest_lets_end(request->queue, request) ? FSDPI_FINISHED : FSDPI_WAITING;
+        return FSDP_OK;
     default:
         return agreeing(request, progress);
     }
 }
+
+enum { MOVES_BETWEEN_SIGNS = 64 };
 
 /* Only one thread at a time carries operations out; others read it. */
 static void count_move(fsdpi_queue *queue)
@@ -176,6 +183,19 @@ static void count_move(fsdpi_queue *queue)
 
     atomic_store_explicit(&queue->moves, moves + 1, memory_order_relaxed);
     queue->helping.naps_in_vain = 0;
+    if (moves % MOVES_BETWEEN_SIGNS == 0) {
+        fsdpi_inquest_give_sign(queue, true);
+    }
+}
+
+/* It has come to its end here: whether it is over. */
+static bool is_over(fsdpi_queue *queue, fsdp_request *request)
+{
+    if (fsdpi_inquest_lets_end(queue, request)) {
+        return true;
+    }
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_DOUBTED, memory_order_relaxed);
+    return false;
 }
 
 bool fsdpi_advance_head(fsdpi_queue *queue)
@@ -193,25 +213,25 @@ bool fsdpi_advance_head(fsdpi_queue *queue)
         }
     }
     fsdpi_record_into(NULL);
-    if (status == FSDP_OK && progress == FSDPI_WAITING) {
+    if (status == FSDP_OK && (progress == FSDPI_WAITING || !is_over(queue, request))) {
         return false;
     }
     complete_head(queue, status);
     return true;
 }
 
-void fsdpi_give_up(fsdpi_queue *queue)
+void fsdpi_give_up(fsdpi_queue *queue, bool printed)
 {
-    char what[FSDPI_DETAIL_BYTES], missing[FSDPI_DETAIL_BYTES];
+    char text[FSDPI_ERROR_BYTES];
 
-    fsdpi_describe(&queue->head->call, queue->engine.core->size, what, sizeof what);
-    fsdpi_describe_missing(queue->head, missing, sizeof missing);
+    fsdpi_inquest_describe_end(queue, text, sizeof text);
     queue->engine.core->broken = FSDP_ERR_TIMEOUT;
     fsdpi_record_into(queue->head->error);
-    (void)fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_TIMEOUT,
-                     "%s (operation %" PRIu64 ") has not moved for FSDP_TIMEOUT_S=%d seconds while %s; look for a rank "
-                     "that died or made another call, and finalize the context",
-                     what, queue->head->sequence, queue->engine.core->config.timeout_s, missing);
+    if (printed) {
+        (void)fsdpi_record(queue->engine.core->ctx, FSDP_ERR_TIMEOUT, "%s", text);
+    } else {
+        (void)fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_TIMEOUT, "%s", text);
+    }
     fsdpi_record_into(NULL);
     for (const char *detail = queue->head->error; queue->head != NULL;) {
         fsdp_request *head = queue->head;

@@ -1,6 +1,7 @@
 #include "lib/progress/queue.h"
 
 #include "lib/base/error.h"
+#include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
 #include "lib/sync/trace.h"
 
@@ -138,9 +139,8 @@ static void watch_time(fsdp_request *request, bool moved)
 {
     fsdpi_queue *queue = request->queue;
 
-    if (!queue->has_thread && !fsdpi_have_moved(queue, &queue->tests) && !moved && !fsdpi_is_done(request) &&
-        fsdpi_is_over(queue, &queue->tests)) {
-        fsdpi_give_up(queue);
+    if (!queue->has_thread && !fsdpi_have_moved(queue, &queue->tests) && !moved && !fsdpi_is_done(request)) {
+        (void)fsdpi_inquest_look(queue, &queue->tests);
     }
     if (moved) {
         queue->tests = fsdpi_begin_to_wait(queue);
@@ -224,6 +224,7 @@ fsdp_status fsdpi_queue_open(fsdpi_queue *queue)
 {
     queue->last_algorithm = "none";
     queue->share          = queue->share > 0.0 ? queue->share : 1.0;
+    fsdpi_inquest_open(queue);
     return fsdpi_requests_make(queue);
 }
 
@@ -238,6 +239,7 @@ static fsdpi_progress advance_aside(void *owner)
     const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
     (void)fsdpi_advance(queue, NULL);
     const bool moved = atomic_load_explicit(&queue->moves, memory_order_relaxed) != moves;
+    fsdpi_inquest_give_sign(queue, moved);
     fsdpi_hand_back(queue);
     return moved ? FSDPI_MOVED : FSDPI_WAITING;
 }
@@ -270,5 +272,6 @@ size_t fsdpi_queue_drain(fsdpi_queue *queue)
 void fsdpi_queue_close(fsdpi_queue *queue)
 {
     end_progress(queue);
+    fsdpi_inquest_close(queue);
     fsdpi_requests_release(queue);
 }

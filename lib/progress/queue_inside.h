@@ -5,6 +5,7 @@
  *   queue.c         operations issued, waited for and tested; opening and closing
  *   request_pool.c  where requests come from and return to
  *   carry_out.c     the operation at the head: its states, its end, and which thread carries it out
+ *   inquest.c       who is missing, when nothing has moved for long, and how all come to know that it has been given up
  *   waiting.c       how long to wait, how to pause between two looks, and the time-out
  *   thread.c        the progress thread
  */
@@ -81,8 +82,11 @@ bool fsdpi_advance_head(fsdpi_queue *queue);
 /** Carries out what can be, up to the end of `last` or, if that is NULL, of all. False where an operation is left that waits. */
 bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last);
 
-/** Everything queued ends with FSDP_ERR_TIMEOUT: what the head has begun can be neither completed nor taken back. */
-void fsdpi_give_up(fsdpi_queue *queue);
+/**
+ * Everything queued ends with FSDP_ERR_TIMEOUT: what the head has begun can be neither completed nor taken back.
+ * `printed`: another rank of the node has printed who is missing.
+ */
+void fsdpi_give_up(fsdpi_queue *queue, bool printed);
 
 /** Says that the context is broken; returns why. */
 fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken);

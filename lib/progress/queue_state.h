@@ -13,6 +13,7 @@
 
 #include "lib/base/lock.h"
 #include "lib/base/side_work.h"
+#include "lib/progress/inquest_state.h"
 #include "lib/progress/request.h"
 
 /** Of who looks again and again whether an operation has got further. */
@@ -56,6 +57,7 @@ typedef struct fsdpi_queue {
     _Atomic bool             thread_has_core;  /* for itself: it does not nap while anything is under way */
     _Atomic bool             stop;
     _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
+    fsdpi_inquest            inquest;            /* into who is missing */
     const char              *last_algorithm;
     double                   wait_seconds; /* of all threads, in fsdp_wait() */
     fsdpi_side_work          side_work;    /* without a thread: its operations, for who waits for another context */

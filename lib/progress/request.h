@@ -21,6 +21,7 @@
 #include "lib/sync/opinion.h"
 #include "lib/sync/pairs.h"
 #include "lib/sync/rails.h"
+#include "lib/sync/rank_list.h"
 #include "lib/sync/trace.h"
 
 /** Which part of the vector belongs to which rank. */
@@ -84,6 +85,8 @@ struct fsdpi_algorithm {
     fsdp_status (*advance)(fsdp_request *request, fsdpi_progress *progress);
     /** Behind the leaving of all ranks of the node. NULL: nothing to do. */
     void (*end)(fsdp_request *request);
+    /** Adds ranks that its steps wait for: by messages of its own, or by words that no mailbox knows. NULL: there are none. */
+    void (*awaited)(const fsdp_request *request, fsdpi_rank_list *list);
     bool leaves_together; /* peers read this rank's memory until they leave */
     bool agrees_at_end;   /* instead: an agreement on what request->verdict has become; `end` comes behind it */
 };
@@ -97,6 +100,7 @@ typedef enum fsdpi_request_state {
     FSDPI_REQUEST_EXCHANGING_DETAILS,
     FSDPI_REQUEST_MOVING,
     FSDPI_REQUEST_LEAVING,
+    FSDPI_REQUEST_DOUBTED, /* it has come to its end, but others may have given it up: see lib/progress/inquest.h */
     FSDPI_REQUEST_DONE
 } fsdpi_request_state;
 

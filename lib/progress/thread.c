@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/progress/inquest.h"
 #include "lib/progress/queue.h"
 #include "lib/progress/queue_inside.h"
 
@@ -106,9 +107,7 @@ static void work(fsdpi_queue *queue)
         if (fsdpi_have_moved(queue, &patience)) {
             continue;
         }
-        if (fsdpi_is_over(queue, &patience)) {
-            fsdpi_give_up(queue);
-        } else {
+        if (!fsdpi_inquest_look(queue, &patience)) {
             pause_between_looks(queue, &patience);
         }
     }

@@ -2,6 +2,7 @@
  * How a thread waits for an operation: it looks, carries out what it can, and pauses; and how long that may take in all.
  */
 #include "lib/base/clock.h"
+#include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
 
 /*
@@ -125,9 +126,7 @@ static void pause_or_give_up(fsdpi_queue *queue, fsdpi_patience *patience)
 {
     const fsdpi_progress others = help_others(queue, patience);
 
-    if (fsdpi_is_over(queue, patience)) {
-        fsdpi_give_up(queue);
-    } else if (others != FSDPI_MOVED) {
+    if (!fsdpi_inquest_look(queue, patience) && others != FSDPI_MOVED) {
         pause_between_polls(queue, patience, others == FSDPI_WAITING);
     }
 }

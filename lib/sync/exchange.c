@@ -69,6 +69,26 @@ fsdp_status fsdpi_exchange_advance(fsdpi_exchange *exchange, bool equal, fsdpi_p
     return FSDP_OK;
 }
 
+/* The first half of its messages are received, the others sent: see post_round(). */
+int fsdpi_exchange_awaited(const fsdpi_exchange *exchange)
+{
+    const fsdpi_records  *records  = &exchange->records;
+    const fsdpi_messages *messages = exchange->messages;
+
+    if (!exchange->posted) {
+        return -1;
+    }
+    const fsdpi_round round = fsdpi_round_of(records->nodes, records->mine, records->have);
+    for (size_t i = 0; i < messages->n; i++) {
+        int complete = 0;
+        (void)MPI_Request_get_status(messages->list[i], &complete, MPI_STATUS_IGNORE);
+        if (!complete) {
+            return fsdpi_rank_at(exchange->nodes, i < messages->n / 2 ? round.from : round.to, 0);
+        }
+    }
+    return -1;
+}
+
 const fsdpi_opinion *fsdpi_exchange_opinion(const fsdpi_exchange *exchange)
 {
     return &fsdpi_exchange_first(exchange)->all;

@@ -45,6 +45,9 @@ fsdpi_record_head *fsdpi_exchange_begin(fsdpi_exchange *exchange);
  */
 fsdp_status fsdpi_exchange_advance(fsdpi_exchange *exchange, bool equal, fsdpi_progress *progress);
 
+/** On a leader: the other leader whose part of the round under way is still to come; -1: no round is under way. */
+int fsdpi_exchange_awaited(const fsdpi_exchange *exchange);
+
 /** On a leader, after the last step: what all nodes say. */
 const fsdpi_opinion *fsdpi_exchange_opinion(const fsdpi_exchange *exchange);
 

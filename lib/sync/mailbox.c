@@ -312,3 +312,97 @@ uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int position, fsdpi_land
     }
     return atomic_load_explicit(&landing->chunks, memory_order_acquire);
 }
+
+/* ---- giving up --------------------------------------------------------------------------------------------------- */
+
+/* The position whose word the last poll found wanting; -1: nobody's. */
+static int awaited_position(const fsdpi_mailbox *box)
+{
+    const unsigned char *word = (const unsigned char *)box->asleep_on;
+
+    for (int p = 0; p < box->nodes->size; p++) {
+        const unsigned char *desk = (const unsigned char *)box->desks[p], *slots = box->areas[p];
+
+        if ((word >= desk && word < desk + sizeof(fsdpi_desk)) ||
+            (word >= slots && word < slots + 2 * box->slot_bytes)) {
+            return p;
+        }
+    }
+    return -1;
+}
+
+/* Whether a position has come as far as the one that is awaited should have. */
+static bool has_come(const fsdpi_mailbox *box, int position, const fsdpi_desk *awaited)
+{
+    const bool is_milestone =
+        box->asleep_on == &awaited->milestone || box->asleep_on == &awaited->sum || box->asleep_on == &awaited->all;
+
+    return is_milestone
+               ? atomic_load(&box->desks[position]->milestone) >= box->asleep_value
+               : atomic_load(&fsdpi_letter_of(box, position, box->asleep_value)->number) >= box->asleep_value;
+}
+
+static void add_position(const fsdpi_mailbox *box, int position, fsdpi_rank_list *list)
+{
+    fsdpi_rank_list_add(list, fsdpi_rank_at(box->nodes, box->nodes->mine, position));
+}
+
+/* In a tree it is those below that are missing themselves, and who has not passed on what has come. */
+void fsdpi_mailbox_awaited(const fsdpi_mailbox *box, fsdpi_rank_list *list)
+{
+    if (box->asleep_on == NULL || atomic_load(box->asleep_on) >= box->asleep_value) {
+        return;
+    }
+    const int position = awaited_position(box);
+    if (position < 0) {
+        return;
+    }
+    const fsdpi_desk *desk = box->desks[position];
+    const bool is_told     = box->asleep_on == &desk->board[0].number || box->asleep_on == &desk->board[1].number;
+
+    add_position(box, position, list);
+    for (int p = 0; p < box->direct && !is_told; p++) {
+        if (p != box->position && p != position && !has_come(box, p, desk)) {
+            add_position(box, p, list);
+        }
+    }
+    for (int i = 0; i < box->tree.n && !is_told; i++) {
+        const int below = box->tree.below[i];
+        if (below != position && !has_come(box, below, desk)) {
+            add_position(box, below, list);
+        }
+    }
+}
+
+void fsdpi_mailbox_doubt(fsdpi_mailbox *box, bool doubts)
+{
+    for (int p = 0; p < box->nodes->size; p++) {
+        if (doubts) {
+            (void)atomic_fetch_add(&box->desks[p]->doubts, 1);
+        } else {
+            (void)atomic_fetch_sub(&box->desks[p]->doubts, 1);
+        }
+    }
+    /* These stores and the next look must not change places; peers have a fence behind what they post. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void fsdpi_mailbox_leave_notice(fsdpi_mailbox *box, const fsdpi_notice *notice)
+{
+    fsdpi_desk *desk = box->desks[box->nodes->position];
+
+    desk->notice = *notice;
+    atomic_store_explicit(&desk->noticed, 1, memory_order_release);
+    fsdpi_bell_ring(&desk->bell);
+    fsdpi_bell_ring(&desk->told);
+}
+
+const fsdpi_notice *fsdpi_mailbox_notice(const fsdpi_mailbox *box)
+{
+    for (int p = 0; p < box->nodes->size; p++) {
+        if (atomic_load_explicit(&box->desks[p]->noticed, memory_order_acquire) != 0) {
+            return &box->desks[p]->notice;
+        }
+    }
+    return NULL;
+}

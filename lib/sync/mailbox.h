@@ -14,6 +14,11 @@
  * it hears, joins what they say, and passes that on as a sum; the leader, which hears of all, tells the verdict on its board,
  * and who has been told it tells those below. Then all letters are there, for whoever needs more of them than they say
  * together. Milestones go up and down in the same way.
+ *
+ * Who gives an operation up says so to its node in two steps, so that no peer takes it for done: first it doubts, on every
+ * desk, and looks once more whether what it waits for has come; only if not, it leaves a notice. Peers look for doubts
+ * before an operation is done, behind the last thing that it waits for. Of two that meet there, one sees what the other has
+ * written: either who doubts finds that all has come, and takes its doubt back, or nobody takes the operation for done.
  */
 #ifndef FSDPI_MAILBOX_H
 #define FSDPI_MAILBOX_H
@@ -28,6 +33,7 @@
 #include "lib/node/segment.h"
 #include "lib/node/tree.h"
 #include "lib/sync/opinion.h"
+#include "lib/sync/rank_list.h"
 
 enum { FSDPI_LINE = 64, FSDPI_SHORT_BYTES = 32 };
 
@@ -47,6 +53,13 @@ typedef struct fsdpi_letter {
     };
 } fsdpi_letter;
 
+/** What a rank that has given up leaves for its node. */
+typedef struct fsdpi_notice {
+    uint64_t        sequence; /* of the operation */
+    uint32_t        stuck;    /* those missing answer, but wait for nobody */
+    fsdpi_rank_list missing;
+} fsdpi_notice;
+
 /** What of an operation between nodes is on a rank: chunks that it receives for its node, or that are final of its own part. */
 typedef enum fsdpi_landed { FSDPI_LANDED_HERE, FSDPI_LANDED_FINAL, FSDPI_N_LANDED } fsdpi_landed;
 
@@ -62,7 +75,7 @@ typedef struct fsdpi_bell {
     _Atomic uint32_t rung;
 } fsdpi_bell;
 
-/** What a rank lays out for its peers, besides its slots. Each member but the bells is written by that rank alone. */
+/** What a rank lays out for its peers, besides its slots. Each member but bells and doubts is written by that rank alone. */
 typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
     fsdpi_place place;                    /* where it is bound; written once */
@@ -70,6 +83,9 @@ typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) fsdpi_bell told; /* for those who wait for what it tells */
     fsdpi_letter board[2];                /* the verdict: a leader's, and in a tree of all that others hear */
     _Alignas(FSDPI_LINE) fsdpi_landing landed[FSDPI_N_LANDED];
+    _Atomic uint32_t doubts;  /* ranks of the node that are giving up, or have; written by these */
+    _Atomic uint32_t noticed; /* there is a notice */
+    fsdpi_notice     notice;
     /* In a tree, of a rank that hears others: */
     fsdpi_letter sums[2];                      /* what it says together with all below */
     _Alignas(FSDPI_LINE) _Atomic uint64_t sum; /* the milestone that it and all below have reached */
@@ -184,13 +200,6 @@ static inline bool fsdpi_mailbox_has_tree(const fsdpi_mailbox *box)
     return box->direct == 0;
 }
 
-/**
- * Of the ranks of the node: the positions of those whose letter of a number has not come; and, where all have, in a tree of
- * those that could have passed it on, or told the verdict, and have not. Returns how many, in room for all of the node.
- */
-int fsdpi_mailbox_missing(const fsdpi_mailbox *box, uint64_t number, uint16_t *positions);
-int fsdpi_mailbox_stalled(const fsdpi_mailbox *box, uint64_t number, uint16_t *positions);
-
 /** How far a rank is within an operation: a milestone. Later operations have higher ones. */
 #define FSDPI_MILESTONE(number, stage) ((number) << 2 | (stage))
 enum { FSDPI_HALFWAY = 1, FSDPI_LEFT = 3 };
@@ -201,6 +210,21 @@ bool fsdpi_milestone_reached(fsdpi_mailbox *box, uint64_t milestone);
 
 /** Whether a word of a peer's, which rings that bell, holds at least a value; remembers it for fsdpi_mailbox_sleep(). */
 bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint64_t *word, uint64_t value);
+
+/** Adds the ranks of this node that the last poll found wanting: whose letter, milestone or board has not come. */
+void fsdpi_mailbox_awaited(const fsdpi_mailbox *box, fsdpi_rank_list *list);
+
+/** Begins to doubt that an operation can be done, or takes that back; and whether any rank of the node doubts. */
+void fsdpi_mailbox_doubt(fsdpi_mailbox *box, bool doubts);
+
+static inline bool fsdpi_mailbox_is_doubted(const fsdpi_mailbox *box)
+{
+    return atomic_load_explicit(&box->desks[box->nodes->position]->doubts, memory_order_acquire) != 0;
+}
+
+/** Leaves a notice, while in doubt; and the notice of whoever has left one. */
+void                fsdpi_mailbox_leave_notice(fsdpi_mailbox *box, const fsdpi_notice *notice);
+const fsdpi_notice *fsdpi_mailbox_notice(const fsdpi_mailbox *box);
 
 /** Wakes peers that sleep by a bell of this rank's: after each store that they may be waiting for. */
 void fsdpi_bell_ring(fsdpi_bell *bell);

@@ -12,7 +12,7 @@
 #include "lib/base/core.h"
 
 /** What messages on the context's communicator are for; between two ranks, those of one tag keep their order. */
-enum { FSDPI_TAG_RECORDS = 1, FSDPI_TAG_BLOCKS, FSDPI_TAG_PARTIALS, FSDPI_TAG_PARTS };
+enum { FSDPI_TAG_RECORDS = 1, FSDPI_TAG_BLOCKS, FSDPI_TAG_PARTIALS, FSDPI_TAG_NOTES, FSDPI_TAG_PARTS };
 
 typedef struct fsdpi_messages {
     fsdpi_core  *core;

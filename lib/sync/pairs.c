@@ -129,6 +129,24 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     return FSDP_OK;
 }
 
+void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
+{
+    const fsdpi_nodes    *nodes    = exchange->nodes;
+    const fsdpi_messages *messages = exchange->messages;
+
+    for (int k = 1; k < nodes->count; k++) {
+        const size_t i        = exchange->first + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_begin() */
+        int          complete = 0;
+
+        if (i < messages->n && !exchange->posted) {
+            (void)MPI_Request_get_status(messages->list[i], &complete, MPI_STATUS_IGNORE);
+        }
+        if (!complete) {
+            fsdpi_rank_list_add(list, fsdpi_rank_at(nodes, (nodes->mine + nodes->count - k) % nodes->count, 0));
+        }
+    }
+}
+
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
 {
     fsdpi_record_head *record = record_of(exchange, node);

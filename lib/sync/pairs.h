@@ -38,6 +38,9 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
 /** Whether the heads of all nodes have come: then the opinion of this node's record is that of all. Call until it is. */
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard);
 
+/** While heads or portions are under way: adds the leaders whose heads have not come, or, if all have, all others. */
+void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list);
+
 /** Then, for each node: receives the portion that follows its head, if one does, to there or, if that is NULL, behind it. */
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to);
 

@@ -1,0 +1,439 @@
+#include "lib/progress/inquest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/progress/awaited.h"
+#include "lib/progress/queue_inside.h"
+
+/* SECONDS. Between two looks no more than SECONDS_OF_A_LOOK count: this rank may have been stopped too. */
+static const double LISTENS_AFTER      = 2e-3; /* in vain */
+static const double GIVES_SIGN_EVERY   = 0.25; /* while it moves, or another context is waited for */
+static const double STILL_MOVES        = 0.5;  /* after the last move, in answers */
+static const double LONGEST_SILENCE    = 1.5;  /* of a rank that has been asked */
+static const double LONGEST_INQUEST    = 2.0;
+static const double SHORTEST_INQUEST   = 0.5; /* what has just come is taken meanwhile */
+static const double SECONDS_OF_A_LOOK  = 0.05;
+static const double LEAVE_BEHIND_AFTER = 1.0; /* an operation before the one that was given up */
+static const double SETTLES_FOR        = 0.05;
+
+static const fsdpi_core *core_of(const fsdpi_queue *queue)
+{
+    return queue->engine.core;
+}
+
+/* Else nobody ever asks. */
+static bool is_of_use(const fsdpi_queue *queue)
+{
+    return core_of(queue)->config.timeout_s > 0;
+}
+
+void fsdpi_inquest_open(fsdpi_queue *queue)
+{
+    queue->inquest.notes.core = queue->engine.core;
+    queue->inquest.ended      = fsdpi_coarse_seconds();
+}
+
+/* Where MPI has not ended; answers that are late are taken out of its way. */
+void fsdpi_inquest_close(fsdpi_queue *queue)
+{
+    const fsdpi_core *core = core_of(queue);
+    fsdpi_note        note;
+    int               from;
+
+    if (core->broken == FSDP_OK && core->comm != MPI_COMM_NULL) {
+        while (fsdpi_note_receive(&queue->inquest.notes, &note, &from)) {
+        }
+        fsdpi_notes_settle(&queue->inquest.notes, SETTLES_FOR);
+    }
+    fsdpi_notes_close(&queue->inquest.notes);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+static fsdpi_asked *find(fsdpi_inquest *inquest, int rank)
+{
+    for (int i = 0; i < inquest->n; i++) {
+        if (inquest->asked[i].rank == rank) {
+            return &inquest->asked[i];
+        }
+    }
+    return NULL;
+}
+
+static void ask(fsdpi_queue *queue, const fsdpi_rank_list *list)
+{
+    fsdpi_inquest   *inquest  = &queue->inquest;
+    const fsdpi_note question = {.kind = FSDPI_NOTE_QUESTION, .id = inquest->id, .sequence = queue->head->sequence};
+
+    for (int i = 0; i < list->n && inquest->n < FSDPI_RANKS_ASKED; i++) {
+        const int rank = list->ranks[i];
+        if (rank != core_of(queue)->rank && find(inquest, rank) == NULL) {
+            inquest->asked[inquest->n++] = (fsdpi_asked){.rank = rank};
+            inquest->quiet               = 0;
+            fsdpi_note_send(&inquest->notes, rank, &question);
+        }
+    }
+}
+
+static void begin(fsdpi_inquest *inquest)
+{
+    inquest->begun   = true;
+    inquest->looked  = fsdpi_seconds();
+    inquest->elapsed = inquest->quiet = 0;
+    inquest->n                        = 0;
+    inquest->id++;
+}
+
+static void count_time(fsdpi_inquest *inquest)
+{
+    const double now = fsdpi_seconds(), since = now - inquest->looked;
+    const double counted = since < SECONDS_OF_A_LOOK ? since : SECONDS_OF_A_LOOK;
+
+    inquest->looked = now;
+    inquest->elapsed += counted;
+    inquest->quiet += counted;
+}
+
+/* ---- listening and answering --------------------------------------------------------------------------------------- */
+
+static void answer(fsdpi_queue *queue, const fsdpi_note *question, int from, bool moves)
+{
+    const fsdp_request *head = queue->head;
+    fsdpi_note          note = {.kind = FSDPI_NOTE_ANSWER, .id = question->id, .sequence = head->sequence};
+
+    note.moves = moves || fsdpi_state_of(head) == FSDPI_REQUEST_DOUBTED;
+    if (!moves) {
+        fsdpi_awaited(head, &note.ranks);
+    }
+    fsdpi_note_send(&queue->inquest.notes, from, &note);
+}
+
+static void hear_answer(fsdpi_queue *queue, const fsdpi_note *note, int from)
+{
+    fsdpi_asked *asked = queue->inquest.begun && note->id == queue->inquest.id ? find(&queue->inquest, from) : NULL;
+
+    if (asked != NULL) {
+        asked->answered = true;
+        asked->moves    = note->moves != 0;
+        asked->stuck    = note->moves == 0 && note->ranks.n == 0;
+        ask(queue, &note->ranks);
+    }
+}
+
+static void hear_of_end(fsdpi_inquest *inquest, const fsdpi_notice *notice)
+{
+    if (!inquest->known) {
+        inquest->known  = true;
+        inquest->notice = *notice;
+    }
+}
+
+/* `moves`: the head has got on of late. */
+static void listen(fsdpi_queue *queue, bool moves)
+{
+    enum { AT_A_TIME = 64 };
+    fsdpi_inquest *inquest = &queue->inquest;
+    fsdpi_note     note;
+    int            from;
+
+    inquest->listened = fsdpi_coarse_seconds();
+    for (int i = 0; i < AT_A_TIME && fsdpi_note_receive(&inquest->notes, &note, &from); i++) {
+        if (note.kind == FSDPI_NOTE_QUESTION) {
+            answer(queue, &note, from, moves);
+        } else if (note.kind == FSDPI_NOTE_ANSWER) {
+            hear_answer(queue, &note, from);
+        } else {
+            hear_of_end(inquest,
+                        &(fsdpi_notice){.sequence = note.sequence, .stuck = note.stuck, .missing = note.ranks});
+        }
+    }
+    fsdpi_notes_settle(&inquest->notes, 0);
+}
+
+void fsdpi_inquest_give_sign(fsdpi_queue *queue, bool moves)
+{
+    if (queue->head != NULL && is_of_use(queue) &&
+        fsdpi_coarse_seconds() - queue->inquest.listened > GIVES_SIGN_EVERY) {
+        listen(queue, moves);
+    }
+}
+
+/* ---- giving up --------------------------------------------------------------------------------------------------- */
+
+static bool is_missing_itself(const fsdpi_queue *queue)
+{
+    return fsdpi_rank_list_has(&queue->inquest.notice.missing, core_of(queue)->rank);
+}
+
+/* Those on this node have a notice. */
+static void tell_neighbours(fsdpi_queue *queue)
+{
+    const fsdpi_nodes  *nodes  = queue->engine.nodes;
+    const fsdpi_notice *notice = &queue->inquest.notice;
+    fsdpi_note          note   = {.kind = FSDPI_NOTE_GIVEN_UP, .sequence = notice->sequence};
+    fsdpi_rank_list     list   = {0};
+
+    note.stuck = notice->stuck;
+    note.ranks = notice->missing;
+    if (nodes->count == 1) {
+        return;
+    }
+    fsdpi_neighbours(core_of(queue), &list);
+    for (int i = 0; i < list.n; i++) {
+        if (nodes->node_of[list.ranks[i]] != nodes->mine) {
+            fsdpi_note_send(&queue->inquest.notes, list.ranks[i], &note);
+        }
+    }
+    fsdpi_notes_settle(&queue->inquest.notes, SETTLES_FOR);
+}
+
+/* `printed`: by another rank of this node. */
+static void give_up(fsdpi_queue *queue, bool printed)
+{
+    tell_neighbours(queue);
+    fsdpi_notes_close(&queue->inquest.notes);
+    fsdpi_give_up(queue, printed);
+}
+
+/* What others have said holds, whatever may have come meanwhile. */
+static void join_others(fsdpi_queue *queue, bool on_node)
+{
+    if (!on_node) {
+        fsdpi_mailbox_doubt(queue->engine.box, true);
+        fsdpi_mailbox_leave_notice(queue->engine.box, &queue->inquest.notice);
+    }
+    give_up(queue, on_node && !is_missing_itself(queue));
+}
+
+static bool all_answer(const fsdpi_inquest *inquest)
+{
+    for (int i = 0; i < inquest->n; i++) {
+        if (!inquest->asked[i].answered) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Those who are the end of a chain: they do not answer; or, where all do, they wait for nobody. */
+static fsdpi_notice conclusion(const fsdpi_queue *queue)
+{
+    const fsdpi_inquest *inquest = &queue->inquest;
+    fsdpi_notice         notice  = {.sequence = queue->head->sequence, .stuck = all_answer(inquest)};
+
+    for (int i = 0; i < inquest->n; i++) {
+        const fsdpi_asked *asked = &inquest->asked[i];
+        if (notice.stuck != 0 ? asked->stuck : !asked->answered) {
+            fsdpi_rank_list_add(&notice.missing, asked->rank);
+        }
+    }
+    if (inquest->n == 0) {
+        fsdpi_rank_list_add(&notice.missing, core_of(queue)->rank);
+    }
+    return notice;
+}
+
+/* Unless what is waited for has come at the last moment: see lib/sync/mailbox.h. */
+static bool try_to_give_up(fsdpi_queue *queue)
+{
+    fsdpi_mailbox      *box   = queue->engine.box;
+    const fsdp_request *head  = queue->head;
+    const uint64_t      moves = atomic_load(&queue->moves);
+
+    fsdpi_mailbox_doubt(box, true);
+    (void)fsdpi_advance_head(queue);
+    if (queue->head != head || atomic_load(&queue->moves) != moves) {
+        fsdpi_mailbox_doubt(box, false);
+        return false;
+    }
+    const fsdpi_notice notice = conclusion(queue);
+    hear_of_end(&queue->inquest, &notice);
+    fsdpi_mailbox_leave_notice(box, &queue->inquest.notice);
+    give_up(queue, false);
+    return true;
+}
+
+/* ---- the inquest --------------------------------------------------------------------------------------------------- */
+
+/* All answer, and one of them gets on. */
+static bool somebody_moves(const fsdpi_inquest *inquest)
+{
+    bool moves = false;
+
+    for (int i = 0; i < inquest->n; i++) {
+        moves = moves || inquest->asked[i].moves;
+    }
+    return moves && all_answer(inquest);
+}
+
+static bool is_complete(const fsdpi_inquest *inquest)
+{
+    return (all_answer(inquest) && inquest->elapsed > SHORTEST_INQUEST) || inquest->quiet > LONGEST_SILENCE ||
+           inquest->elapsed > LONGEST_INQUEST;
+}
+
+static bool inquire(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    fsdpi_inquest  *inquest = &queue->inquest;
+    fsdpi_rank_list mine    = {0};
+
+    if (!inquest->begun) {
+        begin(inquest);
+    }
+    count_time(inquest);
+    fsdpi_awaited(queue->head, &mine);
+    ask(queue, &mine);
+    if (!is_complete(inquest)) {
+        return false;
+    }
+    inquest->begun = false;
+    if (somebody_moves(inquest)) {
+        *patience = fsdpi_begin_to_wait(queue);
+        return false;
+    }
+    return try_to_give_up(queue);
+}
+
+/* Whether what has been given up concerns the head. */
+static bool is_lost(const fsdpi_queue *queue, const fsdpi_patience *patience)
+{
+    const fsdpi_inquest *inquest = &queue->inquest;
+
+    return inquest->known &&
+           (inquest->notice.sequence <= queue->head->sequence || patience->waited > LEAVE_BEHIND_AFTER);
+}
+
+/* A notice of this node, before what messages say. */
+static bool look_at_node(fsdpi_queue *queue)
+{
+    const fsdpi_notice *notice =
+        fsdpi_mailbox_is_doubted(queue->engine.box) ? fsdpi_mailbox_notice(queue->engine.box) : NULL;
+
+    if (notice != NULL) {
+        hear_of_end(&queue->inquest, notice);
+    }
+    return notice != NULL;
+}
+
+bool fsdpi_inquest_look(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    if (queue->head == NULL || !is_of_use(queue)) {
+        return false;
+    }
+    const bool on_node = look_at_node(queue);
+    if (patience->waited > LISTENS_AFTER) {
+        listen(queue, patience->waited < STILL_MOVES);
+    }
+    if (is_lost(queue, patience)) {
+        join_others(queue, on_node);
+        return true;
+    }
+    if (!fsdpi_is_over(queue, patience)) {
+        queue->inquest.begun = false;
+        return false;
+    }
+    return inquire(queue, patience);
+}
+
+/*
+ * A rank that has been away for long may find all messages of an operation that others have given up meanwhile: so it listens
+ * first.
+ */
+static void listen_if_late(fsdpi_queue *queue)
+{
+    enum { LOOKS = 3 }; /* a look also lets MPI go on */
+    const double now = fsdpi_coarse_seconds(), since = now - queue->inquest.ended;
+
+    queue->inquest.ended = now;
+    for (int i = 0; i < LOOKS && since > core_of(queue)->config.timeout_s; i++) {
+        listen(queue, true);
+    }
+}
+
+bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request)
+{
+    const fsdpi_inquest *inquest = &queue->inquest;
+
+    if (queue->engine.nodes->count > 1 && is_of_use(queue)) {
+        listen_if_late(queue);
+    }
+    if (fsdpi_mailbox_is_doubted(queue->engine.box)) {
+        const fsdpi_notice *notice = fsdpi_mailbox_notice(queue->engine.box);
+        return notice != NULL && notice->sequence > request->sequence;
+    }
+    return !inquest->known || inquest->notice.sequence > request->sequence;
+}
+
+/* ---- in words ------------------------------------------------------------------------------------------------------ */
+
+static void name_ranks(const fsdpi_rank_list *list, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, list->n + list->more == 1 ? "rank" : "ranks");
+
+    for (int i = 0; i < list->n && used < size; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s %d", i > 0 ? "," : "", list->ranks[i]);
+    }
+    if (list->more > 0 && used < size) {
+        (void)snprintf(text + used, size - used, " and %d more", list->more);
+    }
+}
+
+static void describe_notice(const fsdpi_queue *queue, char *text, size_t size)
+{
+    const fsdpi_notice *notice  = &queue->inquest.notice;
+    const bool          several = notice->missing.n > 1;
+    char                ranks[FSDPI_RANKS_LISTED * 12 + 32];
+
+    name_ranks(&notice->missing, ranks, sizeof ranks);
+    if (is_missing_itself(queue)) {
+        (void)snprintf(text, size, "this rank itself %s",
+                       notice->stuck != 0 ? "does not get on" : "was stopped or late, and its peers had given up");
+    } else if (notice->missing.n == 0) {
+        (void)snprintf(text, size, "all ranks answer, and wait for each other");
+    } else if (notice->stuck != 0) {
+        (void)snprintf(text, size, "%s %s, but %s not get on", ranks, several ? "answer" : "answers",
+                       several ? "do" : "does");
+    } else {
+        (void)snprintf(text, size, "%s %s not answer", ranks, several ? "do" : "does");
+    }
+}
+
+void fsdpi_inquest_describe(const fsdpi_queue *queue, fsdp_status broken, char *text, size_t size)
+{
+    if (broken == FSDP_ERR_TIMEOUT && queue->inquest.known) {
+        describe_notice(queue, text, size);
+    } else {
+        (void)snprintf(text, size, "%s", fsdp_status_text(broken));
+    }
+}
+
+void fsdpi_inquest_describe_end(const fsdpi_queue *queue, char *text, size_t size)
+{
+    const fsdp_request *head      = queue->head;
+    const uint64_t      given_up  = queue->inquest.notice.sequence;
+    const int           timeout_s = core_of(queue)->config.timeout_s;
+    char                call[FSDPI_DETAIL_BYTES], why[FSDPI_DETAIL_BYTES];
+
+    fsdpi_describe(&head->call, core_of(queue)->size, call, sizeof call);
+    describe_notice(queue, why, sizeof why);
+    if (is_missing_itself(queue)) {
+        (void)snprintf(text, size,
+                       "%s (operation %" PRIu64 ") has been given up after FSDP_TIMEOUT_S=%d seconds: %s; finalize the "
+                       "context",
+                       call, given_up, timeout_s, why);
+    } else if (given_up < head->sequence) {
+        (void)snprintf(text, size,
+                       "%s (operation %" PRIu64 ") cannot be carried out, since operation %" PRIu64
+                       " had not moved for FSDP_TIMEOUT_S=%d seconds on other ranks: %s; finalize the context",
+                       call, head->sequence, given_up, timeout_s, why);
+    } else {
+        (void)snprintf(text, size,
+                       "%s (operation %" PRIu64 ") has not moved for FSDP_TIMEOUT_S=%d seconds: %s; look for a rank "
+                       "that died or made another call, and finalize the context",
+                       call, head->sequence, timeout_s, why);
+    }
+}
