@@ -157,12 +157,12 @@ static fsdp_status receive_portions(fsdp_request *request)
 static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress)
 {
     fsdpi_exchange *exchange  = request->engine->exchange;
-    const bool      had_heard = exchange->posted;
+    const bool      had_heard = exchange->heard;
     bool            complete  = false;
 
     if (!had_heard) {
-        FSDP_TRY(fsdpi_pairs_heard(exchange, &exchange->posted));
-        if (!exchange->posted) {
+        FSDP_TRY(fsdpi_pairs_heard(exchange, &exchange->heard));
+        if (!exchange->heard) {
             return FSDP_OK;
         }
         FSDP_TRY(receive_portions(request));

@@ -44,6 +44,9 @@ void fsdpi_inquest_close(fsdpi_queue *queue)
     fsdpi_note        note;
     int               from;
 
+    if (queue->inquest.notes.core == NULL) { /* not opened */
+        return;
+    }
     if (core->broken == FSDP_OK && core->comm != MPI_COMM_NULL) {
         while (fsdpi_note_receive(&queue->inquest.notes, &note, &from)) {
         }

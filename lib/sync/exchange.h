@@ -24,8 +24,9 @@ typedef struct fsdpi_exchange {
     fsdpi_mailbox     *box; /* where records lie */
     fsdpi_messages    *messages;
     fsdpi_records      records;  /* a leader's */
-    bool               posted;   /* a round is under way; in pairs: all heads have come */
+    bool               posted;   /* a round is under way */
     bool               in_pairs; /* agreements: lib/sync/pairs.h instead; the same on all ranks */
+    bool               heard;    /* in pairs: all heads have come */
     size_t             first;    /* of these: which message has the first head */
     unsigned char     *outgoing; /* where the next message of theirs is put together */
 } fsdpi_exchange;

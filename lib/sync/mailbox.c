@@ -337,9 +337,8 @@ static bool has_come(const fsdpi_mailbox *box, int position, const fsdpi_desk *a
     const bool is_milestone =
         box->asleep_on == &awaited->milestone || box->asleep_on == &awaited->sum || box->asleep_on == &awaited->all;
 
-    return is_milestone
-               ? atomic_load(&box->desks[position]->milestone) >= box->asleep_value
-               : atomic_load(&fsdpi_letter_of(box, position, box->asleep_value)->number) >= box->asleep_value;
+    return is_milestone ? atomic_load(&box->desks[position]->milestone) >= box->asleep_value
+                        : atomic_load(&fsdpi_letter_of(box, position, box->asleep_value)->number) >= box->asleep_value;
 }
 
 static void add_position(const fsdpi_mailbox *box, int position, fsdpi_rank_list *list)
@@ -357,8 +356,8 @@ void fsdpi_mailbox_awaited(const fsdpi_mailbox *box, fsdpi_rank_list *list)
     if (position < 0) {
         return;
     }
-    const fsdpi_desk *desk = box->desks[position];
-    const bool is_told     = box->asleep_on == &desk->board[0].number || box->asleep_on == &desk->board[1].number;
+    const fsdpi_desk *desk    = box->desks[position];
+    const bool        is_told = box->asleep_on == &desk->board[0].number || box->asleep_on == &desk->board[1].number;
 
     add_position(box, position, list);
     for (int p = 0; p < box->direct && !is_told; p++) {

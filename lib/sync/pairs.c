@@ -72,6 +72,7 @@ fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opi
     *record            = record_of(exchange, nodes->mine);
     **record           = (fsdpi_record_head){.all = *opinion};
     exchange->posted   = false;
+    exchange->heard    = false;
     exchange->first    = exchange->messages->n;
     exchange->outgoing = outgoing(exchange);
     for (int k = 1; k < nodes->count; k++) {
@@ -135,10 +136,10 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
     const fsdpi_messages *messages = exchange->messages;
 
     for (int k = 1; k < nodes->count; k++) {
-        const size_t i        = exchange->first + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_begin() */
+        const size_t i = exchange->first + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_begin() */
         int          complete = 0;
 
-        if (i < messages->n && !exchange->posted) {
+        if (i < messages->n && !exchange->heard) {
             (void)MPI_Request_get_status(messages->list[i], &complete, MPI_STATUS_IGNORE);
         }
         if (!complete) {
