@@ -61,9 +61,14 @@ static void assert_sent(size_t portion)
     assert_int_equal(others * (HEAD + portion), sent.bytes);
 }
 
+static int sum_of_ranks(void)
+{
+    return world.size * (world.size + 1) / 2;
+}
+
 static float sum_of(size_t i)
 {
-    return (float)(world.size * (world.size + 1) / 2) * (float)(i % 17 + 1);
+    return (float)sum_of_ranks() * (float)(i % 17 + 1);
 }
 
 static void check_allgather(size_t count)
@@ -72,7 +77,8 @@ static void check_allgather(size_t count)
     assert_int_equal(FSDP_OK, fsdp_allgather(world.ctx, world.in, world.out, count, FSDP_F32));
     assert_sent(count * sizeof(float));
     for (size_t i = 0; i < count * (size_t)world.size; i++) {
-        assert_true(world.out[i] == (float)(i / count + 1) * (float)(i % count % 17 + 1));
+        const size_t rank = i / count;
+        assert_true(world.out[i] == (float)(rank + 1) * (float)(i % count % 17 + 1));
     }
 }
 
@@ -134,7 +140,7 @@ static void what_is_too_long_goes_another_way(void **state)
     for (size_t count = room; count <= room + 1; count++) {
         in[count - 1] = (float)(world.rank + 1);
         assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, in, out, count, FSDP_F32, FSDP_SUM));
-        assert_true(out[count - 1] == (float)(world.size * (world.size + 1) / 2));
+        assert_true(out[count - 1] == (float)sum_of_ranks());
         assert_true((strcmp("inline", fsdp_last_algorithm(world.ctx)) == 0) == (count == room));
     }
     free(in);
