@@ -14,7 +14,7 @@ static const double ASSUMED_ALPHA = 5e-6, ASSUMED_RATE = 1.2e9, MEMORY_RATE = 50
 static const double SHARED_LINK = 1.04;
 
 /* What the rails do before their first message, and between reducing and gathering. */
-static const double SETUP = 1e-6;
+static const double SETUP = 5e-6;
 
 /* What comes from the caches of other cores, rather than from one's own. */
 static const double FROM_PEERS = 4;
