@@ -19,7 +19,7 @@ static fsdp_status reduce(fsdp_request *request)
 
     FSDP_TRY(fsdpi_reduce_own_part(request, &done));
     if (done) {
-        fsdpi_milestone_set(&request->ctx->box, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY));
+        fsdpi_milestone_set(&request->lane->box, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY));
         request->stage = MEET;
     }
     return FSDP_OK;
@@ -27,7 +27,7 @@ static fsdp_status reduce(fsdp_request *request)
 
 static void meet(fsdp_request *request, fsdpi_progress *progress)
 {
-    if (fsdpi_milestone_reached(&request->ctx->box, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY))) {
+    if (fsdpi_milestone_reached(&request->lane->box, FSDPI_MILESTONE(request->number, FSDPI_HALFWAY))) {
         request->stage = GATHER;
         request->step  = 1;
         request->at    = 0;

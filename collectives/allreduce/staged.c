@@ -23,7 +23,7 @@ enum { PUBLISH, MEET, REDUCED };
 static size_t window_count(const fsdp_request *request)
 {
     const fsdp_context *ctx    = request->ctx;
-    const size_t        slot   = fsdpi_slot_capacity(&ctx->box);
+    const size_t        slot   = fsdpi_slot_capacity(&request->lane->box);
     const size_t        block  = slot < FSDPI_BLOCK_BYTES ? slot : FSDPI_BLOCK_BYTES;
     const size_t        window = block / (size_t)ctx->size / FSDPI_LINE * FSDPI_LINE;
 
@@ -44,7 +44,7 @@ static fsdpi_slice window_of(const fsdp_request *request, int rank)
 
 static unsigned char *in_slot(const fsdp_request *request, int position, int rank)
 {
-    const fsdpi_mailbox *box = &request->ctx->box;
+    const fsdpi_mailbox *box = &request->lane->box;
 
     return fsdpi_slot_of(box, position, box->number) + (size_t)rank * window_count(request) * request->call.width;
 }
@@ -61,14 +61,15 @@ static void publish(fsdp_request *request)
     const unsigned char *in    = request->call.in;
     const size_t         width = request->call.width;
 
-    ctx->box.number++; /* of this block */
+    request->lane->box.number++; /* of this block */
     for (int r = 0; r < ctx->size; r++) {
         const fsdpi_slice w = window_of(request, r);
         if (r != ctx->rank) {
             ctx->kernels->copy(in_slot(request, ctx->rank, r), in + w.begin * width, w.count * width);
         }
     }
-    fsdpi_mailbox_post(&ctx->box, fsdpi_letter_of(&ctx->box, ctx->rank, ctx->box.number), ctx->box.number);
+    fsdpi_mailbox_post(&request->lane->box, fsdpi_letter_of(&request->lane->box, ctx->rank, request->lane->box.number),
+                       request->lane->box.number);
 }
 
 static void reduce(fsdp_request *request)
@@ -104,17 +105,16 @@ static void gather(fsdp_request *request)
 /* One block. `step` says how far it is. */
 static fsdpi_progress advance_block(fsdp_request *request)
 {
-    fsdp_context *ctx = request->ctx;
+    fsdpi_mailbox *box = &request->lane->box;
 
     if (request->step == PUBLISH) {
         publish(request);
         request->step = MEET;
-    } else if (request->step == MEET && fsdpi_mailbox_arrived(&ctx->box, ctx->box.number)) {
+    } else if (request->step == MEET && fsdpi_mailbox_arrived(box, box->number)) {
         reduce(request);
-        fsdpi_milestone_set(&ctx->box, FSDPI_MILESTONE(ctx->box.number, FSDPI_HALFWAY));
+        fsdpi_milestone_set(box, FSDPI_MILESTONE(box->number, FSDPI_HALFWAY));
         request->step = REDUCED;
-    } else if (request->step == REDUCED &&
-               fsdpi_milestone_reached(&ctx->box, FSDPI_MILESTONE(ctx->box.number, FSDPI_HALFWAY))) {
+    } else if (request->step == REDUCED && fsdpi_milestone_reached(box, FSDPI_MILESTONE(box->number, FSDPI_HALFWAY))) {
         gather(request);
         request->at++;
         request->step = PUBLISH;

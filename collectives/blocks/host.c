@@ -5,7 +5,7 @@
 
 static unsigned char *slot(const fsdp_request *request, int position, uint64_t number)
 {
-    return fsdpi_slot_of(&request->ctx->box, position, number);
+    return fsdpi_slot_of(&request->lane->box, position, number);
 }
 
 static void nothing(fsdp_request *request, uint64_t number)

@@ -19,11 +19,11 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
     const fsdp_context *ctx   = request->ctx;
     const size_t        bytes = request->call.whole * request->call.width;
 
-    if (ctx->nodes.count == 1 || !ctx->exchange.in_pairs) {
-        return bytes <= fsdpi_block_capacity(ctx) && !(pattern == FSDPI_TRANSPOSE && ctx->nodes.count > 1);
+    if (ctx->nodes.count == 1 || !request->lane->exchange.in_pairs) {
+        return bytes <= fsdpi_block_capacity(request->lane) && !(pattern == FSDPI_TRANSPOSE && ctx->nodes.count > 1);
     }
-    const size_t slot = fsdpi_slot_capacity(&ctx->box);
-    const size_t most = fsdpi_pairs_capacity(ctx->box.rest_bytes, ctx->nodes.count, ctx->nodes.largest);
+    const size_t slot = fsdpi_slot_capacity(&request->lane->box);
+    const size_t most = fsdpi_pairs_capacity(request->lane->box.rest_bytes, ctx->nodes.count, ctx->nodes.largest);
 
     if (pattern == FSDPI_TRANSPOSE) {
         return false;
@@ -32,9 +32,9 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
 }
 
 /* Across nodes, nobody reads the slot of a rank that is a node where it sends its input as it is. */
-static bool sends_input(const fsdp_context *ctx)
+static bool sends_input(const fsdp_request *request)
 {
-    return ctx->exchange.in_pairs && ctx->nodes.size == 1;
+    return request->lane->exchange.in_pairs && request->ctx->nodes.size == 1;
 }
 
 /* Data that fits into the letter itself saves its readers a cache line. The same answer on all ranks. */
@@ -49,7 +49,7 @@ unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdp
 {
     unsigned char *to = fits_letter(request, pattern) ? letter->payload : (unsigned char *)(letter + 1);
 
-    if (!sends_input(request->ctx) && fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
+    if (!sends_input(request) && fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
         memcpy(to, request->call.in, request->call.in_bytes); /* the whole input, packed as it is */
     }
     return FSDPI_FLAG_OFFERED;
@@ -60,7 +60,7 @@ static fsdpi_published published(fsdp_request *request, fsdpi_pattern pattern)
     return (fsdpi_published){.request   = request,
                              .number    = request->number,
                              .in_letter = fits_letter(request, pattern),
-                             .in_pairs  = request->ctx->exchange.in_pairs};
+                             .in_pairs  = request->lane->exchange.in_pairs};
 }
 
 size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigned char *payload)
@@ -68,7 +68,7 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
     const fsdpi_block     b    = fsdpi_whole_block(request, pattern);
     const fsdpi_published from = published(request, pattern);
 
-    return sends_input(request->ctx) ? 0 : fsdpi_fill_record(&from, pattern, &b, payload);
+    return sends_input(request) ? 0 : fsdpi_fill_record(&from, pattern, &b, payload);
 }
 
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
@@ -76,8 +76,9 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
     const fsdp_context  *ctx   = request->ctx;
     const fsdpi_nodes   *nodes = &ctx->nodes;
     const fsdpi_block    b     = fsdpi_whole_block(request, pattern);
-    const unsigned char *data  = sends_input(ctx) ? request->call.in : fsdpi_pairs_payload(&ctx->exchange, nodes->mine);
-    const size_t         width = request->call.width;
+    const unsigned char *data =
+        sends_input(request) ? request->call.in : fsdpi_pairs_payload(&request->lane->exchange, nodes->mine);
+    const size_t width = request->call.width;
 
     switch (pattern) {
     case FSDPI_GATHER:
@@ -106,7 +107,7 @@ void *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int
 /* Where a peer's data lies. */
 static const unsigned char *data_of(const fsdpi_published *from, int position)
 {
-    fsdpi_letter *letter = fsdpi_letter_of(&from->request->ctx->box, position, from->number);
+    fsdpi_letter *letter = fsdpi_letter_of(&from->request->lane->box, position, from->number);
 
     return from->in_letter ? letter->payload : (const unsigned char *)(letter + 1);
 }
@@ -170,4 +171,4 @@ static void end(fsdp_request *request)
     }
 }
 
-const fsdpi_algorithm fsdpi_inline = {.name = "inline", .advance = take_inline, .end = end};
+const fsdpi_algorithm fsdpi_inline = {.name = "inline", .advance = take_inline, .end = end, .is_short = true};

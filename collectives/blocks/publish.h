@@ -27,7 +27,7 @@ static inline const unsigned char *fsdpi_published_by(const fsdpi_published *fro
 {
     fsdp_request *request = from->request;
 
-    return from->in_letter ? fsdpi_letter_of(&request->ctx->box, position, from->number)->payload
+    return from->in_letter ? fsdpi_letter_of(&request->lane->box, position, from->number)->payload
                            : fsdpi_blocks_ops_of(request)->slot(request, position, from->number);
 }
 

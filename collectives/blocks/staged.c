@@ -29,8 +29,7 @@ static size_t record_bytes(const fsdp_request *request, fsdpi_pattern pattern, c
 
 static void begin_records(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
 {
-    fsdp_context      *ctx  = from->request->ctx;
-    fsdpi_record_head *head = fsdpi_exchange_begin(&ctx->exchange);
+    fsdpi_record_head *head = fsdpi_exchange_begin(&from->request->lane->exchange);
 
     *head = (fsdpi_record_head){.all.flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED};
     (void)fsdpi_fill_record(from, pattern, b, fsdpi_mover_of(from->request)->in_mailbox(from->request, head + 1));
@@ -39,11 +38,11 @@ static void begin_records(const fsdpi_published *from, fsdpi_pattern pattern, co
 
 static fsdp_status ask_nodes(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdp_context *ctx = request->ctx;
+    fsdpi_lane *lane = request->lane;
 
-    FSDP_TRY(fsdpi_exchange_advance(&ctx->exchange, true, progress));
+    FSDP_TRY(fsdpi_exchange_advance(&lane->exchange, true, progress));
     if (*progress == FSDPI_FINISHED) {
-        fsdpi_mailbox_tell(&ctx->box, ctx->box.number, fsdpi_exchange_opinion(&ctx->exchange));
+        fsdpi_mailbox_tell(&lane->box, lane->box.number, fsdpi_exchange_opinion(&lane->exchange));
         request->step = TAKE;
         *progress     = FSDPI_MOVED;
     }
@@ -54,8 +53,9 @@ static void post_block(fsdp_request *request)
 {
     fsdp_context *ctx = request->ctx;
 
-    fsdpi_mailbox_post(&ctx->box, fsdpi_letter_of(&ctx->box, ctx->nodes.position, ctx->box.number + 1),
-                       ctx->box.number + 1);
+    fsdpi_mailbox_post(&request->lane->box,
+                       fsdpi_letter_of(&request->lane->box, ctx->nodes.position, request->lane->box.number + 1),
+                       request->lane->box.number + 1);
     request->step = ARRIVE;
 }
 
@@ -63,7 +63,7 @@ static void publish_block(fsdp_request *request, fsdpi_pattern pattern, const fs
 {
     const fsdp_context     *ctx    = request->ctx;
     const fsdpi_blocks_ops *ops    = fsdpi_blocks_ops_of(request);
-    const uint64_t          number = ctx->box.number + 1;
+    const uint64_t          number = request->lane->box.number + 1;
 
     ops->begin_publishing(request, number);
     fsdpi_publish(request, pattern, b, ops->slot(request, ctx->nodes.position, number));
@@ -74,10 +74,11 @@ static void publish_block(fsdp_request *request, fsdpi_pattern pattern, const fs
 }
 
 /* Whether all blocks of the node are there; or, on a rank that waits for its leader, whether it need not look for more. */
-static bool have_arrived(fsdp_context *ctx)
+static bool have_arrived(fsdp_request *request)
 {
-    return ctx->nodes.count == 1 ? fsdpi_mailbox_arrived(&ctx->box, ctx->box.number)
-                                 : fsdpi_mailbox_heard(&ctx->box, ctx->box.number);
+    fsdpi_mailbox *box = &request->lane->box;
+
+    return box->nodes->count == 1 ? fsdpi_mailbox_arrived(box, box->number) : fsdpi_mailbox_heard(box, box->number);
 }
 
 static void all_have_arrived(const fsdpi_published *from, fsdpi_pattern pattern, const fsdpi_block *b)
@@ -98,7 +99,7 @@ static bool has_been_told(const fsdpi_published *from)
 {
     fsdp_request *request = from->request;
 
-    if (!fsdpi_mailbox_told(&request->ctx->box, from->number)) {
+    if (!fsdpi_mailbox_told(&request->lane->box, from->number)) {
         return false;
     }
     fsdpi_blocks_ops_of(request)->begin_taking(request, from->number);
@@ -127,8 +128,7 @@ static void take_block(const fsdpi_published *from, fsdpi_pattern pattern, const
 
 static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, fsdpi_progress *progress)
 {
-    fsdp_context         *ctx  = request->ctx;
-    const fsdpi_published from = {.request = request, .number = ctx->box.number};
+    const fsdpi_published from = {.request = request, .number = request->lane->box.number};
     fsdpi_block           b;
 
     *progress = FSDPI_FINISHED;
@@ -141,7 +141,7 @@ static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, 
         publish_block(request, pattern, &b);
         break;
     case ARRIVE:
-        if (!have_arrived(ctx)) {
+        if (!have_arrived(request)) {
             *progress = FSDPI_WAITING;
         } else {
             all_have_arrived(&from, pattern, &b);

@@ -17,7 +17,7 @@ void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, 
     }
     const fsdpi_slice part = fsdpi_slice_of(request, fsdpi_rank_at(&ctx->nodes, node, 0));
 
-    return part.count * request->call.width <= fsdpi_pairs_together(&ctx->exchange)
+    return part.count * request->call.width <= fsdpi_pairs_together(&request->lane->exchange)
                ? NULL
                : (unsigned char *)request->call.out + part.begin * request->call.width;
 }
@@ -30,7 +30,7 @@ static void find_portions(fsdp_request *request, fsdpi_pattern pattern)
     for (int m = 0; m < ctx->nodes.count; m++) {
         const void *placed = m != ctx->nodes.mine ? fsdpi_place_in_result(request, pattern, m) : NULL;
 
-        ctx->operands[m] = placed != NULL ? placed : fsdpi_pairs_payload(&ctx->exchange, m);
+        ctx->operands[m] = placed != NULL ? placed : fsdpi_pairs_payload(&request->lane->exchange, m);
     }
     if (ctx->nodes.size == 1) {
         ctx->operands[ctx->nodes.mine] = request->call.in;
@@ -42,7 +42,7 @@ static void find_records(const fsdpi_published *from, fsdpi_pattern pattern)
 {
     fsdp_request            *request = from->request;
     const fsdp_context      *ctx     = request->ctx;
-    const fsdpi_record_head *record  = fsdpi_exchange_first(&ctx->exchange);
+    const fsdpi_record_head *record  = fsdpi_exchange_first(&request->lane->exchange);
 
     if (from->in_pairs) {
         find_portions(request, pattern);
@@ -50,7 +50,7 @@ static void find_records(const fsdpi_published *from, fsdpi_pattern pattern)
     }
 
     for (int place = 0; place < ctx->nodes.count; place++) {
-        ctx->operands[fsdpi_exchange_node(&ctx->exchange, place)] =
+        ctx->operands[fsdpi_exchange_node(&request->lane->exchange, place)] =
             fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(record + 1));
         record = fsdpi_record_behind(record);
     }

@@ -78,20 +78,20 @@ size_t fsdpi_packed_count(const fsdp_request *request, fsdpi_pattern pattern, co
     return fsdpi_packed_before(request, pattern, b, b->first + b->n);
 }
 
-size_t fsdpi_block_capacity(const fsdp_context *ctx)
+size_t fsdpi_block_capacity(const fsdpi_lane *lane)
 {
-    const size_t slot = fsdpi_slot_capacity(&ctx->box);
+    const size_t slot = fsdpi_slot_capacity(&lane->box);
 
-    if (ctx->nodes.count == 1) {
+    if (lane->box.nodes->count == 1) {
         return slot;
     }
-    return slot < fsdpi_exchange_capacity(&ctx->exchange) ? slot : fsdpi_exchange_capacity(&ctx->exchange);
+    return slot < fsdpi_exchange_capacity(&lane->exchange) ? slot : fsdpi_exchange_capacity(&lane->exchange);
 }
 
 /* BYTES that a block may have. */
 static size_t block_bytes(const fsdp_request *request)
 {
-    const size_t room = fsdpi_block_capacity(request->ctx), most = fsdpi_blocks_ops_of(request)->most_bytes;
+    const size_t room = fsdpi_block_capacity(request->lane), most = fsdpi_blocks_ops_of(request)->most_bytes;
 
     return room < most ? room : most;
 }

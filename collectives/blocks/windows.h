@@ -41,7 +41,7 @@ size_t fsdpi_packed_count(const fsdp_request *request, fsdpi_pattern pattern, co
 /** ELEMENTS of the largest part. */
 size_t fsdpi_largest_part(const fsdp_request *request, fsdpi_pattern pattern);
 
-/** BYTES of a block that slots, and records, have room for. */
-size_t fsdpi_block_capacity(const fsdp_context *ctx);
+/** BYTES of a block that slots, and records, of a lane have room for. */
+size_t fsdpi_block_capacity(const fsdpi_lane *lane);
 
 #endif

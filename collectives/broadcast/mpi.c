@@ -4,15 +4,14 @@
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdp_context     *ctx  = request->ctx;
     const fsdpi_call *call = &request->call;
     bool              complete;
 
     if (request->stage == 0) {
         request->stage = 1;
-        FSDP_TRY(fsdpi_post_broadcast(&ctx->messages, call->out, call->count * call->width, call->root));
+        FSDP_TRY(fsdpi_post_broadcast(&request->lane->messages, call->out, call->count * call->width, call->root));
     }
-    FSDP_TRY(fsdpi_messages_complete(&ctx->messages, &complete));
+    FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : FSDPI_WAITING;
     return FSDP_OK;
 }

@@ -25,10 +25,10 @@ static bool is_awaited(const fsdp_request *request, int position)
     const bool          reduces = (ctx->rails.route & FSDPI_REDUCES) != 0;
 
     if (reduces && copied->own < fsdpi_rails_chunks(request, part.count) &&
-        fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_FINAL) <= copied->own) {
+        fsdpi_mailbox_landed(&request->lane->box, position, FSDPI_LANDED_FINAL) <= copied->own) {
         return true;
     }
-    return !copied->named && fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_HERE) <= copied->come;
+    return !copied->named && fsdpi_mailbox_landed(&request->lane->box, position, FSDPI_LANDED_HERE) <= copied->come;
 }
 
 void fsdpi_rails_awaited(const fsdp_request *request, fsdpi_rank_list *list)

@@ -147,7 +147,7 @@ static size_t size_windows(fsdp_request *request, const fsdpi_demand *demand)
 static size_t size_exchange(fsdp_request *request, size_t wanted, size_t part)
 {
     fsdpi_rails *rails = &request->ctx->rails;
-    const size_t chunk = smaller(part, wanted), places = request->ctx->box.rest_bytes / (chunk > 0 ? chunk : 1) / 2;
+    const size_t chunk = smaller(part, wanted), places = request->lane->box.rest_bytes / (chunk > 0 ? chunk : 1) / 2;
     const size_t most = FSDPI_RAILS_DEPTH * ((size_t)request->ctx->size - 1), window = smaller(places, most);
 
     for (int s = FSDPI_PARTS_OUT; s <= FSDPI_PARTS_IN; s++) {

@@ -32,7 +32,7 @@ static fsdp_status copy_own(fsdp_request *request, int position, bool *moved, bo
         return FSDP_OK;
     }
     *done = false;
-    if (!is_input && fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_FINAL) <= copied->own) {
+    if (!is_input && fsdpi_mailbox_landed(&request->lane->box, position, FSDPI_LANDED_FINAL) <= copied->own) {
         return FSDP_OK;
     }
     const fsdpi_slice c = fsdpi_rails_chunk_of(request, part.begin, part.count, copied->own);
@@ -53,7 +53,7 @@ static fsdp_status copy_come(fsdp_request *request, int position, bool *moved, b
     if (copied->named) {
         return FSDP_OK;
     }
-    const bool   is_here = fsdpi_mailbox_landed(&ctx->box, position, FSDPI_LANDED_HERE) > copied->come;
+    const bool   is_here = fsdpi_mailbox_landed(&request->lane->box, position, FSDPI_LANDED_HERE) > copied->come;
     fsdpi_cursor next    = copied->next;
     copied->named        = !fsdpi_rails_next(request, &seat, FSDPI_PARTS_IN, &next, &parcel);
     *done                = *done && copied->named;

@@ -34,7 +34,7 @@ static size_t wanted_bytes(const fsdp_request *request)
 
 static size_t room_bytes(const fsdp_request *request, size_t places)
 {
-    return request->ctx->box.rest_bytes / places;
+    return request->lane->box.rest_bytes / places;
 }
 
 static unsigned char *staging(const fsdp_request *request)

@@ -28,9 +28,9 @@ static size_t room_bytes(const fsdp_request *request, size_t places)
     const fsdp_context *ctx = request->ctx;
 
     if (ctx->nodes.largest == 1 || (request->flags & FSDPI_FLAG_SYMMETRIC) != 0) {
-        return ctx->box.rest_bytes / places;
+        return request->lane->box.rest_bytes / places;
     }
-    const size_t room = ctx->box.rest_bytes / 2 / places, piece = fsdpi_piece(request) * request->call.width;
+    const size_t room = request->lane->box.rest_bytes / 2 / places, piece = fsdpi_piece(request) * request->call.width;
 
     return room < piece ? room : piece;
 }
@@ -45,7 +45,7 @@ static unsigned char *staging(const fsdp_request *request)
 {
     const fsdp_context *ctx = request->ctx;
 
-    return fsdpi_rest_of(&ctx->box, ctx->nodes.position);
+    return fsdpi_rest_of(&request->lane->box, ctx->nodes.position);
 }
 
 static void turn(fsdp_request *request, fsdpi_direction direction)

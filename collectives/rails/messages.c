@@ -52,7 +52,7 @@ static fsdp_status post_receive(fsdp_request *request, fsdpi_stream_kind kind)
                                                                          : fsdpi_rails_received(request, kind, n);
 
     FSDPI_TRY_MPI(ctx, MPI_Irecv(to, (int)fsdpi_rails_bytes(request, parcel), MPI_BYTE, parcel->peer,
-                                 tag_of(request, kind), ctx->comm, slot));
+                                 tag_of(request, kind), request->lane->messages.comm, slot));
     stream->posted++;
     ctx->rails.n_messages++;
     return FSDP_OK;
@@ -69,7 +69,8 @@ static fsdp_status post_send(fsdp_request *request, fsdpi_stream_kind kind)
     const unsigned char *data   = fsdpi_rails_ops_of(request)->stages(request) ? fsdpi_rails_staged(request, kind, n)
                                                                                : fsdpi_rails_sent(request, kind, n);
 
-    FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, parcel->peer, tag_of(request, kind), ctx->comm, slot));
+    FSDPI_TRY_MPI(ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, parcel->peer, tag_of(request, kind),
+                                 request->lane->messages.comm, slot));
     stream->posted++;
     ctx->rails.n_messages++;
     ctx->rails.leaving += kind == FSDPI_PARTIALS_OUT ? bytes : 0;

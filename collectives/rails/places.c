@@ -42,7 +42,7 @@ unsigned char *fsdpi_rails_staged(const fsdp_request *request, fsdpi_stream_kind
 {
     const fsdp_context *ctx = request->ctx;
 
-    return fsdpi_rest_of(&ctx->box, ctx->nodes.position) + before(request, index_of(request, kind, n));
+    return fsdpi_rest_of(&request->lane->box, ctx->nodes.position) + before(request, index_of(request, kind, n));
 }
 
 static unsigned char *spare_place(const fsdp_request *request, size_t index)

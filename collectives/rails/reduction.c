@@ -147,7 +147,7 @@ static void end_folds(fsdp_request *request, bool *moved)
         *moved = true;
     }
     if (rails->reduced > reduced && (rails->route & FSDPI_GATHERS) != 0 && ctx->nodes.size > 1) {
-        fsdpi_mailbox_set_landed(&ctx->box, FSDPI_LANDED_FINAL, rails->reduced);
+        fsdpi_mailbox_set_landed(&request->lane->box, FSDPI_LANDED_FINAL, rails->reduced);
     }
 }
 

@@ -108,6 +108,6 @@ void fsdpi_rails_tell_come(fsdp_request *request)
     /* Blocks of an exchange are their receiver's alone. */
     if (come > ctx->rails.told && ctx->nodes.size > 1 && (ctx->rails.route & FSDPI_EXCHANGES) == 0) {
         ctx->rails.told = come;
-        fsdpi_mailbox_set_landed(&ctx->box, FSDPI_LANDED_HERE, come);
+        fsdpi_mailbox_set_landed(&request->lane->box, FSDPI_LANDED_HERE, come);
     }
 }

@@ -22,8 +22,8 @@ static void settle(fsdp_request *request, void *to, const void *from, size_t byt
         return;
     }
     fsdpi_gpu_hear_slots_free(request, 0); /* that of even letters */
-    for (size_t at = 0; at < bytes; at += ctx->box.slot_bytes) {
-        const size_t n = bytes - at < ctx->box.slot_bytes ? bytes - at : ctx->box.slot_bytes;
+    for (size_t at = 0; at < bytes; at += request->lane->box.slot_bytes) {
+        const size_t n = bytes - at < request->lane->box.slot_bytes ? bytes - at : request->lane->box.slot_bytes;
 
         fsdpi_gpu_move(request, slot, (const unsigned char *)from + at, n);
         fsdpi_gpu_move(request, (unsigned char *)to + at, slot, n);

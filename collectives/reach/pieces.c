@@ -11,9 +11,10 @@ size_t fsdpi_piece(const fsdp_request *request)
 {
     const fsdp_context *ctx   = request->ctx;
     const size_t        peers = ctx->nodes.largest > 1 ? (size_t)ctx->nodes.largest - 1 : 1;
-    const size_t        room  = ctx->box.rest_bytes / 2 / peers; /* the other half is for what comes from other nodes */
-    const size_t        bytes = room < PIECE_BYTES ? room : PIECE_BYTES;
-    const size_t        width = request->call.width;
+    const size_t        room =
+        request->lane->box.rest_bytes / 2 / peers; /* the other half is for what comes from other nodes */
+    const size_t bytes = room < PIECE_BYTES ? room : PIECE_BYTES;
+    const size_t width = request->call.width;
 
     return bytes / width > 0 ? bytes / width : 1;
 }
@@ -29,9 +30,10 @@ fsdpi_slice fsdpi_next_piece(const fsdp_request *request, fsdpi_slice part, size
 /* Sets ctx->operands to the inputs of the node from an element on; copies those that cannot be addressed. */
 static fsdp_status gather_operands(fsdp_request *request, size_t begin, size_t count)
 {
-    fsdp_context  *ctx     = request->ctx;
-    const size_t   width   = request->call.width;
-    unsigned char *scratch = fsdpi_rest_of(&ctx->box, ctx->nodes.position) + ctx->box.rest_bytes / 2;
+    fsdp_context  *ctx   = request->ctx;
+    const size_t   width = request->call.width;
+    unsigned char *scratch =
+        fsdpi_rest_of(&request->lane->box, ctx->nodes.position) + request->lane->box.rest_bytes / 2;
 
     for (int p = 0; p < ctx->nodes.size; p++) {
         const unsigned char *peer = fsdpi_peer(request, p, FSDPI_INPUT);

@@ -4,7 +4,6 @@
 #include "collectives/reach/mover.h"
 #include "lib/context/context.h"
 #include "lib/node/peers.h"
-#include "lib/progress/agreement.h"
 
 /* ---- saying where -------------------------------------------------------------------------------------------------- */
 
@@ -38,8 +37,8 @@ unsigned fsdpi_offer_places(fsdp_request *request, fsdpi_letter *letter)
     unsigned          flags = FSDPI_FLAG_PLACES;
     bool              in_shared, out_shared;
 
-    const bool in  = place_of(ctx, call->in, call->in_bytes, &letter->in, &letter->in_buffer, &in_shared);
-    const bool out = place_of(ctx, call->out, call->out_bytes, &letter->out, &letter->out_buffer, &out_shared);
+    const bool in  = place_of(ctx, call->in, call->in_bytes, &letter->at.in, &letter->at.in_buffer, &in_shared);
+    const bool out = place_of(ctx, call->out, call->out_bytes, &letter->at.out, &letter->at.out_buffer, &out_shared);
     flags |= in && out ? FSDPI_FLAG_SYMMETRIC : 0;
     flags |= call->on_device ? FSDPI_FLAG_DEVICE : 0;
     flags |= out_shared ? FSDPI_FLAG_SHARED : 0;
@@ -52,35 +51,34 @@ bool fsdpi_places_are_open(fsdp_request *request, const fsdpi_letter *letter)
     const fsdpi_call *call  = &request->call;
     fsdpi_peers      *peers = &request->ctx->peers;
 
-    return (letter->in_buffer != 0 || fsdpi_peers_may_read(peers, call->in, call->in_bytes)) &&
-           (letter->out_buffer != 0 || fsdpi_peers_may_read(peers, call->out, call->out_bytes));
+    return (letter->at.in_buffer != 0 || fsdpi_peers_may_read(peers, call->in, call->in_bytes)) &&
+           (letter->at.out_buffer != 0 || fsdpi_peers_may_read(peers, call->out, call->out_bytes));
 }
 
 /* ---- reaching ---------------------------------------------------------------------------------------------------- */
 
 unsigned char *fsdpi_peer(const fsdp_request *request, int position, fsdpi_side side)
 {
-    fsdp_context       *ctx    = request->ctx;
-    const fsdpi_letter *letter = fsdpi_letter_from(request, position);
-    const uint32_t      number = side == FSDPI_INPUT ? letter->in_buffer : letter->out_buffer;
+    fsdp_context          *ctx    = request->ctx;
+    const fsdpi_addresses *at     = &ctx->addresses[position];
+    const uint32_t         number = side == FSDPI_INPUT ? at->in_buffer : at->out_buffer;
 
     if (position == ctx->nodes.position) {
         return side == FSDPI_INPUT ? (unsigned char *)(uintptr_t)request->call.in : request->call.out;
     }
-    return number != 0
-               ? fsdpi_buffer_at(&ctx->buffers, number, position, side == FSDPI_INPUT ? letter->in : letter->out)
-               : NULL;
+    return number != 0 ? fsdpi_buffer_at(&ctx->buffers, number, position, side == FSDPI_INPUT ? at->in : at->out)
+                       : NULL;
 }
 
 fsdp_status fsdpi_fetch(fsdp_request *request, int position, fsdpi_side side, size_t offset, void *to, size_t bytes)
 {
-    const unsigned char *peer   = fsdpi_peer(request, position, side);
-    const fsdpi_letter  *letter = fsdpi_letter_from(request, position);
+    const unsigned char   *peer = fsdpi_peer(request, position, side);
+    const fsdpi_addresses *at   = &request->ctx->addresses[position];
 
     if (peer != NULL) {
         fsdpi_mover_of(request)->copy(request, to, peer + offset, bytes);
         return FSDP_OK;
     }
-    return fsdpi_peer_read(&request->ctx->peers, position, (side == FSDPI_INPUT ? letter->in : letter->out) + offset,
-                           to, bytes);
+    return fsdpi_peer_read(&request->ctx->peers, position, (side == FSDPI_INPUT ? at->in : at->out) + offset, to,
+                           bytes);
 }

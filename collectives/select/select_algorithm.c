@@ -5,7 +5,6 @@
 #include "collectives/select/able.h"
 #include "lib/context/context.h"
 #include "lib/progress/agreement.h"
-#include "lib/progress/gpu_request.h"
 
 static size_t whole_bytes(const fsdp_request *request)
 {
@@ -53,6 +52,19 @@ static fsdp_algorithm find(const fsdp_request *request, bool may_inline)
     return (fsdp_algorithm)last->algorithm;
 }
 
+/*
+ * What rides on the agreement holds up the short lane. Between nodes that is for as long as the link needs; where it is longer
+ * than that, only for a caller who waits for nothing else.
+ */
+static bool is_brief(const fsdp_request *request)
+{
+    static const double LONGEST = 50e-6, ASSUMED_RATE = 1e9;
+    const fsdp_context *ctx  = request->ctx;
+    const double        rate = ctx->link.rate > 0 ? ctx->link.rate : ASSUMED_RATE;
+
+    return request->is_blocking || ctx->nodes.count == 1 || (double)whole_bytes(request) <= rate * LONGEST;
+}
+
 /* Outputs that are one for the node are written by several ranks at once, which therefore have to leave together. */
 static bool may_be_inline(const fsdp_request *request, bool fits)
 {
@@ -64,13 +76,13 @@ static void check_shared(fsdp_request *request)
 {
     const fsdpi_letter *first = fsdpi_letter_from(request, 0);
 
-    if (fsdpi_mailbox_has_tree(&request->ctx->box)) { /* which has compared them */
+    if (fsdpi_mailbox_has_tree(&request->lane->box)) { /* which has compared them */
         request->flags &= (request->flags & FSDPI_FLAG_ONE_PLACE) != 0 ? ~0U : ~(unsigned)FSDPI_FLAG_SHARED;
         return;
     }
     for (int p = 1; p < request->ctx->nodes.size && (request->flags & FSDPI_FLAG_SHARED) != 0; p++) {
         const fsdpi_letter *letter = fsdpi_letter_from(request, p);
-        if (letter->out_buffer != first->out_buffer || letter->out != first->out) {
+        if (letter->at.out_buffer != first->at.out_buffer || letter->at.out != first->at.out) {
             request->flags &= ~(unsigned)FSDPI_FLAG_SHARED;
         }
     }
@@ -94,10 +106,9 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 {
     const fsdpi_selection *selection = fsdpi_selection_of(request);
     const size_t           bytes     = whole_bytes(request);
-    const bool             fits      = fsdpi_fits_inline(request, selection->base.pattern);
+    const bool             fits      = is_brief(request) && fsdpi_fits_inline(request, selection->base.pattern);
 
     if (request->call.on_device) {
-        fsdpi_gpu_say_ready(request, request->number);
         return fsdpi_offer_places(request, letter);
     }
     if (fits && request->ctx->buffers.n_per_node == 0 &&

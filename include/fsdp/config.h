@@ -98,7 +98,8 @@ typedef enum fsdp_gpu_aware {
     X(message_bytes, BYTES, "FSDP_MESSAGE_BYTES", "1G", 1, "16 to 2147483632", "the largest single MPI message")       \
     X(chunk_bytes, BYTES, "FSDP_CHUNK_BYTES", "0", 1, "0 or more, 0 is by the link's speed",                           \
       "pieces that data travels in between nodes")                                                                     \
-    X(staging_bytes, BYTES, "FSDP_STAGING_BYTES", "4M", 1, "4096 or more", "memory in which peers' data is staged")    \
+    X(staging_bytes, BYTES, "FSDP_STAGING_BYTES", "4M", 1, "4096 or more",                                             \
+      "memory in which peers' data is staged; half as much again for short operations")                                \
     X(views_in_flight, COUNT, "FSDP_VIEWS_IN_FLIGHT", "2", 1, "1 to 1024",                                             \
       "units of a sharded model that may be open at once")                                                             \
     X(prefetch, COUNT, "FSDP_PREFETCH", "1", 1, "0 to 64",                                                             \

@@ -117,7 +117,7 @@ fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail
     if (status != FSDP_OK) {
         (void)fsdpi_record(ctx, status, "%.200s", detail != NULL ? detail : fsdp_status_text(status));
     }
-    return fsdpi_agree(ctx, "agree", NULL, 0, status, true);
+    return fsdpi_agree_ahead(ctx, "agree", NULL, 0, status, true);
 }
 
 void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *))

@@ -22,13 +22,11 @@
 #include "lib/node/machine.h"
 #include "lib/node/nodes.h"
 #include "lib/node/peers.h"
+#include "lib/progress/lane.h"
 #include "lib/progress/queue.h"
 #include "lib/progress/verdicts.h"
-#include "lib/sync/exchange.h"
 #include "lib/sync/gpu_streams.h"
 #include "lib/sync/link.h"
-#include "lib/sync/mailbox.h"
-#include "lib/sync/messages.h"
 #include "lib/sync/rails.h"
 #include "lib/sync/trace.h"
 #include "lib/topology/bind.h"
@@ -49,14 +47,13 @@ struct fsdp_context {
     fsdpi_machine machine; /* what the ranks of this node share */
     fsdpi_queue   queue;
 
-    /* Of the operation at the head of the queue. */
-    fsdpi_mailbox  box;
-    fsdpi_exchange exchange;
-    fsdpi_verdicts verdicts;
-    fsdpi_messages messages;
-    fsdpi_rails    rails;
-    fsdpi_link     link;
-    const void   **operands; /* two for each peer on the node, or one for each node */
+    fsdpi_lane       lanes[FSDPI_LANES];
+    MPI_Comm         long_comm; /* of the long lane; that of the short one is the context's */
+    fsdpi_verdicts   verdicts;
+    fsdpi_rails      rails; /* of the operation at the head of the long lane */
+    fsdpi_link       link;
+    fsdpi_addresses *addresses; /* of each position's buffers, for that operation */
+    const void     **operands;  /* two for each peer on the node, or one for each node */
 
     fsdpi_buffers buffers; /* symmetric ones */
     fsdpi_pages   known_pages;
@@ -85,7 +82,14 @@ static inline fsdp_status fsdpi_run(fsdp_context *ctx, const fsdpi_call *call, f
 static inline fsdp_status fsdpi_agree(fsdp_context *ctx, const char *name, const char *label, uint64_t salt,
                                       fsdp_status status, bool forced)
 {
-    return fsdpi_queue_agree(&ctx->queue, name, label, salt, status, forced);
+    return fsdpi_queue_agree(&ctx->queue, name, label, salt, true, status, forced);
+}
+
+/** The same without waiting for data of operations that were issued before. */
+static inline fsdp_status fsdpi_agree_ahead(fsdp_context *ctx, const char *name, const char *label, uint64_t salt,
+                                            fsdp_status status, bool forced)
+{
+    return fsdpi_queue_agree(&ctx->queue, name, label, salt, false, status, forced);
 }
 
 #endif

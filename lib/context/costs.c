@@ -6,6 +6,7 @@
 #include "lib/sync/mailbox.h"
 #include "lib/sync/pairs.h"
 #include "lib/sync/records.h"
+#include "lib/sync/staging.h"
 
 /* What is assumed of a link that was not measured; and of memory, which is not: vectors for which it matters are in a cache. */
 static const double ASSUMED_ALPHA = 5e-6, ASSUMED_RATE = 1.2e9, MEMORY_RATE = 50e9, ALPHA_S = 0.5e-6;
@@ -57,14 +58,25 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
 }
 
 /* As lib/sync/mailbox.c lays it out. */
-static size_t slot_bytes(const fsdpi_world *world)
+static size_t slot_bytes(size_t staging_bytes)
 {
-    return world->staging_bytes / 4 / FSDPI_LINE * FSDPI_LINE;
+    return staging_bytes / 4 / FSDPI_LINE * FSDPI_LINE;
 }
 
-static size_t rest_bytes(const fsdpi_world *world)
+static size_t rest_bytes(size_t staging_bytes)
 {
-    return world->staging_bytes - 2 * slot_bytes(world);
+    return staging_bytes - 2 * slot_bytes(staging_bytes);
+}
+
+/* Of the lane in which ranks agree. */
+static size_t short_slot_bytes(const fsdpi_world *world)
+{
+    return slot_bytes(fsdpi_staging_short(world->staging_bytes));
+}
+
+static size_t short_rest_bytes(const fsdpi_world *world)
+{
+    return rest_bytes(fsdpi_staging_short(world->staging_bytes));
 }
 
 /* One message, but for its bytes. Before a long one MPI asks the receiver, who answers. */
@@ -82,15 +94,15 @@ static double to_each(const fsdpi_costs *costs, const fsdpi_world *world, double
 bool fsdpi_costs_in_pairs(const fsdpi_costs *costs, const fsdpi_world *world)
 {
     return world->nodes <= FSDPI_MOST_IN_PAIRS &&
-           fsdpi_pairs_capacity(rest_bytes(world), world->nodes, world->each) >= FSDPI_LINE &&
-           slot_bytes(world) >= (size_t)FSDPI_LINE * (size_t)(world->nodes + 1) &&
+           fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each) >= FSDPI_LINE &&
+           short_slot_bytes(world) >= (size_t)FSDPI_LINE * (size_t)(world->nodes + 1) &&
            to_each(costs, world, 0) <= fsdpi_rounds(world->nodes) * costs->alpha_m;
 }
 
 /* BYTES of a record in rounds. */
-static size_t record_bytes(const fsdpi_world *world)
+static size_t record_bytes(const fsdpi_world *world, size_t staging_bytes)
 {
-    const size_t room = rest_bytes(world) / (size_t)world->nodes;
+    const size_t room = rest_bytes(staging_bytes) / (size_t)world->nodes;
 
     return room > sizeof(fsdpi_record_head) ? (room - sizeof(fsdpi_record_head)) / 8 * 8 : 0;
 }
@@ -102,15 +114,16 @@ static bool has_parts(fsdpi_collective_id collective)
 
 size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective)
 {
-    const size_t slot = slot_bytes(world) - sizeof(fsdpi_letter);
+    const size_t slot   = short_slot_bytes(world) - sizeof(fsdpi_letter);
+    const size_t record = record_bytes(world, fsdpi_staging_short(world->staging_bytes));
 
     if (collective == FSDPI_ALLTOALL) {
         return 0;
     }
     if (!fsdpi_costs_in_pairs(costs, world)) {
-        return slot < record_bytes(world) ? slot : record_bytes(world);
+        return slot < record ? slot : record;
     }
-    const size_t most = fsdpi_pairs_capacity(rest_bytes(world), world->nodes, world->each);
+    const size_t most = fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each);
     if (world->each > 1) {
         return slot < most ? slot : most;
     }
@@ -243,7 +256,8 @@ static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, doub
 static double cost_staged(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
                           size_t bytes)
 {
-    const size_t slot = slot_bytes(world) - sizeof(fsdpi_letter), record = record_bytes(world);
+    const size_t slot   = slot_bytes(world->staging_bytes) - sizeof(fsdpi_letter);
+    const size_t record = record_bytes(world, world->staging_bytes);
     const size_t room   = slot < record ? slot : record;
     const size_t block  = room < BLOCK ? room : BLOCK;
     const double full   = (double)bytes / (double)(block > 0 ? block : 1);

@@ -235,7 +235,7 @@ static fsdp_status pin_mailbox(fsdp_context *ctx)
     if (ctx->nodes.count == 1 && (ctx->gpu.shares || ctx->size == 1)) {
         return FSDP_OK;
     }
-    return device->ops->pin(device, ctx->box.segment.base, ctx->box.segment.bytes, (void **)&ctx->gpu.view);
+    return device->ops->pin(device, ctx->gpu.box->segment.base, ctx->gpu.box->segment.bytes, (void **)&ctx->gpu.view);
 }
 
 fsdp_status fsdpi_gpu_context_open(fsdp_context *ctx)
@@ -302,7 +302,7 @@ void fsdpi_gpu_context_close(fsdp_context *ctx)
         fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->peers, peers_bytes(ctx->size));
     }
     if (gpu->view != NULL) {
-        (void)device->ops->unpin(device, ctx->box.segment.base);
+        (void)device->ops->unpin(device, ctx->gpu.box->segment.base);
     }
     device->ops->close(device);
     *gpu = (fsdpi_gpu){.nodes = gpu->nodes, .box = gpu->box};

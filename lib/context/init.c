@@ -29,11 +29,16 @@ static size_t operands_bytes(int size)
     return (peers > nodes ? peers : nodes) * sizeof(void *);
 }
 
+static size_t addresses_bytes(int size)
+{
+    return (size_t)fsdpi_positions(size) * sizeof(fsdpi_addresses);
+}
+
 size_t fsdpi_context_bookkeeping(int size)
 {
     return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
-           fsdpi_messages_bookkeeping() + fsdpi_mailbox_bookkeeping(size) + fsdpi_peers_bookkeeping(size) +
-           fsdpi_rails_bookkeeping(size);
+           FSDPI_LANES * fsdpi_messages_bookkeeping() + fsdpi_mailboxes_bookkeeping(size, FSDPI_LANES) +
+           fsdpi_alloc_size(addresses_bytes(size)) + fsdpi_peers_bookkeeping(size) + fsdpi_rails_bookkeeping(size);
 }
 
 /* Tells the parts of each other. */
@@ -41,17 +46,19 @@ static void connect_parts(fsdp_context *ctx)
 {
     ctx->ctx          = ctx;
     ctx->gpu.nodes    = &ctx->nodes;
-    ctx->gpu.box      = &ctx->box;
-    ctx->exchange     = (fsdpi_exchange){.nodes = &ctx->nodes, .box = &ctx->box, .messages = &ctx->messages};
-    ctx->queue.engine = (fsdpi_engine){.core     = &ctx->core,
-                                       .nodes    = &ctx->nodes,
-                                       .box      = &ctx->box,
-                                       .exchange = &ctx->exchange,
-                                       .messages = &ctx->messages,
-                                       .rails    = &ctx->rails,
-                                       .trace    = &ctx->trace,
-                                       .gpu      = &ctx->gpu,
-                                       .verdicts = &ctx->verdicts};
+    ctx->gpu.box      = &ctx->lanes[FSDPI_LANE_LONG].box;
+    ctx->queue.engine = (fsdpi_engine){.core      = &ctx->core,
+                                       .nodes     = &ctx->nodes,
+                                       .lanes     = ctx->lanes,
+                                       .addresses = &ctx->addresses,
+                                       .rails     = &ctx->rails,
+                                       .trace     = &ctx->trace,
+                                       .gpu       = &ctx->gpu,
+                                       .verdicts  = &ctx->verdicts};
+    for (int i = 0; i < FSDPI_LANES; i++) {
+        fsdpi_lane *lane = &ctx->lanes[i];
+        lane->exchange   = (fsdpi_exchange){.nodes = &ctx->nodes, .box = &lane->box, .messages = &lane->messages};
+    }
 }
 
 /* The context is the first of its own allocations. */
@@ -66,6 +73,7 @@ static fsdp_context *allocate_context(int size)
         return NULL;
     }
     ctx->comm                                    = MPI_COMM_NULL;
+    ctx->long_comm                               = MPI_COMM_NULL;
     ctx->node_comm                               = MPI_COMM_NULL;
     ctx->verdicts.type                           = MPI_DATATYPE_NULL;
     ctx->verdicts.op                             = MPI_OP_NULL;
@@ -238,23 +246,40 @@ static fsdp_status find_nodes(fsdp_context *ctx)
     return FSDP_OK;
 }
 
+/* Messages of both lanes meet in no order: MPI tells them apart by their communicators. */
+static fsdp_status open_messages(fsdp_context *ctx)
+{
+    FSDP_TRY(fsdpi_messages_open(&ctx->lanes[FSDPI_LANE_SHORT].messages, &ctx->core, ctx->comm));
+    return fsdpi_messages_open(&ctx->lanes[FSDPI_LANE_LONG].messages, &ctx->core, ctx->long_comm);
+}
+
+static fsdp_status open_mailboxes(fsdp_context *ctx)
+{
+    const size_t         bytes     = (size_t)ctx->config.staging_bytes;
+    const size_t         staging[] = {[FSDPI_LANE_SHORT] = fsdpi_staging_short(bytes), [FSDPI_LANE_LONG] = bytes};
+    fsdpi_mailbox *const boxes[]   = {&ctx->lanes[FSDPI_LANE_SHORT].box, &ctx->lanes[FSDPI_LANE_LONG].box};
+
+    return fsdpi_mailboxes_open(boxes, staging, FSDPI_LANES, &ctx->core, &ctx->nodes);
+}
+
 static fsdp_status open_parts(fsdp_context *ctx)
 {
-    ctx->operands      = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
-    fsdp_status status = ctx->operands != NULL ? fsdpi_queue_open(&ctx->queue) : FSDP_ERR_MEMORY;
-    status             = status == FSDP_OK ? fsdpi_messages_open(&ctx->messages, &ctx->core) : status;
-    status             = status == FSDP_OK ? fsdpi_trace_open(&ctx->trace, &ctx->core) : status;
-    status             = status == FSDP_OK ? fsdpi_rails_open(&ctx->rails, &ctx->core) : status;
-    status             = status == FSDP_OK ? fsdpi_peers_open(&ctx->peers, &ctx->core, &ctx->nodes) : status;
-    const fsdp_status box =
-        fsdpi_mailbox_open(&ctx->box, &ctx->core, &ctx->nodes); /* collective: whatever has failed before */
-    return status == FSDP_OK ? box : status;
+    ctx->operands  = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
+    ctx->addresses = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, addresses_bytes(ctx->size));
+    fsdp_status status =
+        ctx->operands != NULL && ctx->addresses != NULL ? fsdpi_queue_open(&ctx->queue) : FSDP_ERR_MEMORY;
+    status                  = status == FSDP_OK ? open_messages(ctx) : status;
+    status                  = status == FSDP_OK ? fsdpi_trace_open(&ctx->trace, &ctx->core) : status;
+    status                  = status == FSDP_OK ? fsdpi_rails_open(&ctx->rails, &ctx->core) : status;
+    status                  = status == FSDP_OK ? fsdpi_peers_open(&ctx->peers, &ctx->core, &ctx->nodes) : status;
+    const fsdp_status boxes = open_mailboxes(ctx); /* collective: whatever has failed before */
+    return status == FSDP_OK ? boxes : status;
 }
 
 /* All ranks of the node have its mailbox: the arrays in there are those to use. */
 static void share_nodes(fsdp_context *ctx)
 {
-    fsdpi_nodes_move(&ctx->nodes, ctx->size, ctx->box.map);
+    fsdpi_nodes_move(&ctx->nodes, ctx->size, ctx->lanes[0].box.map);
     free(ctx->found);
     ctx->found = NULL;
 }
@@ -270,9 +295,23 @@ static void leave_peers(fsdp_context *ctx)
     if (ctx->node_comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->node_comm);
     }
+    if (ctx->long_comm != MPI_COMM_NULL) {
+        (void)MPI_Comm_free(&ctx->long_comm);
+    }
     if (ctx->comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->comm);
     }
+}
+
+static void release_lanes(fsdp_context *ctx)
+{
+    fsdpi_mailbox *const boxes[] = {&ctx->lanes[FSDPI_LANE_SHORT].box, &ctx->lanes[FSDPI_LANE_LONG].box};
+
+    for (int i = 0; i < FSDPI_LANES; i++) {
+        fsdpi_messages_close(&ctx->lanes[i].messages);
+    }
+    fsdpi_mailboxes_close(boxes, FSDPI_LANES);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->addresses, addresses_bytes(ctx->size));
 }
 
 static void release_context(fsdp_context *ctx)
@@ -285,13 +324,23 @@ static void release_context(fsdp_context *ctx)
         fsdpi_buffers_close(ctx);
     }
     fsdpi_rails_close(&ctx->rails);
-    fsdpi_messages_close(&ctx->messages);
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, ctx->operands, operands_bytes(ctx->size));
     fsdpi_peers_close(&ctx->peers);
-    fsdpi_mailbox_close(&ctx->box);
+    release_lanes(ctx);
     free(ctx->found);
     (void)pthread_mutex_destroy(&ctx->memory_lock);
     fsdpi_device_host.release(ctx);
+}
+
+static void settle_lanes(fsdp_context *ctx)
+{
+    const int  cores    = ctx->binding.share < 1.0 ? 0 : ctx->machine.cores;
+    const bool in_pairs = ctx->nodes.count > 1 && fsdpi_costs_in_pairs(&ctx->table.costs, &ctx->table.world);
+
+    for (int i = 0; i < FSDPI_LANES; i++) {
+        fsdpi_mailbox_set_cores(&ctx->lanes[i].box, cores);
+        ctx->lanes[i].exchange.in_pairs = in_pairs;
+    }
 }
 
 /* Everything after the duplicate exists. A failure on one rank is that of all. */
@@ -299,6 +348,8 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
 {
     FSDP_TRY(fsdpi_verdicts_open(&ctx->verdicts, ctx));
     FSDP_TRY(agree_on_settings(ctx, settings));
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &ctx->long_comm, ctx->config.timeout_s));
+    FSDPI_TRY_MPI(ctx, MPI_Comm_set_errhandler(ctx->long_comm, MPI_ERRORS_RETURN));
     FSDP_TRY(find_nodes(ctx));
     fsdp_status status = fsdpi_bind(&ctx->core, &ctx->binding); /* before memory is touched, and before HIP is used */
     if (status == FSDP_ERR_MPI || status == FSDP_ERR_TIMEOUT) {
@@ -311,13 +362,14 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     status = status != FSDP_OK ? status : threads != FSDP_OK ? threads : kernels != FSDP_OK ? kernels : parts;
     FSDP_TRY(fsdpi_agree_by_mpi(&ctx->queue.engine, status, "fsdp_init", 0));
     share_nodes(ctx);
-    fsdpi_mailbox_grow(&ctx->box);
+    for (int i = 0; i < FSDPI_LANES; i++) {
+        fsdpi_mailbox_grow(&ctx->lanes[i].box, &ctx->lanes[0].box);
+    }
     FSDP_TRY(fsdpi_peers_probe(&ctx->peers));
     FSDPI_TRY_MPI(ctx, fsdpi_machine_look(ctx->node_comm, ctx->config.timeout_s, &ctx->machine));
-    fsdpi_mailbox_set_cores(&ctx->box, ctx->binding.share < 1.0 ? 0 : ctx->machine.cores);
-    FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->box, &ctx->link));
+    FSDP_TRY(fsdpi_link_measure(&ctx->nodes, &ctx->lanes[FSDPI_LANE_LONG].box, &ctx->link));
     fsdpi_table_settle(&ctx->table, &ctx->nodes, &ctx->link);
-    ctx->exchange.in_pairs = ctx->nodes.count > 1 && fsdpi_costs_in_pairs(&ctx->table.costs, &ctx->table.world);
+    settle_lanes(ctx);
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
         status = fsdpi_queue_start_thread(&ctx->queue, &ctx->binding);

@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/yielding.h"
 #include "lib/progress/inquest.h"
+#include "lib/progress/queue_inside.h"
 
 /* ---- what is called ---------------------------------------------------------------------------------------------- */
 
@@ -43,13 +44,19 @@ static uint64_t fingerprint(const fsdpi_engine *engine, const fsdpi_call *call)
 
 const fsdpi_letter *fsdpi_letter_from(const fsdp_request *request, int position)
 {
-    return fsdpi_letter_of(request->engine->box, position, request->number);
+    return fsdpi_letter_of(&request->lane->box, position, request->number);
+}
+
+/* With nothing in the long lanes of all ranks, what comes into them next can begin at once: see lib/progress/change_lanes.h. */
+static unsigned flag_of_lanes(const fsdp_request *request)
+{
+    return fsdpi_head(request->queue, FSDPI_LANE_LONG) == NULL ? FSDPI_FLAG_STILL : 0;
 }
 
 void fsdpi_agreement_post(fsdp_request *request)
 {
     const fsdpi_engine *engine = request->engine;
-    fsdpi_mailbox      *box    = engine->box;
+    fsdpi_mailbox      *box    = &request->lane->box;
     const fsdpi_call   *call   = &request->call;
     const uint64_t      number = box->number + 1;
     fsdpi_letter       *letter = fsdpi_letter_of(box, engine->nodes->position, number);
@@ -57,10 +64,11 @@ void fsdpi_agreement_post(fsdp_request *request)
     letter->call        = packed(call);
     letter->fingerprint = fingerprint(engine, call);
     letter->status      = request->verdict.status;
-    letter->flags       = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE;
+    letter->flags       = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | flag_of_lanes(request);
     request->number     = number;
     if (call->collective != NULL && call->collective->offer != NULL && letter->status == FSDP_OK && !request->closing) {
         letter->flags |= call->collective->offer(request, letter);
+        request->buffers_at = letter->at;
     }
     fsdpi_mailbox_post(box, letter, number);
 }
@@ -74,8 +82,8 @@ static fsdpi_opinion opinion_of_node(const fsdp_request *request)
 {
     const fsdpi_nodes *nodes = request->engine->nodes;
 
-    if (fsdpi_mailbox_has_tree(request->engine->box)) {
-        return fsdpi_mailbox_verdict(request->engine->box, request->number);
+    if (fsdpi_mailbox_has_tree(&request->lane->box)) {
+        return fsdpi_mailbox_verdict(&request->lane->box, request->number);
     }
     fsdpi_opinion all = opinion_of_rank(request, nodes->position);
     for (int p = 0; p < nodes->size; p++) {
@@ -91,8 +99,9 @@ static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_prog
 
     *progress = FSDPI_MOVED;
     if (fsdpi_is_consent(&all)) {
-        request->flags = all.flags;
-        *agreed        = true;
+        request->flags    = all.flags & ~(unsigned)FSDPI_FLAG_STILL;
+        request->is_still = (all.flags & FSDPI_FLAG_STILL) != 0;
+        *agreed           = true;
         return FSDP_OK;
     }
     if (request->verdict.status == FSDP_OK) {
@@ -102,14 +111,15 @@ static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_prog
         request->ops->abandon(request);
     }
     atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
-    fsdpi_summarize(&request->verdict, &engine->verdicts->all);
-    return fsdpi_post_allreduce(engine->messages, &engine->verdicts->all, engine->verdicts->type, engine->verdicts->op);
+    fsdpi_summarize(&request->verdict, &request->lane->verdicts);
+    return fsdpi_post_allreduce(&request->lane->messages, &request->lane->verdicts, engine->verdicts->type,
+                                engine->verdicts->op);
 }
 
 /* The leader has the letters of its node: writes its record for the others. */
 static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
 {
-    fsdpi_record_head *record = fsdpi_exchange_begin(request->engine->exchange);
+    fsdpi_record_head *record = fsdpi_exchange_begin(&request->lane->exchange);
 
     *record = (fsdpi_record_head){.all = node};
     if (fsdpi_carries(&node)) {
@@ -123,7 +133,7 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
 {
     const fsdpi_collective *collective = request->call.collective;
     const fsdpi_nodes      *nodes      = request->engine->nodes;
-    fsdpi_exchange         *exchange   = request->engine->exchange;
+    fsdpi_exchange         *exchange   = &request->lane->exchange;
     fsdpi_record_head      *record;
 
     atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
@@ -143,7 +153,7 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
 static fsdp_status receive_portions(fsdp_request *request)
 {
     const fsdpi_nodes   *nodes    = request->engine->nodes;
-    fsdpi_exchange      *exchange = request->engine->exchange;
+    fsdpi_exchange      *exchange = &request->lane->exchange;
     const fsdpi_opinion *all      = fsdpi_exchange_opinion(exchange);
 
     for (int k = 1; k < nodes->count; k++) {
@@ -156,7 +166,7 @@ static fsdp_status receive_portions(fsdp_request *request)
 
 static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdpi_exchange *exchange  = request->engine->exchange;
+    fsdpi_exchange *exchange  = &request->lane->exchange;
     const bool      had_heard = exchange->heard;
     bool            complete  = false;
 
@@ -167,7 +177,7 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
         }
         FSDP_TRY(receive_portions(request));
     }
-    FSDP_TRY(fsdpi_messages_complete(request->engine->messages, &complete));
+    FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : had_heard ? FSDPI_WAITING : FSDPI_MOVED;
     return FSDP_OK;
 }
@@ -177,11 +187,11 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
     const fsdpi_engine *engine = request->engine;
 
     if (engine->nodes->count == 1) {
-        return fsdpi_mailbox_arrived(engine->box, request->number)
+        return fsdpi_mailbox_arrived(&request->lane->box, request->number)
                    ? conclude(request, opinion_of_node(request), progress, agreed)
                    : FSDP_OK;
     }
-    if (!fsdpi_mailbox_heard(engine->box, request->number)) {
+    if (!fsdpi_mailbox_heard(&request->lane->box, request->number)) {
         return FSDP_OK;
     }
     *progress = FSDPI_MOVED;
@@ -189,7 +199,7 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
         atomic_store(&request->state, FSDPI_REQUEST_AWAITING_LEADER);
         return FSDP_OK;
     }
-    if (engine->exchange->in_pairs) {
+    if (request->lane->exchange.in_pairs) {
         return ask_in_pairs(request, opinion_of_node(request));
     }
     ask_nodes(request, opinion_of_node(request));
@@ -198,10 +208,8 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
 
 static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
 {
-    const fsdpi_engine *engine = request->engine;
-
-    FSDP_TRY(engine->exchange->in_pairs ? advance_pairs(request, progress)
-                                        : fsdpi_exchange_advance(engine->exchange, false, progress));
+    FSDP_TRY(request->lane->exchange.in_pairs ? advance_pairs(request, progress)
+                                              : fsdpi_exchange_advance(&request->lane->exchange, false, progress));
     if (*progress != FSDPI_FINISHED) {
         return FSDP_OK;
     }
@@ -209,14 +217,14 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
         *progress = FSDPI_WAITING;
         return FSDP_OK;
     }
-    const fsdpi_opinion all = *fsdpi_exchange_opinion(engine->exchange);
-    fsdpi_mailbox_tell(engine->box, request->number, &all);
+    const fsdpi_opinion all = *fsdpi_exchange_opinion(&request->lane->exchange);
+    fsdpi_mailbox_tell(&request->lane->box, request->number, &all);
     return conclude(request, all, progress, agreed);
 }
 
 static fsdp_status awaiting_leader(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
 {
-    fsdpi_mailbox *box = request->engine->box;
+    fsdpi_mailbox *box = &request->lane->box;
 
     if (!fsdpi_mailbox_told(box, request->number)) {
         return FSDP_OK;
@@ -240,11 +248,11 @@ fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progr
 /* ---- no agreement ------------------------------------------------------------------------------------------------ */
 
 /* A mismatch is logged here, once; who has bad arguments has logged that itself. */
-static fsdp_status common_failure(const fsdpi_engine *engine)
+static fsdp_status common_failure(const fsdpi_engine *engine, const fsdpi_summary *all)
 {
-    const fsdp_status status = fsdpi_verdicts_error(&engine->verdicts->all, engine->core->ctx);
+    const fsdp_status status = fsdpi_verdicts_error(all, engine->core->ctx);
 
-    if (engine->verdicts->all.failed == 0 && engine->core->rank == 0) {
+    if (all->failed == 0 && engine->core->rank == 0) {
         fsdpi_log(engine->core->ctx, FSDP_LOG_ERROR, "%s (%s)", fsdpi_error_recorded(engine->core->ctx),
                   fsdp_status_name(status));
     }
@@ -256,12 +264,12 @@ fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progres
     const fsdpi_engine *engine = request->engine;
     bool                complete;
 
-    FSDP_TRY(fsdpi_messages_complete(engine->messages, &complete));
+    FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &complete));
     *progress = FSDPI_WAITING;
     if (!complete) {
         return FSDP_OK;
     }
-    return common_failure(engine);
+    return common_failure(engine, &request->lane->verdicts);
 }
 
 /*
@@ -293,5 +301,5 @@ fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, c
     fsdpi_summarize(&mine, &engine->verdicts->all);
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&engine->verdicts->all, 1, engine->verdicts->type,
                                                  engine->verdicts->op, core->comm, core->config.timeout_s));
-    return common_failure(engine);
+    return common_failure(engine, &engine->verdicts->all);
 }

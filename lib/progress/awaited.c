@@ -13,10 +13,8 @@ void fsdpi_neighbours(const fsdpi_core *core, fsdpi_rank_list *list)
 /* MPI's own collectives do not tell whom they wait for. */
 static bool waits_for_a_collective(const fsdp_request *request, int state)
 {
-    const fsdpi_engine *engine = request->engine;
-
-    return (state == FSDPI_REQUEST_EXCHANGING_DETAILS || state == FSDPI_REQUEST_MOVING) && engine->messages->n > 0 &&
-           !engine->exchange->posted;
+    return (state == FSDPI_REQUEST_EXCHANGING_DETAILS || state == FSDPI_REQUEST_MOVING) &&
+           request->lane->messages.n > 0 && !request->lane->exchange.posted;
 }
 
 /* Of the exchange under way, if this rank is a leader and there is one. */
@@ -38,8 +36,8 @@ void fsdpi_awaited(const fsdp_request *request, fsdpi_rank_list *list)
     const fsdpi_engine *engine = request->engine;
     const int           state  = atomic_load_explicit(&request->state, memory_order_relaxed);
 
-    fsdpi_mailbox_awaited(engine->box, list);
-    add_leaders(engine->exchange, state, list);
+    fsdpi_mailbox_awaited(&request->lane->box, list);
+    add_leaders(&request->lane->exchange, state, list);
     if (state == FSDPI_REQUEST_MOVING && request->algorithm->awaited != NULL) {
         request->algorithm->awaited(request, list);
     }

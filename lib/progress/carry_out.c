@@ -1,12 +1,13 @@
 /*
- * Carries out the operation at the head of the queue, by one thread at a time. Its states are steps that never block: queued,
- * then the agreement, the steps of its algorithm, and leaving.
+ * Carries out the operations at the heads of the two lanes, by one thread at a time. Their states are steps that never block:
+ * queued, then the agreement, in the other lane a meeting, the steps of its algorithm, and leaving.
  */
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
+#include "lib/progress/change_lanes.h"
 #include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
 #include "lib/sync/trace.h"
@@ -40,24 +41,23 @@ static void trace(const fsdp_request *request)
 }
 
 /* It is over: keeps its verdict for whoever waits, and lets the next one begin. */
-static void complete_head(fsdpi_queue *queue, fsdp_status status)
+static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
 {
-    fsdp_request *request = queue->head;
+    fsdp_request *request = fsdpi_head(queue, lane);
 
     request->status = status;
     if (queue->engine.trace->file != NULL) {
         trace(request);
     }
     if (queue->engine.core->broken == FSDP_OK) {
-        queue->engine.messages->n = 0;
+        request->lane->messages.n = 0;
     }
     if (request->scratch != NULL) {
         fsdpi_free(queue->engine.core->ctx, FSDP_MEMORY_STAGING, request->scratch, request->scratch_bytes);
         request->scratch = NULL;
     }
     fsdpi_queue_lock(queue);
-    queue->head = request->next;
-    queue->tail = queue->head != NULL ? queue->tail : NULL;
+    (void)fsdpi_line_remove(&queue->lines[lane]);
     if (request->algorithm != NULL) {
         queue->last_algorithm = request->algorithm->name;
     }
@@ -72,9 +72,6 @@ static void start(fsdp_request *request)
     request->begun = fsdpi_trace_now(request->engine->trace);
     if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
         fsdpi_take_local_verdict(request, collective->prepare(request));
-    }
-    if (request->ops != NULL && request->ops->begin != NULL && request->verdict.status == FSDP_OK) {
-        request->ops->begin(request);
     }
     fsdpi_agreement_post(request);
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
@@ -101,7 +98,9 @@ static fsdp_status end_agreed(fsdp_request *request)
 
 static void leave(fsdp_request *request)
 {
-    fsdpi_milestone_set(request->engine->box, FSDPI_MILESTONE(request->engine->box->number, FSDPI_LEFT));
+    fsdpi_mailbox *box = &request->lane->box;
+
+    fsdpi_milestone_set(box, FSDPI_MILESTONE(box->number, FSDPI_LEFT));
     atomic_store_explicit(&request->state, FSDPI_REQUEST_LEAVING, memory_order_relaxed);
 }
 
@@ -121,8 +120,11 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
     request->algorithm = collective != NULL && collective->choose != NULL ? collective->choose(request) : NULL;
     if (request->algorithm == NULL) {
         *progress = FSDPI_FINISHED;
+    } else if (request->algorithm->is_short) {
+        atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
+    } else {
+        fsdpi_change_lanes(request);
     }
-    atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
     return FSDP_OK;
 }
 
@@ -143,8 +145,10 @@ static fsdp_status moving(fsdp_request *request, fsdpi_progress *progress)
 
 static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
 {
+    fsdpi_mailbox *box = &request->lane->box;
+
     *progress = FSDPI_WAITING;
-    if (fsdpi_milestone_reached(request->engine->box, FSDPI_MILESTONE(request->engine->box->number, FSDPI_LEFT))) {
+    if (fsdpi_milestone_reached(box, FSDPI_MILESTONE(box->number, FSDPI_LEFT))) {
         *progress = FSDPI_FINISHED;
         if (request->algorithm->end != NULL) {
             request->algorithm->end(request);
@@ -153,12 +157,26 @@ static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
     return FSDP_OK;
 }
 
+static bool may_start(const fsdp_request *request)
+{
+    return !request->call.is_behind || fsdpi_head(request->queue, FSDPI_LANE_LONG) == NULL;
+}
+
 static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
 {
     switch (atomic_load_explicit(&request->state, memory_order_relaxed)) {
     case FSDPI_REQUEST_QUEUED:
-        start(request);
+        *progress = may_start(request) ? FSDPI_MOVED : FSDPI_WAITING;
+        if (*progress == FSDPI_MOVED) {
+            start(request);
+        }
+        return FSDP_OK;
+    case FSDPI_REQUEST_AGREED:
+        fsdpi_meet_in_lane(request);
         *progress = FSDPI_MOVED;
+        return FSDP_OK;
+    case FSDPI_REQUEST_MEETING:
+        *progress = fsdpi_have_met_in_lane(request) ? FSDPI_MOVED : FSDPI_WAITING;
         return FSDP_OK;
     case FSDPI_REQUEST_EXCHANGING_DETAILS:
         return fsdpi_details_advance(request, progress);
@@ -198,26 +216,55 @@ static bool is_over(fsdpi_queue *queue, fsdp_request *request)
     return false;
 }
 
-bool fsdpi_advance_head(fsdpi_queue *queue)
+/* Some steps of the operation at the head of a lane; more than one in the short lane only, where they are short. */
+static bool advance_head(fsdpi_queue *queue, int lane)
 {
-    fsdp_request  *request  = queue->head;
-    fsdpi_progress progress = FSDPI_MOVED;
-    fsdp_status    status   = FSDP_OK;
+    fsdp_request     *request  = fsdpi_head(queue, lane);
+    const fsdpi_lane *where    = &queue->engine.lanes[lane];
+    fsdpi_progress    progress = FSDPI_MOVED;
+    fsdp_status       status   = FSDP_OK;
+    bool              moved    = false;
 
     fsdpi_record_into(request->error);
-    while (status == FSDP_OK && progress == FSDPI_MOVED) {
+    do {
         const fsdp_status broken = queue->engine.core->broken;
         status                   = broken != FSDP_OK ? fsdpi_record_broken(queue, broken) : step(request, &progress);
         if (progress != FSDPI_WAITING) {
             count_move(queue);
+            moved = true;
         }
-    }
+    } while (lane == FSDPI_LANE_SHORT && status == FSDP_OK && progress == FSDPI_MOVED && request->lane == where &&
+             atomic_load_explicit(&request->state, memory_order_relaxed) != FSDPI_REQUEST_AGREED);
     fsdpi_record_into(NULL);
-    if (status == FSDP_OK && (progress == FSDPI_WAITING || !is_over(queue, request))) {
-        return false;
+    if (status != FSDP_OK || (progress == FSDPI_FINISHED && is_over(queue, request))) {
+        complete_head(queue, lane, status);
+        return true;
     }
-    complete_head(queue, status);
-    return true;
+    return moved;
+}
+
+/* There is other work than to look at a word again and again. */
+static void hurry(fsdpi_queue *queue, bool hurried)
+{
+    for (int lane = 0; lane < FSDPI_LANES; lane++) {
+        queue->engine.lanes[lane].box.hurried = hurried;
+    }
+}
+
+bool fsdpi_look(fsdpi_queue *queue)
+{
+    bool moved = false;
+
+    hurry(queue, fsdpi_head(queue, FSDPI_LANE_SHORT) != NULL && fsdpi_head(queue, FSDPI_LANE_LONG) != NULL);
+    for (fsdp_request *head = fsdpi_head(queue, FSDPI_LANE_SHORT), *before = NULL; head != NULL && head != before;) {
+        moved  = advance_head(queue, FSDPI_LANE_SHORT) || moved;
+        before = head;
+        head   = fsdpi_head(queue, FSDPI_LANE_SHORT);
+    }
+    if (fsdpi_head(queue, FSDPI_LANE_LONG) != NULL) {
+        moved = advance_head(queue, FSDPI_LANE_LONG) || moved;
+    }
+    return moved;
 }
 
 void fsdpi_give_up(fsdpi_queue *queue, bool printed)
@@ -226,26 +273,27 @@ void fsdpi_give_up(fsdpi_queue *queue, bool printed)
 
     fsdpi_inquest_describe_end(queue, text, sizeof text);
     queue->engine.core->broken = FSDP_ERR_TIMEOUT;
-    fsdpi_record_into(queue->head->error);
+    fsdp_request *oldest       = fsdpi_oldest(queue);
+    fsdpi_record_into(oldest->error);
     if (printed) {
         (void)fsdpi_record(queue->engine.core->ctx, FSDP_ERR_TIMEOUT, "%s", text);
     } else {
         (void)fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_TIMEOUT, "%s", text);
     }
     fsdpi_record_into(NULL);
-    for (const char *detail = queue->head->error; queue->head != NULL;) {
-        fsdp_request *head = queue->head;
-        if (head->error != detail) {
-            memcpy(head->error, detail, sizeof head->error);
+    memcpy(text, oldest->error, sizeof text);
+    for (int lane = FSDPI_LANE_LONG; lane >= FSDPI_LANE_SHORT; lane--) {
+        for (fsdp_request *head = fsdpi_head(queue, lane); head != NULL; head = fsdpi_head(queue, lane)) {
+            memcpy(head->error, text, sizeof head->error);
+            complete_head(queue, lane, FSDP_ERR_TIMEOUT);
         }
-        complete_head(queue, FSDP_ERR_TIMEOUT);
     }
 }
 
 bool fsdpi_take_over(fsdpi_queue *queue, bool is_progress_thread)
 {
     fsdpi_queue_lock(queue);
-    const bool taken = !queue->running && queue->head != NULL;
+    const bool taken = !queue->running && fsdpi_oldest(queue) != NULL;
     if (taken) {
         queue->running = true;
     }
@@ -265,12 +313,15 @@ void fsdpi_hand_back(fsdpi_queue *queue)
     }
 }
 
-bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last)
+bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last, bool gives_way)
 {
-    while ((last == NULL || !fsdpi_is_done(last)) && !fsdpi_queue_is_empty(queue)) {
-        if (!fsdpi_advance_head(queue)) {
+    while (fsdpi_look(queue)) {
+        if (last != NULL && fsdpi_is_done(last)) {
+            return true;
+        }
+        if (gives_way && atomic_load_explicit(&queue->waiters, memory_order_relaxed) > 0) {
             return false;
         }
     }
-    return true;
+    return fsdpi_oldest(queue) == NULL;
 }

@@ -52,11 +52,6 @@ static fsdp_status note_issue(fsdp_request *request)
     return device->ops->event_record(device, request->event, request->caller);
 }
 
-static void begin(fsdp_request *request)
-{
-    keep(request, ops_of(request)->wait_for(request->engine->gpu->device, stream_of(request), request->event));
-}
-
 static fsdp_status note_end(fsdp_request *request)
 {
     return ops_of(request)->event_record(request->engine->gpu->device, request->event, stream_of(request));
@@ -93,6 +88,18 @@ static void hear(fsdp_request *request, fsdpi_gpu_event event)
 void fsdpi_gpu_say_ready(fsdp_request *request, uint64_t number)
 {
     say(request, events_of(request, request->engine->nodes->position)->ready[number & 1]);
+}
+
+/* Behind what was in the caller's stream, this rank's buffers may be used; where that order fails, when all of it is done. */
+static void begin(fsdp_request *request)
+{
+    fsdpi_gpu_device *device = request->engine->gpu->device;
+
+    keep(request, ops_of(request)->wait_for(device, stream_of(request), request->event));
+    if (has_failed(request)) {
+        (void)ops_of(request)->stream_finish(device, request->caller);
+    }
+    fsdpi_gpu_say_ready(request, request->number);
 }
 
 void fsdpi_gpu_say_done(fsdp_request *request, uint64_t number)

@@ -2,7 +2,7 @@
  * @file
  * An operation on device memory: what it puts into its stream, and where it meets other work; see lib/sync/gpu_streams.h.
  *
- * None of this waits on the host, except where the agreement at the end has failed. What fails is kept as this rank's verdict,
+ * None of this waits on the host, except where the agreement at the end has failed, or the order behind the caller's stream. What fails is kept as this rank's verdict,
  * after which the rest of the operation only keeps up what peers count on, without asking whether anything is done; the
  * agreement that ends such an operation waits for all of it, and makes it the error of all ranks.
  */

@@ -25,6 +25,23 @@ static const fsdpi_core *core_of(const fsdpi_queue *queue)
     return queue->engine.core;
 }
 
+/* Where the ranks of a node tell each other that they give up: one of the two will do. */
+static fsdpi_mailbox *box_of(const fsdpi_queue *queue)
+{
+    return &queue->engine.lanes[FSDPI_LANE_SHORT].box;
+}
+
+/* Whom this rank waits for, in both lanes. */
+static void list_awaited(const fsdpi_queue *queue, fsdpi_rank_list *list)
+{
+    for (int lane = FSDPI_LANE_SHORT; lane <= FSDPI_LANE_LONG; lane++) {
+        const fsdp_request *head = fsdpi_head(queue, lane);
+        if (head != NULL) {
+            fsdpi_awaited(head, list);
+        }
+    }
+}
+
 /* Else nobody ever asks. */
 static bool is_of_use(const fsdpi_queue *queue)
 {
@@ -70,7 +87,8 @@ static fsdpi_asked *find(fsdpi_inquest *inquest, int rank)
 static void ask(fsdpi_queue *queue, const fsdpi_rank_list *list)
 {
     fsdpi_inquest   *inquest  = &queue->inquest;
-    const fsdpi_note question = {.kind = FSDPI_NOTE_QUESTION, .id = inquest->id, .sequence = queue->head->sequence};
+    const fsdpi_note question = {
+        .kind = FSDPI_NOTE_QUESTION, .id = inquest->id, .sequence = fsdpi_oldest(queue)->sequence};
 
     for (int i = 0; i < list->n && inquest->n < FSDPI_RANKS_ASKED; i++) {
         const int rank = list->ranks[i];
@@ -105,12 +123,12 @@ static void count_time(fsdpi_inquest *inquest)
 
 static void answer(fsdpi_queue *queue, const fsdpi_note *question, int from, bool moves)
 {
-    const fsdp_request *head = queue->head;
+    const fsdp_request *head = fsdpi_oldest(queue);
     fsdpi_note          note = {.kind = FSDPI_NOTE_ANSWER, .id = question->id, .sequence = head->sequence};
 
     note.moves = moves || fsdpi_state_of(head) == FSDPI_REQUEST_DOUBTED;
     if (!moves) {
-        fsdpi_awaited(head, &note.ranks);
+        list_awaited(queue, &note.ranks);
     }
     fsdpi_note_send(&queue->inquest.notes, from, &note);
 }
@@ -159,7 +177,7 @@ static void listen(fsdpi_queue *queue, bool moves)
 
 void fsdpi_inquest_give_sign(fsdpi_queue *queue, bool moves)
 {
-    if (queue->head != NULL && is_of_use(queue) &&
+    if (fsdpi_oldest(queue) != NULL && is_of_use(queue) &&
         fsdpi_coarse_seconds() - queue->inquest.listened > GIVES_SIGN_EVERY) {
         listen(queue, moves);
     }
@@ -206,8 +224,8 @@ static void give_up(fsdpi_queue *queue, bool printed)
 static void join_others(fsdpi_queue *queue, bool on_node)
 {
     if (!on_node) {
-        fsdpi_mailbox_doubt(queue->engine.box, true);
-        fsdpi_mailbox_leave_notice(queue->engine.box, &queue->inquest.notice);
+        fsdpi_mailbox_doubt(box_of(queue), true);
+        fsdpi_mailbox_leave_notice(box_of(queue), &queue->inquest.notice);
     }
     give_up(queue, on_node && !is_missing_itself(queue));
 }
@@ -226,7 +244,7 @@ static bool all_answer(const fsdpi_inquest *inquest)
 static fsdpi_notice conclusion(const fsdpi_queue *queue)
 {
     const fsdpi_inquest *inquest = &queue->inquest;
-    fsdpi_notice         notice  = {.sequence = queue->head->sequence, .stuck = all_answer(inquest)};
+    fsdpi_notice         notice  = {.sequence = fsdpi_oldest(queue)->sequence, .stuck = all_answer(inquest)};
 
     for (int i = 0; i < inquest->n; i++) {
         const fsdpi_asked *asked = &inquest->asked[i];
@@ -243,13 +261,12 @@ static fsdpi_notice conclusion(const fsdpi_queue *queue)
 /* Unless what is waited for has come at the last moment: see lib/sync/mailbox.h. */
 static bool try_to_give_up(fsdpi_queue *queue)
 {
-    fsdpi_mailbox      *box   = queue->engine.box;
-    const fsdp_request *head  = queue->head;
-    const uint64_t      moves = atomic_load(&queue->moves);
+    fsdpi_mailbox *box   = box_of(queue);
+    const uint64_t moves = atomic_load(&queue->moves);
 
     fsdpi_mailbox_doubt(box, true);
-    (void)fsdpi_advance_head(queue);
-    if (queue->head != head || atomic_load(&queue->moves) != moves) {
+    (void)fsdpi_look(queue);
+    if (atomic_load(&queue->moves) != moves) {
         fsdpi_mailbox_doubt(box, false);
         return false;
     }
@@ -288,7 +305,7 @@ static bool inquire(fsdpi_queue *queue, fsdpi_patience *patience)
         begin(inquest);
     }
     count_time(inquest);
-    fsdpi_awaited(queue->head, &mine);
+    list_awaited(queue, &mine);
     ask(queue, &mine);
     if (!is_complete(inquest)) {
         return false;
@@ -307,14 +324,13 @@ static bool is_lost(const fsdpi_queue *queue, const fsdpi_patience *patience)
     const fsdpi_inquest *inquest = &queue->inquest;
 
     return inquest->known &&
-           (inquest->notice.sequence <= queue->head->sequence || patience->waited > LEAVE_BEHIND_AFTER);
+           (inquest->notice.sequence <= fsdpi_oldest(queue)->sequence || patience->waited > LEAVE_BEHIND_AFTER);
 }
 
 /* A notice of this node, before what messages say. */
 static bool look_at_node(fsdpi_queue *queue)
 {
-    const fsdpi_notice *notice =
-        fsdpi_mailbox_is_doubted(queue->engine.box) ? fsdpi_mailbox_notice(queue->engine.box) : NULL;
+    const fsdpi_notice *notice = fsdpi_mailbox_is_doubted(box_of(queue)) ? fsdpi_mailbox_notice(box_of(queue)) : NULL;
 
     if (notice != NULL) {
         hear_of_end(&queue->inquest, notice);
@@ -324,7 +340,7 @@ static bool look_at_node(fsdpi_queue *queue)
 
 bool fsdpi_inquest_look(fsdpi_queue *queue, fsdpi_patience *patience)
 {
-    if (queue->head == NULL || !is_of_use(queue)) {
+    if (fsdpi_oldest(queue) == NULL || !is_of_use(queue)) {
         return false;
     }
     const bool on_node = look_at_node(queue);
@@ -364,8 +380,8 @@ bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request)
     if (queue->engine.nodes->count > 1 && is_of_use(queue)) {
         listen_if_late(queue);
     }
-    if (fsdpi_mailbox_is_doubted(queue->engine.box)) {
-        const fsdpi_notice *notice = fsdpi_mailbox_notice(queue->engine.box);
+    if (fsdpi_mailbox_is_doubted(box_of(queue))) {
+        const fsdpi_notice *notice = fsdpi_mailbox_notice(box_of(queue));
         return notice != NULL && notice->sequence > request->sequence;
     }
     return !inquest->known || inquest->notice.sequence > request->sequence;
@@ -416,7 +432,7 @@ void fsdpi_inquest_describe(const fsdpi_queue *queue, fsdp_status broken, char *
 
 void fsdpi_inquest_describe_end(const fsdpi_queue *queue, char *text, size_t size)
 {
-    const fsdp_request *head      = queue->head;
+    const fsdp_request *head      = fsdpi_oldest(queue);
     const uint64_t      given_up  = queue->inquest.notice.sequence;
     const int           timeout_s = core_of(queue)->config.timeout_s;
     char                call[FSDPI_DETAIL_BYTES], why[FSDPI_DETAIL_BYTES];

@@ -7,32 +7,44 @@
 
 /* ---- issuing and ending ------------------------------------------------------------------------------------------ */
 
-static void enqueue(fsdpi_queue *queue, fsdp_request *request)
+void fsdpi_line_append(fsdpi_line *line, fsdp_request *request)
 {
     request->next = NULL;
-    if (queue->tail != NULL) {
-        queue->tail->next = request;
+    if (line->tail != NULL) {
+        line->tail->next = request;
     } else {
-        queue->head = request;
+        atomic_store_explicit(&line->head, request, memory_order_release);
     }
-    queue->tail = request;
+    line->tail = request;
 }
 
-static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *call, fsdp_status status)
+fsdp_request *fsdpi_line_remove(fsdpi_line *line)
 {
-    request->call      = *call;
-    request->ops       = call->on_device ? queue->device_ops : NULL;
-    request->algorithm = NULL;
-    request->status    = FSDP_OK;
-    request->sequence  = queue->sequence++;
-    request->at        = 0;
-    request->stage     = 0;
-    request->step      = 0;
-    request->flags     = 0;
-    request->closing   = false;
-    request->aside     = false;
-    request->error[0]  = '\0';
-    request->issued    = fsdpi_trace_now(queue->engine.trace);
+    fsdp_request *request = atomic_load_explicit(&line->head, memory_order_relaxed);
+
+    line->tail = request->next != NULL ? line->tail : NULL;
+    atomic_store_explicit(&line->head, request->next, memory_order_release);
+    return request;
+}
+
+static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *call, fsdp_status status, bool blocking)
+{
+    request->call        = *call;
+    request->lane        = &queue->engine.lanes[FSDPI_LANE_SHORT];
+    request->ops         = call->on_device ? queue->device_ops : NULL;
+    request->algorithm   = NULL;
+    request->status      = FSDP_OK;
+    request->sequence    = queue->sequence++;
+    request->at          = 0;
+    request->stage       = 0;
+    request->step        = 0;
+    request->flags       = 0;
+    request->closing     = false;
+    request->is_blocking = blocking;
+    request->is_still    = false;
+    request->aside       = false;
+    request->error[0]    = '\0';
+    request->issued      = fsdpi_trace_now(queue->engine.trace);
     if (request->ops != NULL && request->ops->issue != NULL && status == FSDP_OK) {
         status = request->ops->issue(request);
     }
@@ -55,9 +67,9 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
         fsdpi_queue_unlock(queue);
         return FSDP_ERR_MEMORY;
     }
-    fill(queue, made, call, status);
-    enqueue(queue, made);
-    *run           = !queue->running && (!queue->has_thread || (blocking && queue->head == made));
+    fill(queue, made, call, status, blocking);
+    fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], made);
+    *run           = !queue->running && (!queue->has_thread || (blocking && fsdpi_oldest(queue) == made));
     queue->running = queue->running || *run;
     fsdpi_queue_unlock(queue);
     if (!*run && !blocking && queue->has_thread) {
@@ -73,7 +85,7 @@ fsdp_status fsdpi_queue_issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_s
 
     FSDP_TRY(issue(queue, call, status, false, &run, request));
     if (run) {
-        (void)fsdpi_advance(queue, NULL);
+        (void)fsdpi_advance(queue, NULL, false);
         fsdpi_hand_back(queue);
     }
     return FSDP_OK;
@@ -112,7 +124,8 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
     bool          run     = false;
 
     FSDP_TRY(issue(queue, call, status, true, &run, &request));
-    while (run && !fsdpi_is_done(request) && fsdpi_advance_head(queue)) {
+    if (run) {
+        (void)fsdpi_advance(queue, request, false);
     }
     if (!fsdpi_is_done(request)) {
         fsdpi_wait_for(request, run);
@@ -161,8 +174,8 @@ fsdp_status fsdp_test(fsdp_request *request, int *done)
     }
     const bool moved = !fsdpi_is_done(request) && fsdpi_side_work_advance(&request->queue->side_work) == FSDPI_MOVED;
     if (!fsdpi_is_done(request) && fsdpi_take_over(request->queue, false)) {
-        if (!fsdpi_advance(request->queue, NULL)) {
-            fsdpi_messages_progress(request->engine->messages);
+        if (!fsdpi_advance(request->queue, NULL, false)) {
+            fsdpi_messages_progress(&request->lane->messages);
         }
         watch_time(request, moved);
         fsdpi_hand_back(request->queue);
@@ -185,10 +198,10 @@ fsdp_status fsdp_wait_all(size_t count, fsdp_request *const *requests)
     return status;
 }
 
-fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *label, uint64_t salt,
+fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *label, uint64_t salt, bool behind,
                               fsdp_status status, bool forced)
 {
-    const fsdpi_call call = {.name = name, .label = label, .salt = salt};
+    const fsdpi_call call = {.name = name, .label = label, .salt = salt, .is_behind = behind};
 
     const fsdpi_core *core = queue->engine.core;
     if (!forced && core->broken == FSDP_OK && (core->config.verify == FSDP_VERIFY_OFF || core->size == 1)) {
@@ -237,7 +250,7 @@ static fsdpi_progress advance_aside(void *owner)
         return FSDPI_FINISHED;
     }
     const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
-    (void)fsdpi_advance(queue, NULL);
+    (void)fsdpi_advance(queue, NULL, false);
     const bool moved = atomic_load_explicit(&queue->moves, memory_order_relaxed) != moves;
     fsdpi_inquest_give_sign(queue, moved);
     fsdpi_hand_back(queue);
@@ -257,14 +270,20 @@ static void end_progress(fsdpi_queue *queue)
     fsdpi_side_work_remove(&queue->side_work);
 }
 
-size_t fsdpi_queue_drain(fsdpi_queue *queue)
+static void drain_lane(fsdpi_queue *queue, int lane)
 {
     fsdpi_queue_lock(queue);
-    fsdp_request *last = queue->tail;
+    fsdp_request *last = queue->lines[lane].tail;
     fsdpi_queue_unlock(queue);
     if (last != NULL && !fsdpi_is_done(last)) {
         fsdpi_wait_for(last, false);
     }
+}
+
+size_t fsdpi_queue_drain(fsdpi_queue *queue)
+{
+    drain_lane(queue, FSDPI_LANE_SHORT); /* after which no operation comes into the long one */
+    drain_lane(queue, FSDPI_LANE_LONG);
     end_progress(queue);
     return queue->n_made - queue->n_free;
 }

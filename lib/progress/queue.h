@@ -1,13 +1,14 @@
 /**
  * @file
- * The queue of operations of a context, carried out one after the other in the order of issue.
+ * The queue of operations of a context, in two lanes: see lib/progress/lane.h.
  *
  * An operation goes through
  *   1. prepare: claims its memory on this rank;
  *   2. agreement (lib/progress/agreement.h): every rank learns whether all call the same with arguments that are good. It rides on
  *      the synchronisation that the operation needs anyway, and short data rides on it too. If the ranks do not agree,
  *      they exchange a line of text each, so that all return the same error with the same detail, and nothing moves;
- *   3. steps of an algorithm, none of which blocks;
+ *   3. where its data does not ride on that, a change of lanes (lib/progress/change_lanes.h), and steps of an algorithm, none of
+ *      which blocks;
  *   4. leaving: where peers read this rank's memory directly, it stays until they have finished. On GPUs, where a step can
  *      fail on one rank alone, that is a second agreement.
  * One thread at a time carries operations out: one that waits for them, or else the context's progress thread. A thread
@@ -39,10 +40,11 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
 
 /**
  * The verdict of all ranks on a step that moves no data, where ranks must have come with the same `label` and `salt`.
+ * @param[in] behind  it begins when all that was issued before is done; else it does not wait for data of that
  * @param[in] status  this rank's own verdict, its detail recorded in the context
  * @param[in] forced  also under FSDP_VERIFY=off
  */
-fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *label, uint64_t salt,
+fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *label, uint64_t salt, bool behind,
                               fsdp_status status, bool forced);
 
 /** Allocates what every context's queue needs, and starts its thread if it is to have one; on failure closes it again. */

@@ -4,7 +4,7 @@
  *
  *   queue.c         operations issued, waited for and tested; opening and closing
  *   request_pool.c  where requests come from and return to
- *   carry_out.c     the operation at the head: its states, its end, and which thread carries it out
+ *   carry_out.c     the operations at the heads of the lanes: their states, their end, and which thread carries them out
  *   inquest.c       who is missing, when nothing has moved for long, and how all come to know that it has been given up
  *   waiting.c       how long to wait, how to pause between two looks, and the time-out
  *   thread.c        the progress thread
@@ -41,13 +41,31 @@ static inline void fsdpi_queue_unlock(fsdpi_queue *queue)
     fsdpi_lock_give(&queue->lock);
 }
 
+/** The operation at the head of a lane; NULL: there is none. */
+static inline fsdp_request *fsdpi_head(const fsdpi_queue *queue, int lane)
+{
+    return atomic_load_explicit(&queue->lines[lane].head, memory_order_acquire);
+}
+
+/** The one that was issued first of those that are not done; NULL: there is none. */
+static inline fsdp_request *fsdpi_oldest(const fsdpi_queue *queue)
+{
+    fsdp_request *moving = fsdpi_head(queue, FSDPI_LANE_LONG);
+
+    return moving != NULL ? moving : fsdpi_head(queue, FSDPI_LANE_SHORT);
+}
+
 static inline bool fsdpi_queue_is_empty(fsdpi_queue *queue)
 {
-    fsdpi_queue_lock(queue);
-    const bool empty = queue->head == NULL;
+    fsdpi_queue_lock(queue); /* one that changes lanes is in neither for a moment */
+    const bool empty = fsdpi_oldest(queue) == NULL;
     fsdpi_queue_unlock(queue);
     return empty;
 }
+
+/** Puts a request behind the others of a lane, and takes the first one out. Under the lock. */
+void          fsdpi_line_append(fsdpi_line *line, fsdp_request *request);
+fsdp_request *fsdpi_line_remove(fsdpi_line *line);
 
 /* ---- request_pool.c: under the lock ------------------------------------------------------------------------------ */
 
@@ -63,27 +81,33 @@ void          fsdpi_request_put(fsdpi_queue *queue, fsdp_request *request);
 
 /* ---- carry_out.c: by one thread at a time, which holds `running` instead of the lock ------------------------------- */
 
-/** Becomes the thread that carries out the head, if there is one and nobody else does. */
+/** Becomes the thread that carries operations out, if there are any and nobody else does. */
 bool fsdpi_take_over(fsdpi_queue *queue, bool is_progress_thread);
 void fsdpi_hand_back(fsdpi_queue *queue);
 
 /** Under the lock, by who hands back: whether the progress thread has found it running, and has to be rung for. */
 static inline bool fsdpi_was_passed_over(fsdpi_queue *queue)
 {
-    const bool passed = queue->passed_over && queue->head != NULL;
+    const bool passed = queue->passed_over && fsdpi_oldest(queue) != NULL;
 
     queue->passed_over = false;
     return passed;
 }
 
-/** Takes the operation at the head as far as it gets without waiting. True when it is over. */
-bool fsdpi_advance_head(fsdpi_queue *queue);
-
-/** Carries out what can be, up to the end of `last` or, if that is NULL, of all. False where an operation is left that waits. */
-bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last);
+/**
+ * One look at both lanes: the short one as far as it gets without waiting, then one step of the operation at the head of the
+ * long one. True where anything has moved.
+ */
+bool fsdpi_look(fsdpi_queue *queue);
 
 /**
- * Everything queued ends with FSDP_ERR_TIMEOUT: what the head has begun can be neither completed nor taken back.
+ * Carries out what can be, up to the end of `last` or, if that is NULL, of all; or, with `gives_way`, until another thread waits.
+ * False where an operation is left.
+ */
+bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last, bool gives_way);
+
+/**
+ * Everything queued ends with FSDP_ERR_TIMEOUT: what has been begun can be neither completed nor taken back.
  * `printed`: another rank of the node has printed who is missing.
  */
 void fsdpi_give_up(fsdpi_queue *queue, bool printed);
@@ -103,6 +127,13 @@ bool fsdpi_have_moved(const fsdpi_queue *queue, fsdpi_patience *patience);
 bool fsdpi_is_over(const fsdpi_queue *queue, const fsdpi_patience *patience);
 
 bool fsdpi_messages_are_under_way(const fsdpi_queue *queue);
+
+/**
+ * Sleeps until what the last look found wanting on this node changes, at most so many SECONDS. False: there is nothing such. Both
+ * lanes may wait: then it is the short one, and `fsdpi_waits_twice()` says that the other is to be looked at soon.
+ */
+bool fsdpi_sleep(fsdpi_queue *queue, double seconds);
+bool fsdpi_waits_twice(const fsdpi_queue *queue);
 
 /**
  * For who naps, but not for a message: peers may need MPI to go on here before they come, with a message of the caller's own

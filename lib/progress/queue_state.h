@@ -32,16 +32,22 @@ typedef struct fsdpi_helping {
     uint64_t least;        /* NANOSECONDS of a core that a call has taken; 0: none has been made */
 } fsdpi_helping;
 
+/** The operations in a lane, in the order of issue. */
+typedef struct fsdpi_line {
+    _Atomic(fsdp_request *) head; /* is being carried out */
+    fsdp_request           *tail;
+} fsdpi_line;
+
 typedef struct fsdpi_queue {
-    fsdpi_engine             engine;                /* set before it is opened */
-    const fsdpi_request_ops *device_ops;            /* of requests whose call.on_device is set; NULL: there are none */
-    fsdpi_lock               lock;                  /* over all of this that is not atomic */
-    fsdp_request            *head, *tail;           /* in order of issue */
+    fsdpi_engine             engine;     /* set before it is opened */
+    const fsdpi_request_ops *device_ops; /* of requests whose call.on_device is set; NULL: there are none */
+    fsdpi_lock               lock;       /* over all of this that is not atomic */
+    fsdpi_line               lines[FSDPI_LANES];
     fsdp_request            *free_head, *free_tail; /* first in, first out: a request ended twice is noticed for long */
     struct request_block    *blocks;                /* all requests, for release */
     size_t                   n_made, n_free;
     uint64_t                 sequence;
-    bool                     running;     /* a thread is carrying out the head */
+    bool                     running;     /* a thread is carrying out the heads */
     bool                     passed_over; /* the progress thread found it running, and sleeps */
     _Atomic uint64_t         moves;       /* steps of operations: who waits sees whether there were any */
     double                   share;       /* of a core, that this rank has: less than 1 where ranks take turns */

@@ -14,10 +14,8 @@
 #include "lib/base/core.h"
 #include "lib/base/step.h"
 #include "lib/node/nodes.h"
+#include "lib/progress/lane.h"
 #include "lib/progress/verdicts.h"
-#include "lib/sync/exchange.h"
-#include "lib/sync/mailbox.h"
-#include "lib/sync/messages.h"
 #include "lib/sync/opinion.h"
 #include "lib/sync/pairs.h"
 #include "lib/sync/rails.h"
@@ -75,6 +73,7 @@ typedef struct fsdpi_call {
     bool                    has_data;
     bool                    on_device; /* the buffers are on this rank's GPU */
     bool                    is_step;   /* of something else: ranks have to agree on its name too */
+    bool                    is_behind; /* begins only when all that was issued before it is done */
     uint64_t                salt;      /* further arguments that ranks must agree on */
 } fsdpi_call;
 
@@ -87,6 +86,7 @@ struct fsdpi_algorithm {
     void (*end)(fsdp_request *request);
     /** Adds ranks that its steps wait for: by messages of its own, or by words that no mailbox knows. NULL: there are none. */
     void (*awaited)(const fsdp_request *request, fsdpi_rank_list *list);
+    bool is_short;        /* one step, with what letters and records carry: it stays in the short lane */
     bool leaves_together; /* peers read this rank's memory until they leave */
     bool agrees_at_end;   /* instead: an agreement on what request->verdict has become; `end` comes behind it */
 };
@@ -98,6 +98,8 @@ typedef enum fsdpi_request_state {
     FSDPI_REQUEST_ASKING_NODES,    /* the leader, for those of the other nodes */
     FSDPI_REQUEST_AWAITING_LEADER, /* the others, for what it says */
     FSDPI_REQUEST_EXCHANGING_DETAILS,
+    FSDPI_REQUEST_AGREED,  /* and in the long lane, behind others */
+    FSDPI_REQUEST_MEETING, /* there: for the ranks of the node to come to it too */
     FSDPI_REQUEST_MOVING,
     FSDPI_REQUEST_LEAVING,
     FSDPI_REQUEST_DOUBTED, /* it has come to its end, but others may have given it up: see lib/progress/inquest.h */
@@ -108,13 +110,12 @@ typedef enum fsdpi_request_state {
 typedef struct fsdpi_engine {
     fsdpi_core        *core;
     const fsdpi_nodes *nodes;
-    fsdpi_mailbox     *box;
-    fsdpi_exchange    *exchange;
-    fsdpi_messages    *messages;
+    fsdpi_lane        *lanes;
+    fsdpi_addresses  **addresses; /* of the operation at the head of the long lane */
     const fsdpi_rails *rails;
     const fsdpi_trace *trace;
     struct fsdpi_gpu  *gpu;
-    fsdpi_verdicts    *verdicts; /* of the operation at the head of the queue */
+    fsdpi_verdicts    *verdicts;
 } fsdpi_engine;
 
 /**
@@ -123,7 +124,7 @@ typedef struct fsdpi_engine {
  */
 typedef struct fsdpi_request_ops {
     fsdp_status (*issue)(fsdp_request *request);     /* when it is issued, on the caller's thread */
-    void (*begin)(fsdp_request *request);            /* before its first letter */
+    void (*begin)(fsdp_request *request);            /* before its letter in the long lane, whose number is known */
     fsdp_status (*end)(fsdp_request *request);       /* when all ranks have agreed on its end */
     void (*abandon)(fsdp_request *request);          /* when they have not, before any of them returns */
     fsdp_status (*hand_over)(fsdp_request *request); /* when its caller has waited, on the caller's thread */
@@ -136,12 +137,16 @@ struct fsdp_request {
     const fsdpi_engine      *engine;
     const fsdpi_request_ops *ops;  /* NULL: of host memory */
     fsdp_request            *next; /* in the queue, or among the free */
+    fsdpi_lane              *lane; /* that it is in */
     fsdpi_call               call;
+    fsdpi_addresses          buffers_at; /* where this rank's buffers are, as peers are told */
     const fsdpi_algorithm   *algorithm;
-    _Atomic int              state; /* an fsdpi_request_state; DONE is stored last */
-    unsigned                 flags; /* after the agreement: what holds on all ranks */
+    _Atomic int              state;       /* an fsdpi_request_state; DONE is stored last */
+    unsigned                 flags;       /* after the agreement: what holds on all ranks */
+    bool                     is_blocking; /* its caller does nothing until it is done */
+    bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
     fsdp_status              status;
-    uint64_t                 number; /* of its letter */
+    uint64_t                 number; /* of its letter in that lane */
     uint64_t                 sequence;
     double                   issued, begun; /* for a trace */
     size_t                   at;            /* for the algorithm: how far it is */

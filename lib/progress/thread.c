@@ -26,7 +26,9 @@ void fsdpi_rouse(fsdpi_queue *queue)
     if (atomic_load(&queue->napping) != 0) {
         (void)atomic_fetch_add(&queue->bell, 1);
         (void)syscall(SYS_futex, &queue->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-        fsdpi_mailbox_rouse(queue->engine.box);
+        for (int lane = 0; lane < FSDPI_LANES; lane++) {
+            fsdpi_mailbox_rouse(&queue->engine.lanes[lane].box);
+        }
     }
 }
 
@@ -60,16 +62,15 @@ static void ask_for_short_slices(fsdpi_queue *queue, bool wanted)
     }
 }
 
-/* The progress thread's: on the word that it waits for, unless it waits for a message. fsdpi_rouse() ends it. */
-static void nap_until_roused(fsdpi_queue *queue, bool messages, double seconds)
+/* The progress thread's: on the word that it waits for, unless it waits for something else too. fsdpi_rouse() ends it. */
+static void nap_until_roused(fsdpi_queue *queue, bool unroused, double seconds)
 {
     static const double   LONGEST = 1e-3; /* where a peer ends it too */
     const struct timespec most    = {.tv_nsec = (long)(seconds * 1e9)};
 
     atomic_store(&queue->napping, 1);
     const uint32_t bell = atomic_load(&queue->bell);
-    if (atomic_load(&queue->waiters) == 0 && !atomic_load(&queue->stop) &&
-        (messages || !fsdpi_mailbox_sleep(queue->engine.box, LONGEST))) {
+    if (atomic_load(&queue->waiters) == 0 && !atomic_load(&queue->stop) && (unroused || !fsdpi_sleep(queue, LONGEST))) {
         (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, &most, NULL, 0);
     }
     atomic_store(&queue->napping, 0);
@@ -95,7 +96,7 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
         return;
     }
     const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
-    nap_until_roused(queue, messages, nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
+    nap_until_roused(queue, messages || fsdpi_waits_twice(queue), nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
 }
 
 static void work(fsdpi_queue *queue)
@@ -103,7 +104,7 @@ static void work(fsdpi_queue *queue)
     fsdpi_patience patience = fsdpi_begin_to_wait(queue);
 
     while (atomic_load(&queue->waiters) == 0 && !fsdpi_queue_is_empty(queue)) {
-        (void)fsdpi_advance(queue, NULL);
+        (void)fsdpi_advance(queue, NULL, true);
         if (fsdpi_have_moved(queue, &patience)) {
             continue;
         }

@@ -43,7 +43,25 @@ bool fsdpi_is_over(const fsdpi_queue *queue, const fsdpi_patience *patience)
 
 bool fsdpi_messages_are_under_way(const fsdpi_queue *queue)
 {
-    return queue->engine.messages->n > 0 || queue->engine.rails->n_messages > 0;
+    const fsdpi_lane *lanes = queue->engine.lanes;
+
+    return lanes[FSDPI_LANE_SHORT].messages.n > 0 || lanes[FSDPI_LANE_LONG].messages.n > 0 ||
+           queue->engine.rails->n_messages > 0;
+}
+
+bool fsdpi_waits_twice(const fsdpi_queue *queue)
+{
+    return fsdpi_head(queue, FSDPI_LANE_SHORT) != NULL && fsdpi_head(queue, FSDPI_LANE_LONG) != NULL;
+}
+
+/* An operation that is behind others waits for this rank's own long lane. */
+bool fsdpi_sleep(fsdpi_queue *queue, double seconds)
+{
+    const fsdp_request *first = fsdpi_head(queue, FSDPI_LANE_SHORT);
+    const bool          is_short =
+        first != NULL && atomic_load_explicit(&first->state, memory_order_relaxed) != FSDPI_REQUEST_QUEUED;
+
+    return fsdpi_mailbox_sleep(&queue->engine.lanes[is_short ? FSDPI_LANE_SHORT : FSDPI_LANE_LONG].box, seconds);
 }
 
 /* Calls MPI, and learns from what that takes. MPI says nothing of what it has done, but to move data takes time of a core. */
@@ -79,7 +97,7 @@ bool fsdpi_help_peers(fsdpi_queue *queue)
         helping->naps_in_vain++;
         return false;
     }
-    call_mpi(queue->engine.messages, helping);
+    call_mpi(&queue->engine.lanes[FSDPI_LANE_SHORT].messages, helping);
     return helping->looks_left > 0;
 }
 
@@ -101,10 +119,10 @@ static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patien
         (void)sched_yield();
         return;
     }
-    const bool   unroused = messages || others;
+    const bool   unroused = messages || others || fsdpi_waits_twice(queue);
     const double often    = NAP / queue->share < LONG_NAP ? NAP / queue->share : LONG_NAP;
     const double nap      = unroused || patience->waited < 20e-3 ? often : LONG_NAP;
-    if (!fsdpi_mailbox_sleep(queue->engine.box, unroused ? nap : LONG_NAP)) {
+    if (!fsdpi_sleep(queue, unroused ? nap : LONG_NAP)) {
         fsdpi_nap(nap);
     }
 }
@@ -121,7 +139,7 @@ static fsdpi_progress help_others(fsdpi_queue *queue, fsdpi_patience *patience)
     return others;
 }
 
-/* Of who carries out the head, and has found that it waits. */
+/* Of who carries operations out, and has found that they wait. */
 static void pause_or_give_up(fsdpi_queue *queue, fsdpi_patience *patience)
 {
     const fsdpi_progress others = help_others(queue, patience);
@@ -137,7 +155,7 @@ static void wait_once(fsdp_request *request, bool running, fsdpi_patience *patie
     fsdpi_queue *queue = request->queue;
 
     if (running || fsdpi_take_over(queue, false)) {
-        (void)fsdpi_advance(queue, request);
+        (void)fsdpi_advance(queue, request, false);
         if (!fsdpi_have_moved(queue, patience) && !fsdpi_is_done(request)) {
             pause_or_give_up(queue, patience);
         }

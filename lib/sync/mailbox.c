@@ -33,7 +33,7 @@ static size_t round_up(size_t bytes, size_t multiple)
     return (bytes + multiple - 1) / multiple * multiple;
 }
 
-size_t fsdpi_desk_bytes(void)
+static size_t desk_bytes(void)
 {
     return round_up(sizeof(fsdpi_desk), FSDPI_ALIGNMENT);
 }
@@ -44,12 +44,14 @@ static size_t common_bytes(int size)
     return fsdpi_alloc_size(fsdpi_nodes_bytes(size));
 }
 
-size_t fsdpi_mailbox_bookkeeping(int size)
+size_t fsdpi_mailboxes_bookkeeping(int size, int n)
 {
-    const size_t n = (size_t)fsdpi_positions(size);
+    const size_t positions = (size_t)fsdpi_positions(size);
+    const size_t each      = fsdpi_alloc_size(positions * sizeof(fsdpi_desk *)) +
+                        fsdpi_alloc_size(positions * sizeof(unsigned char *)) +
+                        fsdpi_alloc_size(positions * sizeof(uint16_t)) + fsdpi_alloc_size(desk_bytes());
 
-    return fsdpi_alloc_size(n * sizeof(fsdpi_desk *)) + fsdpi_alloc_size(n * sizeof(unsigned char *)) +
-           fsdpi_alloc_size(n * sizeof(uint16_t)) + fsdpi_alloc_size(fsdpi_desk_bytes()) + common_bytes(size);
+    return (size_t)n * each + common_bytes(size);
 }
 
 /* First what is there once, then every rank's part; whole pages, so that each lies on its own NUMA node. */
@@ -58,11 +60,15 @@ static size_t common_pages(const fsdpi_core *core)
     return round_up(common_bytes(core->size), (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* A rank's desk, then its staging memory. */
-static size_t part_bytes(const fsdpi_core *core)
+/* Of each mailbox a rank's desk, then its staging memory there. */
+static size_t part_bytes(const size_t staging[], int n)
 {
-    return round_up(fsdpi_desk_bytes() + fsdpi_alloc_size((size_t)core->config.staging_bytes),
-                    (size_t)sysconf(_SC_PAGESIZE));
+    size_t bytes = 0;
+
+    for (int i = 0; i < n; i++) {
+        bytes += desk_bytes() + fsdpi_alloc_size(staging[i]);
+    }
+    return round_up(bytes, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 static fsdp_status allocate_lists(fsdpi_mailbox *box)
@@ -102,56 +108,93 @@ static bool needs_places(const fsdpi_mailbox *box)
     return box->core->config.node_group == 0 && fsdpi_tree_is_needed(box->nodes->size, 0);
 }
 
-fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes)
+static void begin(fsdpi_mailbox *box, size_t staging, fsdpi_core *core, const fsdpi_nodes *nodes)
 {
-    box->core     = core;
-    box->nodes    = nodes;
-    box->looks    = 1;
-    box->direct   = nodes->size;
-    box->position = nodes->position;
+    box->core       = core;
+    box->nodes      = nodes;
+    box->looks      = 1;
+    box->direct     = nodes->size;
+    box->position   = nodes->position;
+    box->slot_bytes = staging / 4 / FSDPI_LINE * FSDPI_LINE;
+    box->rest_bytes = staging - 2 * box->slot_bytes;
+}
 
-    const size_t      part    = part_bytes(core);
-    const fsdp_status lists   = allocate_lists(box);
-    const fsdp_status segment = open_segment(box, part);
+/* Its desk and staging memory are so many BYTES into each rank's part. */
+static void lay_out(fsdpi_mailbox *box, size_t part, size_t offset)
+{
+    for (int p = 0; p < box->nodes->size; p++) {
+        unsigned char *desk = box->segment.base + common_pages(box->core) + (size_t)p * part + offset;
 
-    if (lists != FSDP_OK || segment != FSDP_OK) {
-        return lists != FSDP_OK ? lists : segment;
+        box->desks[p] = (fsdpi_desk *)(void *)desk;
+        box->areas[p] = desk + desk_bytes();
     }
-    for (int p = 0; p < nodes->size; p++) {
-        unsigned char *begin = box->segment.base + common_pages(core) + (size_t)p * part;
-        box->desks[p]        = (fsdpi_desk *)(void *)begin;
-        box->areas[p]        = begin + fsdpi_desk_bytes();
+    box->bell = &box->desks[box->position]->bell;
+}
+
+/* What the node has once, and what each rank says of itself. */
+static void enter(fsdpi_mailbox *first)
+{
+    const fsdpi_nodes *nodes = first->nodes;
+
+    if (needs_places(first)) {
+        first->desks[nodes->position]->place = fsdpi_place_now();
     }
-    box->bell = &box->desks[nodes->position]->bell;
-    if (needs_places(box)) {
-        box->desks[nodes->position]->place = fsdpi_place_now();
-    }
-    box->map = box->segment.base;
+    first->map = first->segment.base;
     if (nodes->position == 0) {
-        memcpy(box->map, nodes->node_of, fsdpi_nodes_bytes(core->size));
+        memcpy(first->map, nodes->node_of, fsdpi_nodes_bytes(first->core->size));
     }
-    box->slot_bytes = (size_t)core->config.staging_bytes / 4 / FSDPI_LINE * FSDPI_LINE;
-    box->rest_bytes = (size_t)core->config.staging_bytes - 2 * box->slot_bytes;
-    fsdpi_count_memory(core->ctx, FSDP_MEMORY_STAGING, (size_t)core->config.staging_bytes);
-    fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_desk_bytes());
-    fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, common_bytes(core->size));
+    fsdpi_count_memory(first->core->ctx, FSDP_MEMORY_BOOKKEEPING, common_bytes(first->core->size));
+}
+
+fsdp_status fsdpi_mailboxes_open(fsdpi_mailbox *const boxes[], const size_t staging[], int n, fsdpi_core *core,
+                                 const fsdpi_nodes *nodes)
+{
+    const size_t part   = part_bytes(staging, n);
+    fsdp_status  status = FSDP_OK;
+    size_t       offset = 0;
+
+    for (int i = 0; i < n; i++) {
+        begin(boxes[i], staging[i], core, nodes);
+        status = allocate_lists(boxes[i]) == FSDP_OK ? status : FSDP_ERR_MEMORY;
+    }
+    const fsdp_status segment = open_segment(boxes[0], part);
+    if (status != FSDP_OK || segment != FSDP_OK) {
+        return status != FSDP_OK ? status : segment;
+    }
+    for (int i = 0; i < n; i++) {
+        boxes[i]->segment = boxes[0]->segment;
+        lay_out(boxes[i], part, offset);
+        offset += desk_bytes() + fsdpi_alloc_size(staging[i]);
+        fsdpi_count_memory(core->ctx, FSDP_MEMORY_STAGING, fsdpi_alloc_size(staging[i]));
+        fsdpi_count_memory(core->ctx, FSDP_MEMORY_BOOKKEEPING, desk_bytes());
+    }
+    enter(boxes[0]);
     return FSDP_OK;
 }
 
-void fsdpi_mailbox_close(fsdpi_mailbox *box)
+static void free_lists(fsdpi_mailbox *box)
 {
-    if (box->core == NULL) {
-        return;
-    }
     const size_t n = (size_t)fsdpi_positions(box->core->size);
 
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->desks, n * sizeof(fsdpi_desk *));
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->areas, n * sizeof(unsigned char *));
     fsdpi_free(box->core->ctx, FSDP_MEMORY_BOOKKEEPING, box->tree.below, n * sizeof(uint16_t));
-    if (box->nodes->size > 1) {
-        fsdpi_segment_close(&box->segment);
-    } else if (box->segment.base != NULL) {
-        box->core->device->release(box->segment.base);
+}
+
+void fsdpi_mailboxes_close(fsdpi_mailbox *const boxes[], int n)
+{
+    fsdpi_mailbox *first = boxes[0];
+
+    if (first->core == NULL) {
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        free_lists(boxes[i]);
+    }
+    if (first->nodes->size > 1) {
+        fsdpi_segment_close(&first->segment);
+    } else if (first->segment.base != NULL) {
+        first->core->device->release(first->segment.base);
     }
 }
 
@@ -185,7 +228,7 @@ void fsdpi_mailbox_post(fsdpi_mailbox *box, fsdpi_letter *letter, uint64_t numbe
 
 bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint64_t *word, uint64_t value)
 {
-    const int looks = box->looks;
+    const int looks = box->hurried ? 1 : box->looks;
 
     for (int i = 0; i < looks; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) >= value) {

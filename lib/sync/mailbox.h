@@ -37,6 +37,12 @@
 
 enum { FSDPI_LINE = 64, FSDPI_SHORT_BYTES = 32 };
 
+/** Where the buffers of a rank are: addresses, or offsets into symmetric buffers. */
+typedef struct fsdpi_addresses {
+    uint64_t in, out;
+    uint32_t in_buffer, out_buffer; /* their numbers; 0: an address */
+} fsdpi_addresses;
+
 /** One cache line. */
 typedef struct fsdpi_letter {
     _Alignas(FSDPI_LINE) _Atomic uint64_t number;
@@ -45,11 +51,8 @@ typedef struct fsdpi_letter {
     uint32_t flags;       /* fsdpi_flags that hold on this rank */
     int32_t  status;      /* fsdp_status of this rank */
     union {
-        unsigned char payload[FSDPI_SHORT_BYTES];
-        struct {
-            uint64_t in, out;               /* addresses, or offsets into symmetric buffers */
-            uint32_t in_buffer, out_buffer; /* their numbers; 0: an address */
-        };
+        unsigned char   payload[FSDPI_SHORT_BYTES];
+        fsdpi_addresses at;
     };
 } fsdpi_letter;
 
@@ -95,7 +98,8 @@ typedef struct fsdpi_desk {
 typedef struct fsdpi_mailbox {
     fsdpi_core             *core;
     const fsdpi_nodes      *nodes;
-    int                     looks; /* at a word, before giving way */
+    int                     looks;   /* at a word, before giving way */
+    bool                    hurried; /* there is other work: one look has to do */
     fsdpi_segment           segment;
     void                   *map;      /* the arrays of `nodes`, once for the node */
     fsdpi_desk            **desks;    /* of each position on the node */
@@ -116,21 +120,21 @@ typedef struct fsdpi_mailbox {
 } fsdpi_mailbox;
 
 /**
- * BYTES of shared memory per rank beyond its staging memory, and of bookkeeping in all, for a context of `size` ranks. What a
- * node has once counts whole for each of its ranks, so that a budget need not know the nodes.
+ * BYTES of bookkeeping of `n` mailboxes, for a context of `size` ranks. What a node has once counts whole for each of its ranks,
+ * so that a budget need not know the nodes.
  */
-size_t fsdpi_desk_bytes(void);
-size_t fsdpi_mailbox_bookkeeping(int size);
+size_t fsdpi_mailboxes_bookkeeping(int size, int n);
 
 /**
- * Lays out the mailbox of a node, with a copy of the arrays of `nodes`. Collective over the node; ranks still have to agree on
- * the verdicts, behind which all of it is there.
+ * Lays out `n` mailboxes of a node, the i-th with staging[i] BYTES for each rank, and a copy of the arrays of `nodes`, whose place
+ * is the first one's `map`. Collective over the node; ranks still have to agree on the verdicts, behind which all of it is there.
  */
-fsdp_status fsdpi_mailbox_open(fsdpi_mailbox *box, fsdpi_core *core, const fsdpi_nodes *nodes);
-void        fsdpi_mailbox_close(fsdpi_mailbox *box);
+fsdp_status fsdpi_mailboxes_open(fsdpi_mailbox *const boxes[], const size_t staging[], int n, fsdpi_core *core,
+                                 const fsdpi_nodes *nodes);
+void        fsdpi_mailboxes_close(fsdpi_mailbox *const boxes[], int n);
 
-/** Grows the tree of a node that needs one, behind the agreement. */
-void fsdpi_mailbox_grow(fsdpi_mailbox *box);
+/** Grows the tree of a node that needs one, behind the agreement; from where the first mailbox of the node says that ranks are bound. */
+void fsdpi_mailbox_grow(fsdpi_mailbox *box, const fsdpi_mailbox *first);
 
 /**
  * How many cores the ranks of this node have, 0 if they take turns: where each can have one, who waits for a word looks at it for

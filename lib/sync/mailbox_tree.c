@@ -30,8 +30,8 @@ static void copy_letter(fsdpi_letter *sum, const fsdpi_letter *letter)
     const fsdpi_opinion opinion = fsdpi_read_opinion(letter);
 
     fsdpi_write_opinion(sum, &opinion);
-    sum->out        = letter->out;
-    sum->out_buffer = letter->out_buffer;
+    sum->at.out        = letter->at.out;
+    sum->at.out_buffer = letter->at.out_buffer;
 }
 
 static void join_letter(fsdpi_letter *sum, const fsdpi_letter *letter)
@@ -40,7 +40,7 @@ static void join_letter(fsdpi_letter *sum, const fsdpi_letter *letter)
     fsdpi_opinion       all   = fsdpi_read_opinion(sum);
 
     fsdpi_join(&all, &other);
-    if (sum->out != letter->out || sum->out_buffer != letter->out_buffer) {
+    if (sum->at.out != letter->at.out || sum->at.out_buffer != letter->at.out_buffer) {
         all.flags &= ~(uint32_t)FSDPI_FLAG_ONE_PLACE;
     }
     fsdpi_write_opinion(sum, &all);
@@ -136,24 +136,24 @@ bool fsdpi_tree_reached(fsdpi_mailbox *box, uint64_t milestone)
 /* ---- the tree -------------------------------------------------------------------------------------------------------- */
 
 /* From what all ranks have laid out on their desks: the same on all of them. */
-static void grow(const fsdpi_mailbox *box, uint16_t *above)
+static void grow(const fsdpi_mailbox *first, uint16_t *above)
 {
     fsdpi_place places[FSDPI_MOST_ON_NODE];
 
-    for (int p = 0; p < box->nodes->size; p++) {
-        places[p] = box->desks[p]->place;
+    for (int p = 0; p < first->nodes->size; p++) {
+        places[p] = first->desks[p]->place;
     }
-    fsdpi_tree_grow(places, box->nodes->size, box->core->config.node_group, above);
+    fsdpi_tree_grow(places, first->nodes->size, first->core->config.node_group, above);
 }
 
-void fsdpi_mailbox_grow(fsdpi_mailbox *box)
+void fsdpi_mailbox_grow(fsdpi_mailbox *box, const fsdpi_mailbox *first)
 {
     uint16_t above[FSDPI_MOST_ON_NODE];
 
     if (!fsdpi_tree_is_needed(box->nodes->size, box->core->config.node_group)) {
         return;
     }
-    grow(box, above);
+    grow(first, above);
     fsdpi_tree_cut(above, box->nodes->size, box->position, &box->tree);
     box->direct = 0;
     if (box->tree.n > 0) {

@@ -44,9 +44,10 @@ static fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core)
+fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core, MPI_Comm comm)
 {
     messages->core = core;
+    messages->comm = comm;
     return grow(messages);
 }
 
@@ -69,7 +70,7 @@ fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, si
     MPI_Request *message;
 
     FSDP_TRY(next_message(messages, &message));
-    FSDPI_TRY_MPI(messages->core->ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, peer, tag, messages->core->comm, message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, peer, tag, messages->comm, message));
     return FSDP_OK;
 }
 
@@ -78,8 +79,8 @@ fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_
     MPI_Request *message;
 
     FSDP_TRY(next_message(messages, &message));
-    FSDPI_TRY_MPI(messages->core->ctx, MPI_Irecv(data, most < INT_MAX ? (int)most : INT_MAX, MPI_BYTE, peer, tag,
-                                                 messages->core->comm, message));
+    FSDPI_TRY_MPI(messages->core->ctx,
+                  MPI_Irecv(data, most < INT_MAX ? (int)most : INT_MAX, MPI_BYTE, peer, tag, messages->comm, message));
     return FSDP_OK;
 }
 
@@ -114,8 +115,8 @@ fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t by
         MPI_Request *message;
 
         FSDP_TRY(next_message(messages, &message));
-        FSDPI_TRY_MPI(messages->core->ctx, MPI_Ibcast((unsigned char *)data + done, (int)piece, MPI_BYTE, root,
-                                                      messages->core->comm, message));
+        FSDPI_TRY_MPI(messages->core->ctx,
+                      MPI_Ibcast((unsigned char *)data + done, (int)piece, MPI_BYTE, root, messages->comm, message));
     }
     return FSDP_OK;
 }
@@ -125,7 +126,7 @@ fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datat
     MPI_Request *message;
 
     FSDP_TRY(next_message(messages, &message));
-    FSDPI_TRY_MPI(messages->core->ctx, MPI_Iallreduce(MPI_IN_PLACE, data, 1, type, op, messages->core->comm, message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Iallreduce(MPI_IN_PLACE, data, 1, type, op, messages->comm, message));
     return FSDP_OK;
 }
 
@@ -154,6 +155,6 @@ void fsdpi_messages_progress(const fsdpi_messages *messages)
 {
     int any;
 
-    (void)MPI_Iprobe(messages->core->rank, FSDPI_TAG_RECORDS, messages->core->comm, &any,
+    (void)MPI_Iprobe(messages->core->rank, FSDPI_TAG_RECORDS, messages->comm, &any,
                      MPI_STATUS_IGNORE); /* no rank sends to itself */
 }

@@ -1,6 +1,6 @@
 /**
  * @file
- * The messages of the operation at the head of the queue: posted one by one, completed together.
+ * The messages of the operation at the head of a lane: posted one by one, completed together.
  */
 #ifndef FSDPI_MESSAGES_H
 #define FSDPI_MESSAGES_H
@@ -16,11 +16,13 @@ enum { FSDPI_TAG_RECORDS = 1, FSDPI_TAG_BLOCKS, FSDPI_TAG_PARTIALS, FSDPI_TAG_NO
 
 typedef struct fsdpi_messages {
     fsdpi_core  *core;
+    MPI_Comm     comm; /* that they are sent on */
     MPI_Request *list;
     size_t       n, capacity;
 } fsdpi_messages;
 
-fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core);
+/** On `comm`, which is its owner's. */
+fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core, MPI_Comm comm);
 void        fsdpi_messages_close(fsdpi_messages *messages);
 size_t      fsdpi_messages_bookkeeping(void);
 

@@ -11,7 +11,7 @@
 
 enum { NAME_BYTES = 512 };
 
-static const char *const LANES[] = {"passes", "operations", "operations within the group", "operations between groups"};
+static const char *const ROWS[] = {"passes", "operations", "operations within the group", "operations between groups"};
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -30,10 +30,10 @@ static void write_head(FILE *file, int rank)
 {
     (void)fprintf(file, "[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
                   rank);
-    for (size_t lane = 0; lane < sizeof LANES / sizeof LANES[0]; lane++) {
+    for (size_t row = 0; row < sizeof ROWS / sizeof ROWS[0]; row++) {
         (void)fprintf(file,
                       ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%zu,\"args\":{\"name\":\"%s\"}}",
-                      rank, lane, LANES[lane]);
+                      rank, row, ROWS[row]);
     }
 }
 
@@ -52,24 +52,24 @@ fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core)
                           strerror(errno));
     }
     trace->rank = core->rank;
-    trace->lane = FSDPI_LANE_ALL;
+    trace->row  = FSDPI_ROW_ALL;
     write_head(trace->file, trace->rank);
     return FSDP_OK;
 }
 
 void fsdpi_trace_close(fsdpi_trace *trace)
 {
-    if (trace->file != NULL && trace->lane == FSDPI_LANE_ALL) {
+    if (trace->file != NULL && trace->row == FSDPI_ROW_ALL) {
         (void)fputs("\n]\n", trace->file);
         (void)fclose(trace->file);
     }
     trace->file = NULL;
 }
 
-void fsdpi_trace_share(const fsdpi_trace *trace, fsdpi_trace *part, fsdpi_lane lane)
+void fsdpi_trace_share(const fsdpi_trace *trace, fsdpi_trace *part, fsdpi_trace_row row)
 {
-    *part      = *trace;
-    part->lane = lane;
+    *part     = *trace;
+    part->row = row;
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -101,7 +101,7 @@ void fsdpi_trace_span(const fsdpi_trace *trace, const char *kind, const char *na
     quotable(name, text);
     (void)fprintf(trace->file,
                   ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s %s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}",
-                  kind, kind, text, trace->rank, (int)FSDPI_LANE_PASSES, 1e6 * begin, 1e6 * (fsdpi_seconds() - begin));
+                  kind, kind, text, trace->rank, (int)FSDPI_ROW_PASSES, 1e6 * begin, 1e6 * (fsdpi_seconds() - begin));
 }
 
 void fsdpi_trace_operation(const fsdpi_trace *trace, const fsdpi_trace_event *event)
@@ -113,7 +113,7 @@ void fsdpi_trace_operation(const fsdpi_trace *trace, const fsdpi_trace_event *ev
                   ",\n{\"ph\":\"X\",\"cat\":\"operation\",\"name\":\"%s %s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
                   "\"dur\":%.3f,\"args\":{\"for\":\"%s\",\"sequence\":%llu,\"issued\":%.3f,\"algorithm\":\"%s\","
                   "\"in_bytes\":%zu,\"out_bytes\":%zu,\"status\":\"%s\"}}",
-                  event->name, text, trace->rank, (int)trace->lane, 1e6 * event->begun,
+                  event->name, text, trace->rank, (int)trace->row, 1e6 * event->begun,
                   1e6 * (fsdpi_seconds() - event->begun), event->purpose, (unsigned long long)event->sequence,
                   1e6 * event->issued, event->algorithm, event->in_bytes, event->out_bytes,
                   fsdp_status_name(event->status));

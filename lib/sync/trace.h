@@ -16,12 +16,12 @@
 #include "lib/base/core.h"
 
 /** Rows of a trace: passes of models, operations of the context, and those of the groups of a hybrid model. */
-typedef enum fsdpi_lane { FSDPI_LANE_PASSES, FSDPI_LANE_ALL, FSDPI_LANE_SHARDS, FSDPI_LANE_REPLICAS } fsdpi_lane;
+typedef enum fsdpi_trace_row { FSDPI_ROW_PASSES, FSDPI_ROW_ALL, FSDPI_ROW_SHARDS, FSDPI_ROW_REPLICAS } fsdpi_trace_row;
 
 typedef struct fsdpi_trace {
     FILE *file; /* NULL: none. Another thread may write at the same time: each event is one call of the C library. */
     int   rank; /* of the context whose file it is */
-    fsdpi_lane lane; /* of operations */
+    fsdpi_trace_row row; /* of operations */
 } fsdpi_trace;
 
 /** Local. FSDP_ERR_ARG, recorded and printed, where the file cannot be written. */
@@ -29,7 +29,7 @@ fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core);
 void        fsdpi_trace_close(fsdpi_trace *trace);
 
 /** Lets the operations of a part of a context go into the same file. */
-void fsdpi_trace_share(const fsdpi_trace *trace, fsdpi_trace *part, fsdpi_lane lane);
+void fsdpi_trace_share(const fsdpi_trace *trace, fsdpi_trace *part, fsdpi_trace_row row);
 
 /** Seconds, by the clock of the trace; 0 where there is none. */
 double fsdpi_trace_now(const fsdpi_trace *trace);

@@ -3,6 +3,7 @@
 #include "lib/context/gpu_context.h"
 #include "lib/context/init.h"
 #include "lib/device/memory.h"
+#include "lib/sync/staging.h"
 #include "shard/optimizer/optimizer.h"
 #include "shard/optimizer/optimizer_device.h"
 #include "shard/optimizer/optimizer_kind.h"
@@ -51,7 +52,7 @@ static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_b
     const size_t        n = list_contexts(plan, sizes);
 
     for (size_t i = 0; i < n; i++) {
-        budget->bytes[FSDP_MEMORY_STAGING] += fsdpi_alloc_size((size_t)ctx->config.staging_bytes) +
+        budget->bytes[FSDP_MEMORY_STAGING] += fsdpi_staging_total((size_t)ctx->config.staging_bytes) +
                                               fsdpi_gpu_context_host_bytes(ctx, sizes[i]) +
                                               fsdpi_gpu_context_bytes(ctx);
         budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i]);

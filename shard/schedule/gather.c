@@ -215,7 +215,7 @@ static fsdp_status compare(const fsdp_unit *unit, fsdpi_pass pass, fsdp_status s
     if (status == FSDP_OK && shards->config.prefetch > 0) {
         return FSDP_OK;
     }
-    return fsdpi_agree(shards, fsdpi_begin_name(pass), unit->name, 0, status, status != FSDP_OK);
+    return fsdpi_agree_ahead(shards, fsdpi_begin_name(pass), unit->name, 0, status, status != FSDP_OK);
 }
 
 /* NO_SHARD computes on what it holds, padding and all. */

@@ -48,7 +48,7 @@ static size_t list_meetings(const fsdp_model *model, meeting *meetings)
 static fsdp_status advance(meeting *m, bool wait)
 {
     static const char label[] = "to come together";
-    const fsdpi_call  call    = {.name = zero_grad_name, .label = label, .note = m->why};
+    const fsdpi_call  call    = {.name = zero_grad_name, .label = label, .note = m->why, .is_behind = true};
     int               done    = 1;
     fsdp_status       status;
 

@@ -4,6 +4,7 @@
 #include "lib/context/gpu_context.h"
 #include "lib/context/init.h"
 #include "lib/device/memory.h"
+#include "lib/sync/staging.h"
 #include "shard/state/strategy.h"
 
 static bool nodes_are_equal(const fsdp_context *ctx)
@@ -46,7 +47,7 @@ fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *opti
 /* What a context holds from its beginning also counts as its parent's. */
 static void count_context(fsdp_context *ctx, const fsdp_context *part)
 {
-    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
+    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_staging_total((size_t)part->config.staging_bytes));
     fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
     fsdpi_count_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
     fsdpi_count_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
@@ -54,7 +55,7 @@ static void count_context(fsdp_context *ctx, const fsdp_context *part)
 
 static void uncount_context(fsdp_context *ctx, const fsdp_context *part)
 {
-    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, (size_t)part->config.staging_bytes);
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_staging_total((size_t)part->config.staging_bytes));
     fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
     fsdpi_uncount_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
     fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
@@ -68,7 +69,7 @@ static int split(const fsdp_context *ctx, int size, int color, int key, MPI_Comm
 }
 
 static fsdp_status open_part(fsdp_model *model, int size, int color, int key, const fsdp_config *config,
-                             fsdpi_lane lane, fsdp_context **part)
+                             fsdpi_trace_row row, fsdp_context **part)
 {
     fsdp_context *ctx = model->ctx;
     MPI_Comm      comm;
@@ -82,7 +83,7 @@ static fsdp_status open_part(fsdp_model *model, int size, int color, int key, co
     (*part)->shown_rank = ctx->rank;
     (*part)->gpu.leader = &ctx->gpu;
     count_context(ctx, *part);
-    fsdpi_trace_share(&ctx->trace, &(*part)->trace, lane);
+    fsdpi_trace_share(&ctx->trace, &(*part)->trace, row);
     return FSDP_OK;
 }
 
@@ -130,13 +131,13 @@ fsdp_status fsdpi_groups_open(fsdp_model *model)
         position = ctx->nodes.position;
     }
     fsdp_context *shards = NULL, *replicas = NULL;
-    fsdp_status   status = open_part(model, size, group, position, &config, FSDPI_LANE_SHARDS, &shards);
+    fsdp_status   status = open_part(model, size, group, position, &config, FSDPI_ROW_SHARDS, &shards);
     if (nodes) {
         config.node_size = 1;
     }
     if (size < ctx->size) {
         const fsdp_status other =
-            open_part(model, ctx->size / size, position, group, &config, FSDPI_LANE_REPLICAS, &replicas);
+            open_part(model, ctx->size / size, position, group, &config, FSDPI_ROW_REPLICAS, &replicas);
         status = status != FSDP_OK ? status : other;
     }
     model->shards   = shards != NULL ? shards : ctx;

@@ -115,8 +115,9 @@ static size_t whole_of(const job *j, int size)
 /* The longest is no longer than the buffers: `size` times MOST_PER_RANK. */
 static job make_job(collective which, size_t count, const fsdp_context *ctx)
 {
-    const int size = fsdp_size(ctx);
-    job       j    = {.collective = which, .count = which == BARRIER ? 0 : count, .root = size / 2};
+    const int    size  = fsdp_size(ctx);
+    const size_t block = fsdpi_block_capacity(&ctx->lanes[FSDPI_LANE_LONG]);
+    job          j     = {.collective = which, .count = which == BARRIER ? 0 : count, .root = size / 2};
 
     if (which == ALLREDUCE || which == BROADCAST || which == REDUCE) {
         j.count = count == MOST_PER_RANK ? count * (size_t)size - 3 : count == DIVISIBLE ? count * (size_t)size : count;
@@ -126,7 +127,7 @@ static job make_job(collective which, size_t count, const fsdp_context *ctx)
     j.call.whole    = whole_of(&j, size);
     j.call.width    = sizeof(float);
     j.call.chunk    = CHUNK_BYTES;
-    j.call.block    = fsdpi_block_capacity(ctx) < FSDPI_BLOCK_BYTES ? fsdpi_block_capacity(ctx) : FSDPI_BLOCK_BYTES;
+    j.call.block    = block < FSDPI_BLOCK_BYTES ? block : FSDPI_BLOCK_BYTES;
     j.call.reduces  = which == REDUCE_SCATTER || which == REDUCE_SCATTERV || which == ALLREDUCE || which == REDUCE;
     j.call.gathers  = which == ALLGATHER || which == ALLGATHERV || which == ALLREDUCE;
     j.call.in_parts = which != BROADCAST && which != REDUCE;
@@ -287,7 +288,8 @@ static fsdp_context *open_context(int node_size, fsdp_algorithm asked)
     config.algo_reduce         = (int)asked;
     config.algo_alltoall       = (int)asked;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
-    ctx->exchange.in_pairs = false; /* leaders meet in rounds; test_pairs.c counts what they send in pairs */
+    ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs =
+        false; /* leaders meet in rounds; test_pairs.c counts what they send in pairs */
     return ctx;
 }
 

@@ -327,7 +327,7 @@ static enum { AS_FOUND, IN_ROUNDS, IN_PAIRS } exchange;
 static void choose_exchange(fsdp_context *ctx)
 {
     if (exchange != AS_FOUND && ctx->nodes.count > 1) {
-        ctx->exchange.in_pairs = exchange == IN_PAIRS;
+        ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = exchange == IN_PAIRS;
     }
 }
 

@@ -16,13 +16,15 @@ static void make_world(fsdp_context *ctx, int nodes, int each, int smallest)
     ctx->nodes.count          = nodes;
     ctx->nodes.largest        = each;
     ctx->nodes.smallest       = smallest;
-    ctx->box.rest_bytes       = (size_t)2 * MIB;
     ctx->link.rate            = 1e9;
+
+    ctx->lanes[FSDPI_LANE_LONG].box.rest_bytes = (size_t)2 * MIB;
 }
 
 static fsdp_request request_of(fsdp_context *ctx, size_t whole_bytes, bool symmetric)
 {
     return (fsdp_request){.ctx   = ctx,
+                          .lane  = &ctx->lanes[FSDPI_LANE_LONG],
                           .flags = symmetric ? FSDPI_FLAG_SYMMETRIC : 0,
                           .call  = {.width    = sizeof(float),
                                     .dtype    = FSDP_F32,
@@ -113,7 +115,7 @@ static void chunks_always_fit(void **state)
         for (size_t i = 0; i < 2 * sizeof each / sizeof *each; i++) {
             for (size_t rest = (size_t)2 * MIB; rest >= 2048; rest /= 32) { /* down to the least that is accepted */
                 make_world(&ctx, nodes, each[i / 2], i % 2 == 0 ? each[i / 2] : 1);
-                ctx.box.rest_bytes = rest;
+                ctx.lanes[FSDPI_LANE_LONG].box.rest_bytes = rest;
                 for (size_t whole = MIB; whole <= (size_t)1024 * MIB; whole *= 4) {
                     const size_t chunk = chunk_bytes(&ctx, whole, FSDPI_REDUCES | FSDPI_GATHERS, true);
                     assert_true(ctx.rails.depth >= 1 && ctx.rails.depth <= FSDPI_RAILS_DEPTH);

@@ -46,13 +46,14 @@ static void settings_decide_who_hears_whom(void **state)
         if (is_left_out(s)) {
             continue;
         }
-        fsdp_context *ctx  = open_shape(s);
-        const int     size = ctx->nodes.size;
+        fsdp_context        *ctx  = open_shape(s);
+        const int            size = ctx->nodes.size;
+        const fsdpi_mailbox *box  = &ctx->lanes[FSDPI_LANE_SHORT].box;
 
-        assert_int_equal(fsdpi_tree_is_needed(size, SHAPES[s].group), fsdpi_mailbox_has_tree(&ctx->box));
-        if (fsdpi_mailbox_has_tree(&ctx->box) && SHAPES[s].group > 1 && ctx->nodes.position % SHAPES[s].group > 0) {
-            assert_int_equal(0, ctx->box.tree.n);
-            assert_int_equal(ctx->nodes.position / SHAPES[s].group * SHAPES[s].group, ctx->box.tree.above);
+        assert_int_equal(fsdpi_tree_is_needed(size, SHAPES[s].group), fsdpi_mailbox_has_tree(box));
+        if (fsdpi_mailbox_has_tree(box) && SHAPES[s].group > 1 && ctx->nodes.position % SHAPES[s].group > 0) {
+            assert_int_equal(0, box->tree.n);
+            assert_int_equal(ctx->nodes.position / SHAPES[s].group * SHAPES[s].group, box->tree.above);
         }
         assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
     }

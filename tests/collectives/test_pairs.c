@@ -54,7 +54,7 @@ static void begin(void)
 static void assert_sent(size_t portion)
 {
     const size_t others = (size_t)world.size - 1;
-    const bool   apart  = portion > fsdpi_pairs_together(&world.ctx->exchange);
+    const bool   apart  = portion > fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange);
 
     assert_string_equal("inline", fsdp_last_algorithm(world.ctx));
     assert_int_equal(others * (apart ? 2 : 1), sent.messages);
@@ -132,8 +132,9 @@ static void only_the_root_is_sent_to_or_sends(void **state)
 /* What is between one and two portions of room: the limit itself, and one element more. */
 static void what_is_too_long_goes_another_way(void **state)
 {
-    const size_t room = fsdpi_pairs_capacity(world.ctx->box.rest_bytes, world.size, 1) / sizeof(float);
-    float       *in = calloc(room + 1, sizeof(float)), *out = calloc(room + 1, sizeof(float));
+    const size_t room =
+        fsdpi_pairs_capacity(world.ctx->lanes[FSDPI_LANE_SHORT].box.rest_bytes, world.size, 1) / sizeof(float);
+    float *in = calloc(room + 1, sizeof(float)), *out = calloc(room + 1, sizeof(float));
 
     (void)state;
     assert_true(in != NULL && out != NULL);
@@ -219,7 +220,7 @@ static int open_world(void **state)
     if (world.in == NULL || world.out == NULL || fsdp_init(MPI_COMM_WORLD, &config, &world.ctx) != FSDP_OK) {
         return -1;
     }
-    world.ctx->exchange.in_pairs = true; /* whatever the link is like */
+    world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
     return 0;
 }
 

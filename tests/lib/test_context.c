@@ -147,7 +147,7 @@ static void memory_is_counted_to_the_byte(void **state)
 
     (void)state;
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &before));
-    assert_int_equal((size_t)4 << 20, before.current[FSDP_MEMORY_STAGING]);
+    assert_int_equal((size_t)6 << 20, before.current[FSDP_MEMORY_STAGING]); /* of both lanes */
     assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx)), before.current[FSDP_MEMORY_BOOKKEEPING]);
     for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
         sum += before.current[kind];
@@ -177,8 +177,8 @@ static void which_rank_is_where_is_kept_once_per_node(void **state)
 
     (void)state;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
-    const unsigned char *begin = ctx->box.segment.base, *map = (const unsigned char *)ctx->nodes.node_of;
-    assert_true(map >= begin && map + fsdpi_nodes_bytes(fsdp_size(ctx)) <= begin + ctx->box.segment.bytes);
+    const unsigned char *begin = ctx->lanes[0].box.segment.base, *map = (const unsigned char *)ctx->nodes.node_of;
+    assert_true(map >= begin && map + fsdpi_nodes_bytes(fsdp_size(ctx)) <= begin + ctx->lanes[0].box.segment.bytes);
     for (int r = 0; r < fsdp_size(ctx); r++) {
         assert_int_equal(r, fsdpi_rank_at(&ctx->nodes, ctx->nodes.node_of[r], ctx->nodes.position_of[r]));
     }

@@ -70,8 +70,9 @@ static void make_world(placement host, int size, size_t rest_bytes)
     world.config.message_bytes = 1 << 30;
     world.config.chunk_bytes   = 0;
     world.size                 = size;
-    world.box.rest_bytes       = rest_bytes;
     world.link.rate            = 1e9;
+
+    world.lanes[FSDPI_LANE_LONG].box.rest_bytes = rest_bytes;
     free(scratch);
 }
 
@@ -79,6 +80,7 @@ static fsdp_request operation(size_t whole_bytes, fsdp_dtype dtype, unsigned rou
 {
     fsdp_request request = {
         .ctx   = &world,
+        .lane  = &world.lanes[FSDPI_LANE_LONG],
         .flags = FSDPI_FLAG_SYMMETRIC,
         .call  = {.width = dtype == FSDP_F32 ? 4 : 2, .dtype = dtype, .division = FSDPI_DIVISION_EQUAL}};
 
@@ -404,7 +406,7 @@ static void staging_and_messages_do_not_depend_on_how_many_nodes_there_are(void 
                      world.rails.places, bytes_of_places(&request), out.n);
         assert_true(world.rails.is_ordered);
         assert_int_equal(32 * KIB, world.rails.chunk * 2);
-        assert_true(bytes_of_places(&request) <= world.box.rest_bytes);
+        assert_true(bytes_of_places(&request) <= world.lanes[FSDPI_LANE_LONG].box.rest_bytes);
         assert_int_equal(2 * (nodes - 1), out.n);
         assert_int_equal(2 * (nodes - 1), in.n);
         free(out.all);

@@ -213,7 +213,7 @@ static void open_job(const node *n, int nodes)
         r->box.bell       = &job.desks[p].bell;
     }
     for (int p = 0; p < n->size; p++) {
-        fsdpi_mailbox_grow(&job.ranks[p].box);
+        fsdpi_mailbox_grow(&job.ranks[p].box, &job.ranks[p].box);
         assert_int_equal(fsdpi_tree_is_needed(n->size, n->group), fsdpi_mailbox_has_tree(&job.ranks[p].box));
     }
 }
@@ -244,7 +244,7 @@ static void post(rank *r, int p)
     letter->fingerprint = mine.fingerprint;
     letter->flags       = mine.flags;
     letter->status      = mine.status;
-    letter->out         = out_of(p, r->number);
+    letter->at.out      = out_of(p, r->number);
     fsdpi_mailbox_post(&r->box, letter, r->number);
 }
 
@@ -254,7 +254,7 @@ static void assert_all_are_here(const rank *r)
         const fsdpi_letter *letter = fsdpi_letter_of(&r->box, p, r->number);
 
         assert_int_equal(r->number, letter->number);
-        assert_int_equal(out_of(p, r->number), letter->out);
+        assert_int_equal(out_of(p, r->number), letter->at.out);
     }
 }
 
