@@ -56,17 +56,15 @@ int fsdpi_gpu_accumulate(float *sum, bool fresh, const void *x, fsdp_dtype dtype
 size_t fsdpi_gpu_norm_scratch(size_t count);
 
 /**
- * The sum of x[i]^2 in f64, f32, bf16, f16, in f64 and in a fixed order: element i goes to lane i mod 16 of segment
- * i / 4096, in order of i; lane by lane, the sums of 64 segments in a row are added in their order, those of 64 such groups
- * likewise, and so on; the 16 lanes that are left are added as in fsdpi_kernels::squared_norm, whose bits it has up to
- * 4096 elements.
- * @param[out] sum      in memory that the device can address
- * @param[in]  scratch  of the device; aligned to 8 bytes; may be used again behind this in the stream
+ * As fsdpi_kernels::sum_squares, but digits are only reduced before they are added: a carry is left to whoever reads them.
+ * @param[in,out] sum      in memory that the device can address
+ * @param[in]     scratch  of the device; aligned to 8 bytes; may be used again behind this in the stream
+ * @return also hipErrorInvalidValue: f64
  */
-int fsdpi_gpu_squared_norm(double *sum, const void *x, size_t count, fsdp_dtype dtype, void *scratch,
-                           fsdpi_gpu_stream stream);
+int fsdpi_gpu_sum_squares(fsdpi_exact_sum *sum, const void *x, size_t count, fsdp_dtype dtype, void *scratch,
+                          fsdpi_gpu_stream stream);
 
-/** As fsdpi_kernels::absolute_maximum; arguments as above. */
+/** Raises *most to what fsdpi_kernels::absolute_maximum yields, NaN included; arguments as above. */
 int fsdpi_gpu_absolute_maximum(double *most, const void *x, size_t count, fsdp_dtype dtype, void *scratch,
                                fsdpi_gpu_stream stream);
 

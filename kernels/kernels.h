@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "fsdp/dtype.h"
 
@@ -44,6 +45,25 @@ typedef struct fsdpi_sgd {
     int   nesterov;
     int   first_step; /* the momentum buffer is set to d below instead of being decayed */
 } fsdpi_sgd;
+
+enum { FSDPI_SUM_DIGITS = 20 };
+
+/**
+ * A sum of squares of f32, bf16 and f16 that nothing has been rounded off: the sum over k of digits[k] 2^(32 k - 298), since all
+ * squares are multiples of 2^-298; and the number of elements that are infinite or NaN, which the sum leaves out. All words are
+ * integers, so that sums are joined by adding them word by word, in any order: those of 2^30 ranks still fit. All zero is a sum
+ * of nothing. It holds 2^44 elements.
+ */
+typedef struct fsdpi_exact_sum {
+    int64_t digits[FSDPI_SUM_DIGITS];
+    int64_t infinities, nans;
+} fsdpi_exact_sum;
+
+/** An fsdpi_exact_sum as int64_t. */
+enum { FSDPI_SUM_WORDS = FSDPI_SUM_DIGITS + 2 };
+
+/** The sum in f64, rounded once, to nearest even; NaN where an element was, otherwise infinity where one was. */
+double fsdpi_exact_sum_value(const fsdpi_exact_sum *sum);
 
 typedef struct fsdpi_kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */
@@ -88,10 +108,10 @@ typedef struct fsdpi_kernels {
     void (*accumulate)(float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor, size_t count);
 
     /**
-     * The sum of x[i]^2 in f64. The order is fixed: element i goes to lane i mod 16, each lane is summed in order of i,
-     * and the lanes are then added as a balanced tree: lane j += lane j + 8, then + 4, + 2, + 1. f64, f32, bf16, f16.
+     * Adds x[i]^2 of f32, bf16 or f16 to `sum`, exactly; its digits but the last are in 0 .. 2^32 - 1 afterwards. Subnormals count
+     * whatever the processor was told.
      */
-    double (*squared_norm)(const void *x, size_t count, fsdp_dtype dtype);
+    void (*sum_squares)(fsdpi_exact_sum *sum, const void *x, size_t count, fsdp_dtype dtype);
 
     /** The largest of |x[i]|, or NaN where any element is; 0 for no elements. Exact. f64, f32, bf16, f16. */
     double (*absolute_maximum)(const void *x, size_t count, fsdp_dtype dtype);

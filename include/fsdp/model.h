@@ -36,8 +36,7 @@
  * must make it wait for the previous one. Each call can then return FSDP_ERR_DEVICE: a call of the GPU's runtime has failed on
  * this rank. In a pass the step has failed with it; in fsdp_optimizer_step(), fsdp_tensor_import() and fsdp_checkpoint_load()
  * the parameters are undefined as well, and must be loaded. With the same kernels in the same order, results have the bits of a
- * model on the host; only norms of more than 4096 elements per slice are added up in another order, and so are rounded
- * differently. Gradient hooks compute on the host (fsdp/hook.h).
+ * model on the host. Gradient hooks compute on the host (fsdp/hook.h).
  */
 #ifndef FSDP_MODEL_H
 #define FSDP_MODEL_H
@@ -343,8 +342,10 @@ FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
 
 /**
  * Scales all gradients so that their 2-norm is at most `max_norm`: by max_norm / (norm + 1e-6) where that is below 1, as
- * PyTorch does. Collective.
- * Under every strategy the norm is summed over the slices that FULL_SHARD has, in rank order: bitwise the same for all.
+ * PyTorch does. Collective: one reduction of 176 bytes.
+ * The squares are summed exactly, and the sum and its square root are rounded to f64 once each. So the norm of given gradients has the
+ * same bits for any strategy, number of ranks and nodes, layout, instruction set and GPU. It does not overflow: it is infinite
+ * or NaN only where a gradient is; NaN where any is.
  *
  * @param[in]  max_norm  above 0; INFINITY only computes the norm
  * @param[out] norm      the norm before scaling; or NULL. If it is not finite, gradients are left as they are.
@@ -354,8 +355,8 @@ FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
 FSDP_API fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm);
 
 /**
- * The same for the infinity norm, the largest magnitude of all gradients; PyTorch's norm_type=inf. Collective. The norm is
- * exact. It is NaN if a gradient is NaN, otherwise infinite if one is; gradients are then left as they are.
+ * The same for the infinity norm, the largest magnitude of all gradients; PyTorch's norm_type=inf. Collective: one reduction
+ * of 8 bytes. The norm is exact. It is NaN if a gradient is NaN, otherwise infinite if one is; gradients are then left as they are.
  * Parameters and errors as for fsdp_clip_grad_norm().
  */
 FSDP_API fsdp_status fsdp_clip_grad_norm_inf(fsdp_model *model, double max_norm, double *norm);

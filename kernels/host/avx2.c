@@ -1,16 +1,16 @@
 /**
  * @file
- * The kernels in AVX2 and F16C. Run only after fsdpi_kernels_find() has seen that the processor has these.
+ * The kernels in AVX2, FMA and F16C. Run only after fsdpi_kernels_find() has seen that the processor has these.
  */
 #include "kernels/host/simd_avx2.h"
 
 #include "kernels/host/simd_accumulate.h"
 #include "kernels/host/simd_cast.h"
 #include "kernels/host/simd_clip.h"
-#include "kernels/host/simd_norm.h"
 #include "kernels/host/simd_optimizers.h"
 #include "kernels/host/simd_reduce.h"
 #include "kernels/host/simd_scale.h"
+#include "kernels/host/simd_squares.h"
 #include "kernels/host/simd_stream.h"
 #include "kernels/host/tables.h"
 
@@ -23,7 +23,7 @@ const fsdpi_kernels fsdpi_kernels_avx2 = {
     .cast             = cast,
     .scale            = scale,
     .accumulate       = accumulate,
-    .squared_norm     = squared_norm,
+    .sum_squares      = sum_squares,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,
     .adam             = adam,

@@ -7,10 +7,10 @@
 #include "kernels/host/simd_accumulate.h"
 #include "kernels/host/simd_cast.h"
 #include "kernels/host/simd_clip.h"
-#include "kernels/host/simd_norm.h"
 #include "kernels/host/simd_optimizers.h"
 #include "kernels/host/simd_reduce.h"
 #include "kernels/host/simd_scale.h"
+#include "kernels/host/simd_squares.h"
 #include "kernels/host/simd_stream.h"
 #include "kernels/host/tables.h"
 
@@ -23,7 +23,7 @@ const fsdpi_kernels fsdpi_kernels_avx512 = {
     .cast             = cast,
     .scale            = scale,
     .accumulate       = accumulate,
-    .squared_norm     = squared_norm,
+    .sum_squares      = sum_squares,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,
     .adam             = adam,

@@ -21,7 +21,7 @@ static bool has_f16c(void)
 
 static bool runs_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && has_f16c();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 static bool runs_avx512(void)

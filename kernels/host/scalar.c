@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/host/element.h"
+#include "kernels/host/exact_sum.h"
 #include "kernels/host/half.h"
 #include "kernels/kernels.h"
 
@@ -253,21 +254,15 @@ static void accumulate(float *sum, bool fresh, const void *x, fsdp_dtype dtype, 
     }
 }
 
-static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
+static void sum_squares(fsdpi_exact_sum *sum, const void *x, size_t count, fsdp_dtype dtype)
 {
-    double lanes[16] = {0};
-
     for (size_t i = 0; i < count; i++) {
-        double value = load_f64(x, i, dtype);
-
-        lanes[i % 16] += value * value;
-    }
-    for (size_t width = 8; width > 0; width /= 2) {
-        for (size_t j = 0; j < width; j++) {
-            lanes[j] += lanes[j + width];
+        fsdpi_exact_sum_add_square(sum, fsdpi_f32_bits(load_f32(x, i, dtype)));
+        if (i % FSDPI_SUM_PIECE == FSDPI_SUM_PIECE - 1) {
+            fsdpi_exact_sum_carry(sum);
         }
     }
-    return lanes[0];
+    fsdpi_exact_sum_carry(sum);
 }
 
 static double absolute_maximum(const void *x, size_t count, fsdp_dtype dtype)
@@ -380,7 +375,7 @@ const fsdpi_kernels fsdpi_kernels_scalar = {
     .cast             = cast,
     .scale            = scale,
     .accumulate       = accumulate,
-    .squared_norm     = squared_norm,
+    .sum_squares      = sum_squares,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,
     .adam             = adam,

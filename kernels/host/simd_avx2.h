@@ -1,6 +1,6 @@
 /**
  * @file
- * What the kernels need of the instruction set, in AVX2 and F16C. simd_avx512.h and simd_neon.h have the same names.
+ * What the kernels need of the instruction set, in AVX2, FMA and F16C. simd_avx512.h and simd_neon.h have the same names.
  */
 #ifndef FSDPI_KERNELS_HOST_SIMD_AVX2_H
 #define FSDPI_KERNELS_HOST_SIMD_AVX2_H
@@ -122,6 +122,23 @@ SIMD_INLINE simd_f64 simd_f64_high(simd_f32 x)
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
 }
 
+/** As many f32 as a vector has of f64. */
+SIMD_INLINE simd_f64 simd_f64_from_f32(const void *p)
+{
+    return _mm256_cvtps_pd(_mm_loadu_ps(p));
+}
+
+/** Rounded once: c + a b and c - a b. */
+SIMD_INLINE simd_f64 simd_f64_add_product(simd_f64 c, simd_f64 a, simd_f64 b)
+{
+    return _mm256_fmadd_pd(a, b, c);
+}
+
+SIMD_INLINE simd_f64 simd_f64_subtract_product(simd_f64 c, simd_f64 a, simd_f64 b)
+{
+    return _mm256_fnmadd_pd(a, b, c);
+}
+
 /** Both halves narrowed to nearest even. */
 SIMD_INLINE simd_f32 simd_f32_join(simd_f64 low, simd_f64 high)
 {
@@ -196,6 +213,11 @@ SIMD_INLINE simd simd_i32_min(simd a, simd x)
 SIMD_INLINE simd simd_i32_max(simd a, simd x)
 {
     return _mm256_max_epi32(a, x);
+}
+
+SIMD_INLINE simd simd_u32_min(simd a, simd x)
+{
+    return _mm256_min_epu32(a, x);
 }
 
 SIMD_INLINE simd simd_u8_min(simd a, simd x)

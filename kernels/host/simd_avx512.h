@@ -122,6 +122,23 @@ SIMD_INLINE simd_f64 simd_f64_high(simd_f32 x)
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
 }
 
+/** As many f32 as a vector has of f64. */
+SIMD_INLINE simd_f64 simd_f64_from_f32(const void *p)
+{
+    return _mm512_cvtps_pd(_mm256_loadu_ps(p));
+}
+
+/** Rounded once: c + a b and c - a b. */
+SIMD_INLINE simd_f64 simd_f64_add_product(simd_f64 c, simd_f64 a, simd_f64 b)
+{
+    return _mm512_fmadd_pd(a, b, c);
+}
+
+SIMD_INLINE simd_f64 simd_f64_subtract_product(simd_f64 c, simd_f64 a, simd_f64 b)
+{
+    return _mm512_fnmadd_pd(a, b, c);
+}
+
 /** Both halves narrowed to nearest even. */
 SIMD_INLINE simd_f32 simd_f32_join(simd_f64 low, simd_f64 high)
 {
@@ -184,6 +201,11 @@ SIMD_INLINE simd simd_i32_min(simd a, simd x)
 SIMD_INLINE simd simd_i32_max(simd a, simd x)
 {
     return _mm512_max_epi32(a, x);
+}
+
+SIMD_INLINE simd simd_u32_min(simd a, simd x)
+{
+    return _mm512_min_epu32(a, x);
 }
 
 SIMD_INLINE simd simd_u8_min(simd a, simd x)

@@ -158,6 +158,26 @@ SIMD_INLINE simd_f64 simd_f64_high(simd_f32 x)
     return vcvt_high_f64_f32(x);
 }
 
+/** As many f32 as a vector has of f64. */
+SIMD_INLINE simd_f64 simd_f64_from_f32(const void *p)
+{
+    float32x2_t x;
+
+    memcpy(&x, p, sizeof x);
+    return vcvt_f64_f32(x);
+}
+
+/** Rounded once: c + a b and c - a b. */
+SIMD_INLINE simd_f64 simd_f64_add_product(simd_f64 c, simd_f64 a, simd_f64 b)
+{
+    return vfmaq_f64(c, a, b);
+}
+
+SIMD_INLINE simd_f64 simd_f64_subtract_product(simd_f64 c, simd_f64 a, simd_f64 b)
+{
+    return vfmsq_f64(c, a, b);
+}
+
 /** Both halves narrowed to nearest even. */
 SIMD_INLINE simd_f32 simd_f32_join(simd_f64 low, simd_f64 high)
 {
@@ -210,6 +230,11 @@ SIMD_INLINE simd simd_i32_min(simd a, simd x)
 SIMD_INLINE simd simd_i32_max(simd a, simd x)
 {
     return (simd)vmaxq_s32((int32x4_t)a, (int32x4_t)x);
+}
+
+SIMD_INLINE simd simd_u32_min(simd a, simd x)
+{
+    return vminq_u32(a, x);
 }
 
 SIMD_INLINE simd simd_u8_min(simd a, simd x)

@@ -30,10 +30,10 @@ typedef struct fsdpi_gpu_compute {
     fsdp_status (*int8_unpack)(struct fsdpi_gpu_device *gpu, const void *packed, size_t n, size_t block, void *x,
                                fsdp_dtype dtype, fsdpi_gpu_stream stream);
 
-    /** Of f32. `result` is in memory that the GPU can address; `scratch` in its own, of that many BYTES. */
-    fsdp_status (*squared_norm)(struct fsdpi_gpu_device *gpu, double *result, const float *x, size_t count,
-                                void *scratch, fsdpi_gpu_stream stream);
-    fsdp_status (*absolute_maximum)(struct fsdpi_gpu_device *gpu, double *result, const float *x, size_t count,
+    /** Onto what `sum` and `most` are, in memory that the GPU can address; `scratch` in its own, of that many BYTES. */
+    fsdp_status (*sum_squares)(struct fsdpi_gpu_device *gpu, fsdpi_exact_sum *sum, const float *x, size_t count,
+                               void *scratch, fsdpi_gpu_stream stream);
+    fsdp_status (*absolute_maximum)(struct fsdpi_gpu_device *gpu, double *most, const float *x, size_t count,
                                     void *scratch, fsdpi_gpu_stream stream);
     size_t (*norm_scratch)(size_t count);
 

@@ -46,16 +46,16 @@ static fsdp_status clamp(fsdpi_gpu_device *gpu, float *x, double limit, size_t c
     LAUNCH(gpu, "the kernel that clips", fsdpi_gpu_clamp(x, limit, count, FSDP_F32, stream));
 }
 
-static fsdp_status squared_norm(fsdpi_gpu_device *gpu, double *result, const float *x, size_t count, void *scratch,
-                                fsdpi_gpu_stream stream)
+static fsdp_status sum_squares(fsdpi_gpu_device *gpu, fsdpi_exact_sum *sum, const float *x, size_t count, void *scratch,
+                               fsdpi_gpu_stream stream)
 {
-    LAUNCH(gpu, "the kernel of a norm", fsdpi_gpu_squared_norm(result, x, count, FSDP_F32, scratch, stream));
+    LAUNCH(gpu, "the kernel of a norm", fsdpi_gpu_sum_squares(sum, x, count, FSDP_F32, scratch, stream));
 }
 
-static fsdp_status absolute_maximum(fsdpi_gpu_device *gpu, double *result, const float *x, size_t count, void *scratch,
+static fsdp_status absolute_maximum(fsdpi_gpu_device *gpu, double *most, const float *x, size_t count, void *scratch,
                                     fsdpi_gpu_stream stream)
 {
-    LAUNCH(gpu, "the kernel of a norm", fsdpi_gpu_absolute_maximum(result, x, count, FSDP_F32, scratch, stream));
+    LAUNCH(gpu, "the kernel of a norm", fsdpi_gpu_absolute_maximum(most, x, count, FSDP_F32, scratch, stream));
 }
 
 static fsdp_status adam(fsdpi_gpu_device *gpu, float *w, const float *g, float *m, float *v, size_t count,
@@ -89,7 +89,7 @@ const fsdpi_gpu_compute fsdpi_gpu_compute_ops = {
     .int8_unpack      = int8_unpack,
     .scale            = scale,
     .clamp            = clamp,
-    .squared_norm     = squared_norm,
+    .sum_squares      = sum_squares,
     .absolute_maximum = absolute_maximum,
     .norm_scratch     = fsdpi_gpu_norm_scratch,
     .adam             = adam,

@@ -205,8 +205,8 @@ static bool is_finite(const power_reduction *r)
 {
     const fsdpi_kernels *kernels = r->common->ctx->kernels;
 
-    return isfinite(kernels->squared_norm(r->plain, r->n_plain, FSDP_F32)) &&
-           isfinite(kernels->squared_norm(r->right, r->all.right, FSDP_F32));
+    return isfinite(kernels->absolute_maximum(r->plain, r->n_plain, FSDP_F32)) &&
+           isfinite(kernels->absolute_maximum(r->right, r->all.right, FSDP_F32));
 }
 
 /*

@@ -57,8 +57,7 @@ static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_b
                                               fsdpi_gpu_context_bytes(ctx);
         budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i]);
     }
-    budget->bytes[FSDP_MEMORY_BOOKKEEPING] +=
-        fsdpi_alloc_size(fsdpi_model_bytes(plan->size)) + fsdpi_optimizer_bookkeeping(plan);
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_alloc_size(sizeof(fsdp_model)) + fsdpi_optimizer_bookkeeping(plan);
     budget->device += n * fsdpi_gpu_context_bytes(ctx);
 }
 
@@ -76,14 +75,14 @@ size_t fsdpi_contexts_device_bytes(const fsdp_model *model, fsdp_strategy strate
 static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t state, size_t staging,
                        fsdp_budget *budget)
 {
-    const size_t norms   = fsdpi_alloc_size(plan->norms * sizeof(double));
+    const size_t norm    = fsdpi_alloc_size(plan->norm_bytes);
     const size_t scratch = fsdpi_alloc_size(plan->norm_scratch_bytes);
 
     if (!fsdpi_is_on_device(model)) {
         return;
     }
     budget->bytes[FSDP_MEMORY_OPTIMIZER] += staging;
-    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += norms + scratch;
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += norm + scratch;
     budget->device += budget->bytes[FSDP_MEMORY_PARAMETERS] + budget->bytes[FSDP_MEMORY_GRADIENTS] +
                       budget->bytes[FSDP_MEMORY_OPTIMIZER] + budget->bytes[FSDP_MEMORY_GATHERED] +
                       budget->bytes[FSDP_MEMORY_GRADIENT_VIEWS] + scratch;

@@ -100,7 +100,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
     } else if (status == FSDP_OK) {
         *model = NULL;
-        made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_model_bytes(ctx->size));
+        made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof(fsdp_model));
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
     (void)snprintf(
@@ -113,7 +113,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "");
     status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
     if (status != FSDP_OK || made == NULL || model == NULL) {
-        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));
         return status;
     }
     made->ctx     = ctx;
@@ -122,7 +122,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     status        = fsdpi_groups_open(made);
     if (status != FSDP_OK) {
         fsdpi_groups_close(made);
-        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, fsdpi_model_bytes(ctx->size));
+        fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));
         return status;
     }
     fsdpi_own(ctx, &made->owned, "model", made, destroy_model);
@@ -219,7 +219,7 @@ void fsdp_model_destroy(fsdp_model *model)
         model->first = unit->next;
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, unit, unit->bytes);
     }
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, fsdpi_model_bytes(model->ctx->size));
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, sizeof(fsdp_model));
 }
 
 fsdp_status fsdp_model_set_sync(fsdp_model *model, int on)

@@ -11,85 +11,74 @@
 
 /* ---- clipping by a norm ------------------------------------------------------------------------------------------ */
 
-/* A norm as a number per slice and a way to join these. */
+/* What a norm is made of: of the gradients that this rank holds, of those of all ranks that share a copy, and at last in f64. */
 typedef struct norm_kind {
     const char *function;
-    fsdpi_norm  of_slice;
-    double (*join)(double a, double b);
-    double (*finish)(double joined);
+    fsdp_status (*measure)(fsdp_model *model, fsdpi_norm *norm);
+    fsdp_status (*join)(fsdp_model *model, const fsdpi_purpose *purpose, fsdpi_norm *norm);
+    double (*value)(const fsdpi_norm *norm);
 } norm_kind;
 
-static double add(double a, double b)
+static fsdp_status sum_squares(fsdp_model *model, fsdpi_norm *norm)
 {
-    return a + b;
+    return fsdpi_sum_squares(model, &norm->squares);
 }
 
-/* NaN wins over everything, infinity too. */
-static double larger(double a, double b)
+/* Words of integers, so that neither who holds which elements nor the order of ranks shows in a bit. */
+static fsdp_status join_sums(fsdp_model *model, const fsdpi_purpose *purpose, fsdpi_norm *norm)
 {
-    return b > a || isnan(b) ? b : a;
+    return fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->squares, FSDPI_SUM_WORDS, FSDP_I64, FSDP_SUM);
 }
 
-static double unchanged(double joined)
+static double root(const fsdpi_norm *norm)
 {
-    return joined;
+    return sqrt(fsdpi_exact_sum_value(&norm->squares));
 }
 
-static const norm_kind NORM_2   = {"fsdp_clip_grad_norm", FSDPI_SQUARED_NORM, add, sqrt};
-static const norm_kind NORM_INF = {"fsdp_clip_grad_norm_inf", FSDPI_ABSOLUTE_MAXIMUM, larger, unchanged};
+static fsdp_status find_largest(fsdp_model *model, fsdpi_norm *norm)
+{
+    return fsdpi_absolute_maximum(model, &norm->largest);
+}
 
-static fsdp_status check_clip(fsdp_model *model, const norm_kind *kind, double max_norm)
+static fsdp_status join_largest(fsdp_model *model, const fsdpi_purpose *purpose, fsdpi_norm *norm)
+{
+    return fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->largest, 1, FSDP_F64, FSDP_MAX);
+}
+
+static double largest(const fsdpi_norm *norm)
+{
+    return norm->largest;
+}
+
+static const norm_kind NORM_2   = {"fsdp_clip_grad_norm", sum_squares, join_sums, root};
+static const norm_kind NORM_INF = {"fsdp_clip_grad_norm_inf", find_largest, join_largest, largest};
+
+static fsdp_status measure(fsdp_model *model, const norm_kind *kind, double max_norm, fsdpi_norm *norm)
 {
     FSDP_TRY(fsdpi_gradients_settle(model, kind->function)); /* before a bad argument ends it on this rank alone */
     if (!(max_norm > 0.0)) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: max_norm is %g; it must be above 0", kind->function, max_norm);
     }
     FSDP_TRY(fsdpi_check_gradients(model, kind->function));
-    return fsdpi_norms_measure(model, kind->of_slice);
+    return kind->measure(model, norm);
 }
 
-/* Of the `i`-th slice held of all flat parameters, in their order. */
-static double norm_of_slice(const fsdp_model *model, const norm_kind *kind, int i)
-{
-    double joined = 0.0;
-
-    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        if (flat->has_gradient) {
-            joined = kind->join(joined, fsdpi_norm_of_slice(flat, kind->of_slice, i));
-        }
-    }
-    return joined;
-}
-
-/*
- * One number per slice, joined in order of the slices whatever the strategy and the nodes: gathered where ranks hold one
- * each. A `status` that is not FSDP_OK only goes to the other ranks.
- */
+/* Over the ranks that hold one copy, where there are several. A `status` that is not FSDP_OK only goes to the other ranks. */
 static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
-                                 double *norm)
+                                 fsdpi_norm *norm)
 {
-    const fsdpi_purpose purpose = {.name = kind->function, .label = label, .status = status};
-    const fsdpi_held    held    = fsdpi_held_slices(model);
-    double             *norms   = model->slice_norms;
-    double              joined  = 0.0;
+    const fsdpi_purpose purpose  = {.name = kind->function, .label = label, .status = status};
+    const int           n_slices = fsdpi_held_slices(model).n;
 
     if (model->failed) {
         return status;
     }
-    for (int i = 0; i < held.n && status == FSDP_OK; i++) {
-        norms[held.first + i] = norm_of_slice(model, kind, i);
-    }
-    if (held.n == model->ctx->size || model->shards != model->ctx) {
+    if (n_slices == model->ctx->size || model->shards != model->ctx) {
         FSDP_TRY(fsdpi_step_agree(model, purpose.name, label, 0, status, false));
     }
-    if (held.n < model->ctx->size) {
-        FSDP_TRY(fsdpi_step_tell(
-            model, fsdpi_allgather(model->shards, &purpose, FSDP_IN_PLACE, norms, (size_t)held.n, FSDP_F64)));
+    if (n_slices < model->ctx->size) {
+        FSDP_TRY(fsdpi_step_tell(model, kind->join(model, &purpose, norm)));
     }
-    for (int i = 0; i < model->ctx->size; i++) {
-        joined = kind->join(joined, norms[i]);
-    }
-    *norm = kind->finish(joined);
     return FSDP_OK;
 }
 
@@ -104,16 +93,16 @@ void fsdpi_scale_gradients(fsdp_model *model, double factor)
 
 static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_norm, double *norm)
 {
-    char   label[64];
-    double total = 0.0;
+    char       label[64];
+    fsdpi_norm parts = {0};
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the model is NULL; pass one from fsdp_model_create", kind->function);
     }
     (void)snprintf(label, sizeof label, "max_norm %.17g", max_norm);
-    FSDP_TRY(norm_of_model(model, kind, label, check_clip(model, kind, max_norm), &total));
+    FSDP_TRY(norm_of_model(model, kind, label, measure(model, kind, max_norm, &parts), &parts));
 
-    const double factor = max_norm / (total + 1e-6);
+    const double total = kind->value(&parts), factor = max_norm / (total + 1e-6);
     if (isfinite(total) && factor < 1.0) {
         fsdpi_scale_gradients(model, factor);
     }

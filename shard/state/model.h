@@ -18,6 +18,7 @@
 #include "fsdp/layout.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/model.h"
+#include "kernels/kernels.h"
 #include "lib/context/context.h"
 
 enum { FSDPI_NAME_BYTES = 256, FSDPI_EVENTS_PER_UNIT = 8 };
@@ -75,7 +76,6 @@ struct fsdpi_flat {
     unsigned char        *low;                     /* `master` as it is gathered; NULL where that is f32 */
     float                *gradient;                /* reduced; NULL where frozen */
     float                *local;                   /* the whole one's, not reduced yet; NULL without local_gradients */
-    double               *norms;                   /* of each slice held, where the GPU computes them; NULL */
     bool                  has_gradient, has_local; /* since the last step */
     size_t                reducing;                /* reductions under way */
     size_t                gradient_passes;         /* that have been added up in `gradient`; 0 without one */
@@ -148,8 +148,7 @@ typedef struct fsdpi_plan {
     size_t        n_flats, n_members, n_tensors, name_bytes; /* see shard/state/flat.c */
     size_t        bookkeeping_bytes;
     /* of a model on a GPU; else 0 */
-    size_t norms; /* numbers: one for each slice held of each flat parameter */
-    size_t norm_scratch_bytes;
+    size_t norm_bytes, norm_scratch_bytes;
     size_t shard, longest; /* of one flat parameter: largest slice, and most that a rank holds with a gradient */
 } fsdpi_plan;
 
@@ -159,6 +158,12 @@ struct fsdp_loss_scaler {
     fsdp_loss_scaler_state   state;
     bool                     finite; /* what was found of the gradients that count as checked */
 };
+
+/** What a norm is made of: one or the other. */
+typedef union fsdpi_norm {
+    fsdpi_exact_sum squares;
+    double          largest;
+} fsdpi_norm;
 
 /** Streams that bring masters and moments to the GPU and back: see shard/optimizer/optimizer_device.c. */
 typedef struct fsdpi_offload {
@@ -188,7 +193,7 @@ struct fsdp_model {
     float                      *masters, *reduced, *locals; /* of all units, one after the other */
     float                      *offloaded_masters;          /* instead of `masters` */
     unsigned char              *lows, *views, *gradient_views, *ignored;
-    double                     *norms;        /* in memory that the GPU writes */
+    union fsdpi_norm           *norm;         /* in memory that the GPU writes; NULL on the host */
     void                       *norm_scratch; /* on the GPU */
     fsdpi_offload               offload;
     fsdp_status
@@ -208,14 +213,7 @@ struct fsdp_model {
     struct fsdp_optimizer *optimizers;
     fsdp_loss_scaler      *loss_scaler;      /* NULL: none */
     fsdp_loss_scaler       loss_scaler_room; /* where it is, so that budgets count it */
-    double                 slice_norms[];    /* of each rank's slices */
 };
-
-/** BYTES of a model on `size` ranks. */
-static inline size_t fsdpi_model_bytes(int size)
-{
-    return sizeof(fsdp_model) + (size_t)size * sizeof(double);
-}
 
 static inline bool fsdpi_is_on_device(const fsdp_model *model)
 {

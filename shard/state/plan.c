@@ -76,12 +76,11 @@ static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
 
 static void plan_device(const fsdp_model *model, fsdpi_plan *plan)
 {
-    const fsdpi_gpu_device *gpu   = model->ctx->gpu.device;
-    const int               group = plan->strategy == FSDP_NO_SHARD ? 1 : plan->group;
+    const fsdpi_gpu_device *gpu = model->ctx->gpu.device;
 
     if (fsdpi_is_on_device(model)) {
-        plan->norms              = plan->n_flats * (size_t)(plan->size / group);
-        plan->norm_scratch_bytes = gpu->ops->compute->norm_scratch(plan->shard);
+        plan->norm_bytes         = sizeof(fsdpi_norm);
+        plan->norm_scratch_bytes = gpu->ops->compute->norm_scratch(plan->longest);
     }
 }
 

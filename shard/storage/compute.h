@@ -15,8 +15,6 @@
 
 #include "shard/state/model.h"
 
-typedef enum fsdpi_norm { FSDPI_SQUARED_NORM, FSDPI_ABSOLUTE_MAXIMUM } fsdpi_norm;
-
 /** The functions below, by one of those who do the work. */
 typedef struct fsdpi_compute {
     fsdp_status (*status)(fsdp_model *model);
@@ -31,8 +29,8 @@ typedef struct fsdpi_compute {
     void (*divide)(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count);
     void (*read)(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype, size_t count);
     void (*write)(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype, size_t count);
-    fsdp_status (*measure)(fsdp_model *model, fsdpi_norm norm);
-    double (*norm_of_slice)(fsdpi_flat *flat, fsdpi_norm norm, int i);
+    fsdp_status (*sum_squares)(fsdp_model *model, fsdpi_exact_sum *sum);
+    fsdp_status (*absolute_maximum)(fsdp_model *model, double *most);
     void (*quantize)(fsdpi_flat *flat);
     fsdp_status (*unpack)(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
 } fsdpi_compute;
@@ -105,16 +103,15 @@ static inline void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype d
     model->compute->write(model, to, dtype, in, in_dtype, count);
 }
 
-/** Computes one number for each slice held of each gradient, and waits for them, where that is done ahead. */
-static inline fsdp_status fsdpi_norms_measure(fsdp_model *model, fsdpi_norm norm)
+/** Of all gradients that this rank holds. On a GPU they wait. */
+static inline fsdp_status fsdpi_sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
 {
-    return model->compute->measure(model, norm);
+    return model->compute->sum_squares(model, sum);
 }
 
-/** That number of the `i`-th slice held. Measured before. */
-static inline double fsdpi_norm_of_slice(fsdpi_flat *flat, fsdpi_norm norm, int i)
+static inline fsdp_status fsdpi_absolute_maximum(fsdp_model *model, double *most)
 {
-    return flat->model->compute->norm_of_slice(flat, norm, i);
+    return model->compute->absolute_maximum(model, most);
 }
 
 /** Packs the slice that this rank holds, for the others (shard/storage/quantized.h). */

@@ -124,32 +124,38 @@ static void write_from_host(fsdp_model *model, void *to, fsdp_dtype dtype, const
 
 /* ---- norms ------------------------------------------------------------------------------------------------------- */
 
-static void measure(fsdpi_flat *flat, fsdpi_norm norm, int i)
+static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
 {
-    fsdp_model              *model = flat->model;
-    fsdpi_gpu_device        *gpu   = fsdpi_gpu_of(model);
-    const fsdpi_gpu_compute *by    = gpu->ops->compute;
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
 
-    fsdpi_compute_keep(model, (norm == FSDPI_SQUARED_NORM ? by->squared_norm : by->absolute_maximum)(
-                                  gpu, flat->norms + i, fsdpi_slice_in(flat, flat->gradient, i), flat->layout.shard,
-                                  model->norm_scratch, fsdpi_stream_of(model)));
-}
-
-static fsdp_status measure_all(fsdp_model *model, fsdpi_norm norm)
-{
-    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        for (int i = 0; i < fsdpi_held_slices(model).n && flat->has_gradient; i++) {
-            measure(flat, norm, i);
+    model->norm->squares = (fsdpi_exact_sum){0};
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            fsdpi_compute_keep(model, gpu->ops->compute->sum_squares(gpu, &model->norm->squares, flat->gradient,
+                                                                     fsdpi_held_elements(flat), model->norm_scratch,
+                                                                     fsdpi_stream_of(model)));
         }
     }
     fsdpi_compute_finish(model);
+    *sum = model->norm->squares;
     return fsdpi_compute_status(model);
 }
 
-static double norm_of_slice(fsdpi_flat *flat, fsdpi_norm norm, int i)
+static fsdp_status absolute_maximum(fsdp_model *model, double *most)
 {
-    (void)norm; /* is the one that was measured */
-    return flat->norms[i];
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    model->norm->largest = 0.0;
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            fsdpi_compute_keep(model, gpu->ops->compute->absolute_maximum(gpu, &model->norm->largest, flat->gradient,
+                                                                          fsdpi_held_elements(flat),
+                                                                          model->norm_scratch, fsdpi_stream_of(model)));
+        }
+    }
+    fsdpi_compute_finish(model);
+    *most = model->norm->largest;
+    return fsdpi_compute_status(model);
 }
 
 static void quantize(fsdpi_flat *flat)
@@ -157,18 +163,18 @@ static void quantize(fsdpi_flat *flat)
     fsdpi_quantize_run(flat, flat->master, 0, flat->layout.shard);
 }
 
-const fsdpi_compute fsdpi_compute_device = {.status        = fsdpi_compute_kept,
-                                            .finish        = finish,
-                                            .clear         = clear,
-                                            .copy          = copy,
-                                            .cast          = cast,
-                                            .accumulate    = accumulate,
-                                            .scale         = scale,
-                                            .clamp         = clamp,
-                                            .divide        = divide,
-                                            .read          = read_to_host,
-                                            .write         = write_from_host,
-                                            .measure       = measure_all,
-                                            .norm_of_slice = norm_of_slice,
-                                            .quantize      = quantize,
-                                            .unpack        = fsdpi_unpack_on_device};
+const fsdpi_compute fsdpi_compute_device = {.status           = fsdpi_compute_kept,
+                                            .finish           = finish,
+                                            .clear            = clear,
+                                            .copy             = copy,
+                                            .cast             = cast,
+                                            .accumulate       = accumulate,
+                                            .scale            = scale,
+                                            .clamp            = clamp,
+                                            .divide           = divide,
+                                            .read             = read_to_host,
+                                            .write            = write_from_host,
+                                            .sum_squares      = sum_squares,
+                                            .absolute_maximum = absolute_maximum,
+                                            .quantize         = quantize,
+                                            .unpack           = fsdpi_unpack_on_device};

@@ -1,6 +1,8 @@
 /*
  * The processor does it at once, with the kernels of the context. Nothing fails.
  */
+#include <math.h>
+
 #include "shard/state/int8_blocks.h"
 #include "shard/state/slices.h"
 #include "shard/storage/compute.h"
@@ -55,21 +57,30 @@ static void divide(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor,
     model->ctx->kernels->reduce(x, term, 1, count, dtype, FSDP_AVG, divisor);
 }
 
-/* norm_of_slice() computes when it is asked. */
-static fsdp_status measure(fsdp_model *model, fsdpi_norm norm)
+static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
 {
-    (void)model;
-    (void)norm;
+    *sum = (fsdpi_exact_sum){0};
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            model->ctx->kernels->sum_squares(sum, flat->gradient, fsdpi_held_elements(flat), FSDP_F32);
+        }
+    }
     return FSDP_OK;
 }
 
-static double norm_of_slice(fsdpi_flat *flat, fsdpi_norm norm, int i)
+/* NaN wins over everything, infinity too. */
+static fsdp_status absolute_maximum(fsdp_model *model, double *most)
 {
-    const fsdpi_kernels *kernels = flat->model->ctx->kernels;
-    const float         *slice   = fsdpi_slice_in(flat, flat->gradient, i);
+    *most = 0.0;
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            const double one =
+                model->ctx->kernels->absolute_maximum(flat->gradient, fsdpi_held_elements(flat), FSDP_F32);
 
-    return norm == FSDPI_SQUARED_NORM ? kernels->squared_norm(slice, flat->layout.shard, FSDP_F32)
-                                      : kernels->absolute_maximum(slice, flat->layout.shard, FSDP_F32);
+            *most = one > *most || isnan(one) ? one : *most;
+        }
+    }
+    return FSDP_OK;
 }
 
 static void quantize(fsdpi_flat *flat)
@@ -77,18 +88,18 @@ static void quantize(fsdpi_flat *flat)
     fsdpi_int8_pack(flat->master, flat->layout.shard, flat->low);
 }
 
-const fsdpi_compute fsdpi_compute_host = {.status        = never_fails,
-                                          .finish        = is_finished,
-                                          .clear         = clear,
-                                          .copy          = copy,
-                                          .cast          = cast,
-                                          .accumulate    = accumulate,
-                                          .scale         = scale,
-                                          .clamp         = clamp,
-                                          .divide        = divide,
-                                          .read          = cast,
-                                          .write         = cast,
-                                          .measure       = measure,
-                                          .norm_of_slice = norm_of_slice,
-                                          .quantize      = quantize,
-                                          .unpack        = fsdpi_unpack_on_host};
+const fsdpi_compute fsdpi_compute_host = {.status           = never_fails,
+                                          .finish           = is_finished,
+                                          .clear            = clear,
+                                          .copy             = copy,
+                                          .cast             = cast,
+                                          .accumulate       = accumulate,
+                                          .scale            = scale,
+                                          .clamp            = clamp,
+                                          .divide           = divide,
+                                          .read             = cast,
+                                          .write            = cast,
+                                          .sum_squares      = sum_squares,
+                                          .absolute_maximum = absolute_maximum,
+                                          .quantize         = quantize,
+                                          .unpack           = fsdpi_unpack_on_host};

@@ -107,7 +107,7 @@ static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
         {home, FSDP_MEMORY_GRADIENTS, plan->local * sizeof(float), (void **)(void *)&model->locals},
         {home, FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored},
         {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->offloaded_masters},
-        {FSDPI_AT_PINNED, FSDP_MEMORY_BOOKKEEPING, plan->norms * sizeof(double), (void **)(void *)&model->norms},
+        {FSDPI_AT_PINNED, FSDP_MEMORY_BOOKKEEPING, plan->norm_bytes, (void **)(void *)&model->norm},
         {FSDPI_AT_DEVICE, FSDP_MEMORY_BOOKKEEPING, plan->norm_scratch_bytes, &model->norm_scratch}};
 
     memcpy(list, all, sizeof all);
@@ -173,7 +173,6 @@ static void lay_out(fsdp_model *model)
     float         *master   = fsdpi_is_offloaded(model) ? model->offloaded_masters : model->masters;
     float         *gradient = model->reduced, *local = model->locals;
     unsigned char *low = model->lows, *view = model->views;
-    double        *norms = model->norms;
 
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         const size_t held = fsdpi_held_elements(flat), width = fsdp_dtype_size(flat->dtype);
@@ -192,10 +191,6 @@ static void lay_out(fsdp_model *model)
             flat->local    = local;
             gradient += held;
             local += local != NULL ? flat->layout.padded : 0;
-        }
-        if (norms != NULL) {
-            flat->norms = norms;
-            norms += fsdpi_held_slices(model).n;
         }
         if (fsdpi_keeps_views(model->options.strategy)) {
             flat->view.memory = view;

@@ -8,7 +8,6 @@
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/grad_norm.h"
 #include "shard/schedule/reduction.h"
-#include "shard/state/slices.h"
 #include "shard/storage/compute.h"
 
 /* The element type of the narrowest range among those that parameters are gathered and gradients reduced in. */
@@ -196,33 +195,17 @@ static fsdp_status check_scaled_gradients(fsdp_model *model, const char *functio
     return FSDP_OK;
 }
 
-/*
- * The sum of squares in f64 is finite if and only if all elements are: a square of f32 is below 2^256 and f64 reaches to
- * 2^1024, so that finite elements would have to be more than 2^768 to overflow; and no later addend makes infinity or NaN
- * finite again.
- */
-static bool slices_are_finite(fsdpi_flat *flat)
+/* NaN and infinity show in the largest magnitude. */
+static fsdp_status look_at_gradients(const fsdp_loss_scaler *scaler, bool *finite)
 {
-    const fsdpi_held held   = fsdpi_held_slices(flat->model);
-    bool             finite = true;
+    double most = 0.0;
 
-    for (int i = 0; i < held.n && finite; i++) {
-        finite = isfinite(fsdpi_norm_of_slice(flat, FSDPI_SQUARED_NORM, i));
+    *finite = scaler->finite;
+    if (!is_checked(scaler->model)) {
+        FSDP_TRY(fsdpi_absolute_maximum(scaler->model, &most));
+        *finite = isfinite(most);
     }
-    return finite;
-}
-
-static bool held_gradients_are_finite(const fsdp_loss_scaler *scaler)
-{
-    bool finite = true;
-
-    if (is_checked(scaler->model)) {
-        return scaler->finite;
-    }
-    for (fsdpi_flat *flat = scaler->model->flats; flat != NULL; flat = flat->next) {
-        finite = finite && (!flat->has_gradient || slices_are_finite(flat));
-    }
-    return finite;
+    return FSDP_OK;
 }
 
 /* One word over all ranks carries both verdicts: whether the call is good, and whether all gradients are finite. */
@@ -230,13 +213,12 @@ static fsdp_status agree_on_finite(const fsdp_loss_scaler *scaler, const char *f
                                    bool *finite)
 {
     fsdp_model *model = scaler->model;
+    bool        good  = true;
     char        label[FSDPI_DETAIL_BYTES];
 
-    if (status == FSDP_OK && !is_checked(model)) {
-        status = fsdpi_norms_measure(model, FSDPI_SQUARED_NORM);
-    }
+    status                        = status == FSDP_OK ? look_at_gradients(scaler, &good) : status;
     const fsdpi_purpose purpose   = {.name = function, .label = label, .status = status};
-    int32_t             overflows = status == FSDP_OK && !held_gradients_are_finite(scaler);
+    int32_t             overflows = status == FSDP_OK && !good;
 
     if (model->failed) {
         return status;

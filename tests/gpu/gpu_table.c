@@ -13,6 +13,7 @@
 
 #include "kernels/gpu.h"
 #include "kernels/host/element.h"
+#include "kernels/host/exact_sum.h"
 
 enum { STAGES = 2 * FSDPI_GPU_OPERANDS + 2, STAGE_BYTES = 1 << 16, FENCE = 64, FENCE_BYTE = 0xa5 };
 
@@ -136,33 +137,38 @@ static void clamp(void *x, double limit, size_t count, fsdp_dtype dtype)
     finish(fsdpi_gpu_clamp(stage(x, count * fsdpi_element_bytes(dtype)), limit, count, dtype, NULL));
 }
 
-typedef int (*norm)(double *, const void *, size_t, fsdp_dtype, void *, fsdpi_gpu_stream);
-
-static double norm_by(norm of, const void *x, size_t count, fsdp_dtype dtype)
-{
-    _Alignas(16) unsigned char filler[STAGE_BYTES / 2] = {0};
-    double                     result                  = -1;
-    void                      *memory                  = stage(x, count * fsdpi_element_bytes(dtype));
-    double                    *to                      = stage(&result, sizeof result);
-
-    finish(of(to, memory, count, dtype, stage(filler, fsdpi_gpu_norm_scratch(count)), NULL));
-    return result;
-}
-
 static void accumulate(float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor, size_t count)
 {
     finish(fsdpi_gpu_accumulate(stage(sum, count * sizeof(float)), fresh, stage(x, count * fsdpi_element_bytes(dtype)),
                                 dtype, factor, count, NULL));
 }
 
-static double squared_norm(const void *x, size_t count, fsdp_dtype dtype)
+/* Where a norm of `count` elements works. */
+static void *stage_scratch(size_t count)
 {
-    return norm_by(fsdpi_gpu_squared_norm, x, count, dtype);
+    _Alignas(16) static unsigned char filler[STAGE_BYTES / 2];
+
+    return stage(filler, fsdpi_gpu_norm_scratch(count));
+}
+
+/* The device leaves the carry to the host. */
+static void sum_squares(fsdpi_exact_sum *sum, const void *x, size_t count, fsdp_dtype dtype)
+{
+    fsdpi_exact_sum *to = stage(sum, sizeof *sum);
+
+    finish(fsdpi_gpu_sum_squares(to, stage(x, count * fsdpi_element_bytes(dtype)), count, dtype, stage_scratch(count),
+                                 NULL));
+    fsdpi_exact_sum_carry(sum);
 }
 
 static double absolute_maximum(const void *x, size_t count, fsdp_dtype dtype)
 {
-    return norm_by(fsdpi_gpu_absolute_maximum, x, count, dtype);
+    double  result = 0;
+    double *to     = stage(&result, sizeof result);
+
+    finish(fsdpi_gpu_absolute_maximum(to, stage(x, count * fsdpi_element_bytes(dtype)), count, dtype,
+                                      stage_scratch(count), NULL));
+    return result;
 }
 
 static void adam(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c)
@@ -202,7 +208,7 @@ const fsdpi_kernels gpu_table = {
     .cast             = cast,
     .scale            = scale,
     .accumulate       = accumulate,
-    .squared_norm     = squared_norm,
+    .sum_squares      = sum_squares,
     .absolute_maximum = absolute_maximum,
     .clamp            = clamp,
     .adam             = adam,

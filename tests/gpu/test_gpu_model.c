@@ -105,7 +105,10 @@ static double loss_of(fsdp_dtype dtype)
 
     finish();
     for (size_t t = 0; t < N_TENSORS; t++) {
-        loss += fsdpi_kernels_scalar.squared_norm(&seen[t], tensor_elements(t), dtype);
+        fsdpi_exact_sum sum = {0};
+
+        fsdpi_kernels_scalar.sum_squares(&sum, &seen[t], tensor_elements(t), dtype);
+        loss += fsdpi_exact_sum_value(&sum);
     }
     return loss;
 }

@@ -1,22 +1,19 @@
-/** @file Norms of more than one segment, whose order of summation is part of their definition. */
+/** @file Norms of so many elements that their shares are joined in several rounds, and each share has several chunks. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/gpu.h"
+#include "kernels/host/exact_sum.h"
 #include "tests/gpu/gpu_table.h"
 #include "tests/support/unit_test.h"
 
 #include <hip/hip_runtime_api.h>
 
-enum { LANES = 16, SEGMENT = 4096, FAN_IN = 64 };
+enum { CHUNK = 64, SHARE = 256, FAN_IN = 64, MOST_SHARES = 1 << 16 };
 
-static const size_t COUNTS[] = {SEGMENT - 1,
-                                SEGMENT,
-                                SEGMENT + 1,
-                                3 * SEGMENT + 17,
-                                FAN_IN     *SEGMENT,
-                                FAN_IN     *SEGMENT + 5,
-                                5 * FAN_IN *SEGMENT + 4095};
+static const size_t COUNTS[] = {
+    SHARE - 1, SHARE + 1, FAN_IN *SHARE, FAN_IN *SHARE + 5, FAN_IN *FAN_IN *SHARE + 17, MOST_SHARES *SHARE + 4095};
 
 static void *on_device(const void *host, size_t bytes)
 {
@@ -29,61 +26,31 @@ static void *on_device(const void *host, size_t bytes)
     return memory;
 }
 
-/* The sum of what segment or group number `which` of a level has in one lane: level 0 is that of segments. */
-static double lane_of(const float *x, size_t count, size_t level, size_t which, size_t lane)
+/* What the call leaves of a sum or a maximum, `value`; with the array `offset` elements beyond the beginning of memory. */
+static void call_on_device(bool squares, fsdpi_exact_sum *value, const float *x, size_t count, size_t offset)
 {
-    double sum = 0;
-
-    if (level == 0) {
-        for (size_t i = which * SEGMENT + lane; i < count && i < (which + 1) * SEGMENT; i += LANES) {
-            sum += (double)x[i] * (double)x[i];
-        }
-        return sum;
-    }
-    size_t below = (count + SEGMENT - 1) / SEGMENT;
-    for (size_t l = 1; l < level; l++) {
-        below = (below + FAN_IN - 1) / FAN_IN;
-    }
-    for (size_t s = which * FAN_IN; s < below && s < (which + 1) * FAN_IN; s++) {
-        sum += lane_of(x, count, level - 1, s, lane);
-    }
-    return sum;
-}
-
-static double expected_norm(const float *x, size_t count)
-{
-    double lanes[LANES];
-    size_t level = 0;
-
-    for (size_t n = (count + SEGMENT - 1) / SEGMENT; n > 1; n = (n + FAN_IN - 1) / FAN_IN) {
-        level++;
-    }
-    for (size_t j = 0; j < LANES; j++) {
-        lanes[j] = lane_of(x, count, level, 0, j);
-    }
-    for (size_t width = LANES / 2; width > 0; width /= 2) {
-        for (size_t j = 0; j < width; j++) {
-            lanes[j] += lanes[j + width];
-        }
-    }
-    return lanes[0];
-}
-
-typedef int (*norm)(double *, const void *, size_t, fsdp_dtype, void *, fsdpi_gpu_stream);
-
-/* With the array `offset` elements beyond the beginning of memory. */
-static double norm_of(norm of, const float *x, size_t count, size_t offset)
-{
-    float  *memory  = on_device(NULL, (count + offset) * sizeof *x);
-    void   *scratch = on_device(NULL, fsdpi_gpu_norm_scratch(count));
-    double *result  = on_device(NULL, sizeof *result), found;
+    float *memory  = on_device(NULL, (count + offset) * sizeof *x);
+    void  *scratch = on_device(NULL, fsdpi_gpu_norm_scratch(count));
+    void  *result  = on_device(value, sizeof *value);
 
     assert_int_equal(hipSuccess, hipMemcpy(memory + offset, x, count * sizeof *x, hipMemcpyDefault));
-    assert_int_equal(hipSuccess, of(result, memory + offset, count, FSDP_F32, scratch, NULL));
-    assert_int_equal(hipSuccess, hipMemcpy(&found, result, sizeof found, hipMemcpyDefault));
+    assert_int_equal(hipSuccess,
+                     squares ? fsdpi_gpu_sum_squares(result, memory + offset, count, FSDP_F32, scratch, NULL)
+                             : fsdpi_gpu_absolute_maximum(result, memory + offset, count, FSDP_F32, scratch, NULL));
+    assert_int_equal(hipSuccess, hipMemcpy(value, result, sizeof *value, hipMemcpyDefault));
     assert_int_equal(hipSuccess, hipFree(memory));
     assert_int_equal(hipSuccess, hipFree(scratch));
     assert_int_equal(hipSuccess, hipFree(result));
+}
+
+static double largest_of(const float *x, size_t count, double before)
+{
+    fsdpi_exact_sum value = {0};
+    double          found;
+
+    memcpy(&value, &before, sizeof before);
+    call_on_device(false, &value, x, count, 0);
+    memcpy(&found, &value, sizeof found);
     return found;
 }
 
@@ -100,42 +67,78 @@ static float *some_values(size_t count)
     return x;
 }
 
-static void segments_are_added_in_the_documented_order(void **state)
+static void sums_are_exact_and_added_to_what_is_there(void **state)
 {
     (void)state;
     for (size_t c = 0; c < sizeof COUNTS / sizeof *COUNTS; c++) {
-        float       *x        = some_values(COUNTS[c]);
-        const double expected = expected_norm(x, COUNTS[c]);
+        float *x = some_values(COUNTS[c]);
 
-        assert_true(expected == norm_of(fsdpi_gpu_squared_norm, x, COUNTS[c], 0));
-        assert_true(expected == norm_of(fsdpi_gpu_squared_norm, x, COUNTS[c], 1));
+        for (size_t offset = 0; offset < 2; offset++) {
+            fsdpi_exact_sum expected = {.digits = {5, 7}, .nans = 3}, found = expected;
+
+            fsdpi_kernels_scalar.sum_squares(&expected, x, COUNTS[c], FSDP_F32);
+            call_on_device(true, &found, x, COUNTS[c], offset);
+            fsdpi_exact_sum_carry(&found);
+            assert_memory_equal(&expected, &found, sizeof found);
+        }
         free(x);
     }
 }
 
-static void the_largest_is_found_in_any_segment(void **state)
+/* Chunks of one thread that differ from each other: its bins have to follow them. */
+static void bins_follow_the_magnitudes(void **state)
 {
-    const size_t count = 3 * SEGMENT + 17;
+    const size_t    shares = FAN_IN, count = shares * SHARE;
+    float          *x        = some_values(count);
+    fsdpi_exact_sum expected = {0}, found = {0};
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        x[i] = ldexpf(x[i], (int)(i / (shares * CHUNK) * 37 % 101) - 50);
+    }
+    fsdpi_kernels_scalar.sum_squares(&expected, x, count, FSDP_F32);
+    call_on_device(true, &found, x, count, 0);
+    fsdpi_exact_sum_carry(&found);
+    assert_memory_equal(&expected, &found, sizeof found);
+    free(x);
+}
+
+static void the_largest_is_found_anywhere(void **state)
+{
+    const size_t count = FAN_IN * FAN_IN * SHARE + 17;
     float       *x     = some_values(count);
 
     (void)state;
-    for (size_t at = 0; at < count; at += 1013) {
+    for (size_t at = 0; at < count; at += 120011) {
         const float before = x[at];
 
         x[at] = -0x1p100F;
-        assert_true(norm_of(fsdpi_gpu_absolute_maximum, x, count, 0) == 0x1p100);
+        assert_true(largest_of(x, count, 1.0) == 0x1p100);
+        assert_true(largest_of(x, count, 0x1p101) == 0x1p101);
+        assert_true(isnan(largest_of(x, count, (double)NAN)));
         x[at] = NAN;
-        assert_true(isnan(norm_of(fsdpi_gpu_absolute_maximum, x, count, 0)));
+        assert_true(isnan(largest_of(x, count, INFINITY)));
         x[at] = before;
     }
     free(x);
 }
 
+static void squares_of_f64_are_refused(void **state)
+{
+    fsdpi_exact_sum sum  = {0};
+    double          x[2] = {0}, scratch[64];
+
+    (void)state;
+    assert_int_equal(hipErrorInvalidValue, fsdpi_gpu_sum_squares(&sum, x, 2, FSDP_F64, scratch, NULL));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_are_added_in_the_documented_order),
-        cmocka_unit_test(the_largest_is_found_in_any_segment),
+        cmocka_unit_test(sums_are_exact_and_added_to_what_is_there),
+        cmocka_unit_test(bins_follow_the_magnitudes),
+        cmocka_unit_test(the_largest_is_found_anywhere),
+        cmocka_unit_test(squares_of_f64_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "fsdp/loss_scaler.h"
 #include "fsdp/optimizer.h"
 #include "lib/context/context.h"
+#include "lib/context/init.h"
 #include "shard/state/model.h"
 #include "tests/shard/failing_memory.h"
 #include "tests/shard/small_model.h"
@@ -310,6 +311,28 @@ static void a_budget_can_be_asked_for_ranks_that_do_not_run(void **state)
     small_model_close(&all);
 }
 
+/* Beside its context, which has its own test in tests/scale. */
+static size_t model_bookkeeping(const small_model *m, int size)
+{
+    fsdp_budget budget;
+
+    assert_int_equal(FSDP_OK, fsdp_model_budget(m->model, FSDP_FULL_SHARD, size, FSDP_ADAMW, &budget));
+    return budget.bytes[FSDP_MEMORY_BOOKKEEPING] - fsdpi_context_bookkeeping(size);
+}
+
+static void the_bookkeeping_of_a_model_does_not_grow_with_the_ranks(void **state)
+{
+    const fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    small_model              m;
+
+    (void)state;
+    small_model_build(&m, MPI_COMM_WORLD, NULL, &options);
+    for (int size = 10; size <= 1000000; size *= 10) {
+        assert_int_equal(model_bookkeeping(&m, 1), model_bookkeeping(&m, size));
+    }
+    small_model_close(&m);
+}
+
 static void a_budget_above_the_limit_is_refused_with_both_numbers(void **state)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
@@ -431,6 +454,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(moments_take_what_their_type_and_number_say),
         cmocka_unit_test(adamw_takes_16_bytes_per_parameter_divided_by_the_ranks),
         cmocka_unit_test(a_budget_can_be_asked_for_ranks_that_do_not_run),
+        cmocka_unit_test(the_bookkeeping_of_a_model_does_not_grow_with_the_ranks),
         cmocka_unit_test(a_budget_above_the_limit_is_refused_with_both_numbers),
         cmocka_unit_test(the_system_counts_the_same_within_three_percent),
         cmocka_unit_test(every_allocation_may_fail),
