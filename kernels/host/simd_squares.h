@@ -2,7 +2,7 @@
  * @file
  * The exact sum of squares: blocks of elements go through bins (exact_sum.h), whose units depend on the block's largest and
  * smallest magnitude. Both are found while the block before it is added, so that the one waits for memory while the other
- * computes. Included once per instruction set.
+ * computes. A block of too many octaves is read several times, for some of them each. Included once per instruction set.
  */
 #ifndef FSDPI_KERNELS_HOST_SIMD_SQUARES_H
 #define FSDPI_KERNELS_HOST_SIMD_SQUARES_H
@@ -16,10 +16,12 @@ enum {
     SQUARES_BLOCK     = SQUARES_LANES << SQUARES_LOG_ADDED,
     SQUARES_VECTORS   = 8 * SQUARES_LANES / SIMD_BYTES, /* of f64: 2, 4 or 8 */
     SQUARES_AHEAD     = 8192,                           /* BYTES */
-    MOST_BINS         = 4
+    MOST_BINS         = 4,
+    OCTAVES           = 64 /* that so many bins take, of any type */
 };
 
 typedef int64_t simd_i64 __attribute__((vector_size(SIMD_BYTES)));
+typedef int32_t simd_i32 __attribute__((vector_size(SIMD_BYTES)));
 
 /* ---- the range of magnitudes ------------------------------------------------------------------------------------- */
 
@@ -77,27 +79,30 @@ static uint32_t range_least(const squares_range *range)
 
 /* ---- one by one -------------------------------------------------------------------------------------------------- */
 
-SIMD_INLINE void add_lanes(fsdpi_exact_sum *sum, simd x, size_t count)
+/** Those with a magnitude less than `behind`, in bits. */
+SIMD_INLINE void add_lanes(fsdpi_exact_sum *sum, simd x, size_t count, uint32_t behind)
 {
     uint32_t lanes[SIMD_BYTES / 4];
 
     memcpy(lanes, &x, sizeof lanes);
     for (size_t i = 0; i < count; i++) {
-        fsdpi_exact_sum_add_square(sum, lanes[i]);
+        if ((lanes[i] & 0x7fffffffU) < behind) {
+            fsdpi_exact_sum_add_square(sum, lanes[i]);
+        }
     }
 }
 
-/** What no bins are made for: few elements, subnormals, what is not finite, and great differences in magnitude. */
-SIMD_INLINE void add_one_by_one(fsdpi_exact_sum *sum, const char *x, size_t count, fsdp_dtype dtype)
+/** What no bins are made for: few elements, subnormals, and blocks in which one is not finite. */
+SIMD_INLINE void add_one_by_one(fsdpi_exact_sum *sum, const char *x, size_t count, uint32_t behind, fsdp_dtype dtype)
 {
     const size_t lanes = simd_lanes(FSDP_F32), bytes = fsdpi_element_bytes(dtype);
     size_t       i = 0;
 
     for (; count - i >= lanes; i += lanes) {
-        add_lanes(sum, simd_load(x + i * bytes, dtype), lanes);
+        add_lanes(sum, simd_load(x + i * bytes, dtype), lanes, behind);
     }
     if (i < count) {
-        add_lanes(sum, simd_load_tail(x + i * bytes, count - i, dtype), count - i);
+        add_lanes(sum, simd_load_tail(x + i * bytes, count - i, dtype), count - i, behind);
     }
     fsdpi_exact_sum_carry(sum);
 }
@@ -207,6 +212,15 @@ SIMD_INLINE int64_t bin_total(const simd_f64 *vectors, uint64_t start)
     return total;
 }
 
+SIMD_INLINE void bins_end(const squares_bins *bins, int n, unsigned last, fsdpi_exact_sum *sum)
+{
+    for (int b = 0; b < n; b++) {
+        const unsigned position = bin_position(b, n, last);
+
+        fsdpi_exact_sum_add(sum, bin_total(bins->at[b], fsdpi_bin_start(position)), position);
+    }
+}
+
 SIMD_INLINE squares_range add_in_bins(fsdpi_exact_sum *sum, int n, unsigned last, const char *x, size_t count,
                                       const char *next, fsdp_dtype dtype)
 {
@@ -218,12 +232,45 @@ SIMD_INLINE squares_range add_in_bins(fsdpi_exact_sum *sum, int n, unsigned last
     for (size_t i = 0; i < count; i += SQUARES_LANES, x += step, next += step) {
         bins_add_all(&bins, n, x, next, &range, dtype);
     }
-    for (int b = 0; b < n; b++) {
-        const unsigned position = bin_position(b, n, last);
-
-        fsdpi_exact_sum_add(sum, bin_total(bins.at[b], fsdpi_bin_start(position)), position);
-    }
+    bins_end(&bins, n, last, sum);
     return range;
+}
+
+/* ---- in bins, some octaves at a time ----------------------------------------------------------------------------- */
+
+/** Adds those with a magnitude from `least` to less than `behind`, in bits: OCTAVES at most. */
+SIMD_INLINE void add_octaves(fsdpi_exact_sum *sum, const char *x, size_t count, uint32_t least, uint32_t behind,
+                             fsdp_dtype dtype)
+{
+    const unsigned last = fsdpi_last_bin(least, fsdpi_fraction_bits(dtype));
+    squares_bins   bins;
+
+    bins_begin(&bins, MOST_BINS, last);
+    for (size_t i = 0; i < count; i += simd_lanes(FSDP_F32), x += pair_bytes(dtype)) {
+        const simd     value     = simd_load(x, dtype);
+        const simd_i32 magnitude = (simd_i32)(value & ~(simd)simd_f32_splat(-0.0F));
+        const simd     kept      = value & (simd)((magnitude >= (int32_t)least) & (magnitude < (int32_t)behind));
+
+        bins_add(&bins, MOST_BINS, 0, simd_f64_low((simd_f32)kept));
+        bins_add(&bins, MOST_BINS, 1, simd_f64_high((simd_f32)kept));
+    }
+    bins_end(&bins, MOST_BINS, last, sum);
+}
+
+/** Adds a block of any magnitudes, which are less than 2^(`top` - 126). */
+SIMD_INLINE void add_wide_block(fsdpi_exact_sum *sum, uint32_t top, const char *x, size_t count, fsdp_dtype dtype)
+{
+    const size_t most = simd_lanes(FSDP_F32) << SQUARES_LOG_ADDED;
+    uint32_t     least;
+
+    for (uint32_t behind = top + 1; behind > 1; behind = least) {
+        least = behind > OCTAVES ? behind - OCTAVES : 1;
+        for (size_t i = 0; i < count; i += most) {
+            add_octaves(sum, x + i * fsdpi_element_bytes(dtype), count - i < most ? count - i : most, least << 23,
+                        behind << 23, dtype);
+        }
+    }
+    add_one_by_one(sum, x, count, 0x00800000U, dtype);
 }
 
 /* ---- block by block ---------------------------------------------------------------------------------------------- */
@@ -238,8 +285,10 @@ SIMD_INLINE squares_range add_block(fsdpi_exact_sum *sum, squares_range of, cons
     const unsigned last = fsdpi_last_bin(least, fraction);
 
     if (most >= 0x7f800000U || least < 0x00800000U || n > MOST_BINS) {
-        if (most > 0) {
-            add_one_by_one(sum, x, count, dtype);
+        if (most >= 0x7f800000U) {
+            add_one_by_one(sum, x, count, UINT32_MAX, dtype);
+        } else if (most > 0) {
+            add_wide_block(sum, most >> 23, x, count, dtype);
         }
         return range_of(next, count, dtype);
     }
@@ -279,7 +328,7 @@ SIMD_INLINE void add_squares(fsdpi_exact_sum *sum, const char *x, size_t count, 
         count -= n;
         n = n_next;
     }
-    add_one_by_one(sum, x, count, dtype);
+    add_one_by_one(sum, x, count, UINT32_MAX, dtype);
 }
 
 static void sum_squares(fsdpi_exact_sum *sum, const void *x, size_t count, fsdp_dtype dtype)
