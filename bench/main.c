@@ -5,6 +5,7 @@
  *     mpirun -n 8 fsdp-bench --overlap           how much of it compute hides
  *     mpirun -n 2 fsdp-bench --floor             between two nodes: how near to what messages allow, beside MPI
  *     mpirun -n 8 fsdp-bench --async             what the progress thread reaches alone
+ *     mpirun -n 8 fsdp-bench --lanes             what a short operation takes beside long ones
  *     mpirun -n 8 fsdp-bench --step              training steps: what gathering ahead hides behind compute
  *     mpirun -n 8 fsdp-bench --checkpoint DIR    saving and loading there, beside one dd per rank
  *     mpirun -n 8 fsdp-bench --device gpu        the same collectives on GPU memory; with --kernels: what kernels move
@@ -26,6 +27,7 @@
 #include "bench/floor/floor.h"
 #include "bench/job/open.h"
 #include "bench/kernels/kernels.h"
+#include "bench/lanes/lanes.h"
 #include "bench/machine/disk.h"
 #include "bench/training/checkpoint.h"
 #include "bench/training/step.h"
@@ -42,6 +44,7 @@ static fsdp_status run_job(bench_world *world, const bench_options *options, siz
         status = options->overlap      ? bench_overlap(&job)
                  : options->floor      ? bench_floor(&job, wrong)
                  : options->async      ? bench_async(&job, wrong)
+                 : options->lanes      ? bench_lanes(&job, wrong)
                  : options->shards     ? bench_shards(&job, wrong)
                  : options->step       ? bench_step(&job, wrong)
                  : options->checkpoint ? bench_checkpoint(&job, wrong)
@@ -97,7 +100,8 @@ static int outputs_are_possible(const bench_world *world, const bench_options *o
 /* What the context has to tell first. */
 static int run_is_possible(const bench_world *world, const bench_options *options)
 {
-    return bench_floor_possible(world, options) == FSDP_OK && bench_async_possible(world, options) == FSDP_OK;
+    return bench_floor_possible(world, options) == FSDP_OK && bench_async_possible(world, options) == FSDP_OK &&
+           bench_lanes_possible(world, options) == FSDP_OK;
 }
 
 static int open_and_run(bench_world *world, const bench_options *options)

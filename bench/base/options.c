@@ -75,6 +75,7 @@ static void read_redop(const cli_option *option, const char *text, void *field, 
     CLI_SAY(message, "--%s is '%.60s'; use sum, avg, min, max or prod", option->name, text);
 }
 
+#define ALL_THREE   (1 << BENCH_ALLGATHER | 1 << BENCH_REDUCE_SCATTER | 1 << BENCH_ALLREDUCE)
 #define STRATEGIES  "full_shard|no_shard|shard_grad_op|shard_optim|hybrid_shard|hybrid_shard_zero2" /* as they count */
 #define FIELD(name) offsetof(bench_options, name)
 
@@ -82,9 +83,10 @@ static const cli_option rows[] = {
     {"collective", CLI_CUSTOM, FIELD(collectives), .read = read_collectives,
      .fallback = "allgather,reduce_scatter,allreduce",
      .help     = "a list of allgather, reduce_scatter, allreduce, broadcast, reduce, alltoall; or all"},
-    {"begin", CLI_BYTES, FIELD(begin), 1, MOST_BYTES, .fallback = "8, 64M with --kernels, 1M with --async",
+    {"begin", CLI_BYTES, FIELD(begin), 1, MOST_BYTES, .fallback = "8, 64M with --kernels and --lanes, 1M with --async",
      .help = "bytes of the smallest full vector; K, M, G are 1024s"},
-    {"end", CLI_BYTES, FIELD(end), 1, MOST_BYTES, .fallback = "256M, 64M with --async", .help = "bytes of the largest"},
+    {"end", CLI_BYTES, FIELD(end), 1, MOST_BYTES, .fallback = "256M, 64M with --async and --lanes",
+     .help = "bytes of the largest"},
     {"factor", CLI_COUNT, FIELD(factor), 2, 1e6, .fallback = "4, 8 with --async", .help = "from one size to the next"},
     {"dtype", CLI_CUSTOM, FIELD(dtype), .read = read_dtype, .fallback = "f32",
      .help = "f64, f32, bf16, f16, i64, i32 or u8"},
@@ -120,6 +122,7 @@ static const cli_option rows[] = {
      .help = "two ranks on two nodes: the least that point-to-point messages need, beside the library and MPI"},
     {"async", CLI_FLAG, FIELD(async),
      .help = "the progress thread alone, while its caller sleeps; with --overlap-compute cpu also beside compute"},
+    {"lanes", CLI_FLAG, FIELD(lanes), .help = "a sum of one number while gathers are under way, and these beside it"},
     {"shards", CLI_FLAG, FIELD(shards),
      .help = "what gathering and reducing a unit costs, and the smallest shard that pays"},
     {"step", CLI_FLAG, FIELD(step),
@@ -159,7 +162,7 @@ static const cli_option rows[] = {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
 static const bench_options defaults = {
-    .collectives = 1 << BENCH_ALLGATHER | 1 << BENCH_REDUCE_SCATTER | 1 << BENCH_ALLREDUCE,
+    .collectives = ALL_THREE,
     .dtype       = FSDP_F32,
     .warmup      = 3,
     .repeat      = 5,
@@ -175,6 +178,7 @@ static const char *only_on_host(const bench_options *o)
     return o->overlap      ? "overlap"
            : o->floor      ? "floor"
            : o->async      ? "async"
+           : o->lanes      ? "lanes"
            : o->step       ? "step"
            : o->checkpoint ? "checkpoint"
            : o->tune       ? "tune"
@@ -197,6 +201,10 @@ static void check_network(const bench_options *o, char *message)
         CLI_SAY(message, "--floor works out of place, with a result for each rank; leave out --in-place and --result");
     } else if (o->async && o->thread_level) {
         CLI_SAY(message, "--async measures the progress thread, which needs --thread-level multiple; use that");
+    } else if (o->lanes &&
+               (o->thread_level || (o->collectives != ALL_THREE && o->collectives != 1 << BENCH_ALLGATHER))) {
+        CLI_SAY(message, "--lanes times allgathers by the progress thread; leave out --thread-level, and other "
+                         "collectives");
     } else if (only_three(o) && o->collectives >> BENCH_BROADCAST) {
         CLI_SAY(message, "--%s takes --collective allgather, reduce_scatter and allreduce only; leave out the others",
                 only_three(o));
@@ -206,7 +214,7 @@ static void check_network(const bench_options *o, char *message)
 /* What no single option can know. */
 static void check_together(const bench_options *o, char *message)
 {
-    const int modes = !!o->overlap + !!o->floor + !!o->async + !!o->shards + !!o->step + !!o->checkpoint +
+    const int modes = !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->shards + !!o->step + !!o->checkpoint +
                       !!o->kernels + !!o->tune + !!o->algorithms;
 
     if (!(o->algorithms && o->nodes) && (o->nodes || o->alpha > 0 || o->beta > 0)) {
@@ -217,8 +225,8 @@ static void check_together(const bench_options *o, char *message)
     } else if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
-        CLI_SAY(message, "--overlap, --floor, --async, --shards, --step, --checkpoint, --kernels, --tune and "
-                         "--algorithms are runs of their own; use one of them");
+        CLI_SAY(message, "--overlap, --floor, --async, --lanes, --shards, --step, --checkpoint, --kernels, --tune "
+                         "and --algorithms are runs of their own; use one of them");
     } else if (modes && o->plot) {
         CLI_SAY(message, "--plot is '%.60s', but only the plain sweep is drawn; leave out the other one", o->plot);
     } else if (o->shared && o->memory == BENCH_MEMORY_USER) {
@@ -241,8 +249,8 @@ static void check_together(const bench_options *o, char *message)
 /* The sizes that a run has where none are given. */
 static void choose_sizes(bench_options *o)
 {
-    o->begin  = o->begin ? o->begin : o->kernels ? (size_t)64 << 20 : o->async ? (size_t)1 << 20 : 8;
-    o->end    = o->end ? o->end : o->async ? (size_t)64 << 20 : (size_t)256 << 20;
+    o->begin  = o->begin ? o->begin : o->kernels || o->lanes ? (size_t)64 << 20 : o->async ? (size_t)1 << 20 : 8;
+    o->end    = o->end ? o->end : o->async || o->lanes ? (size_t)64 << 20 : (size_t)256 << 20;
     o->factor = o->factor ? o->factor : o->async ? 8 : 4;
 }
 
@@ -268,6 +276,7 @@ static const char usage[] =
     "  mpirun -n 8 fsdp-bench --overlap     how much of it compute hides\n"
     "  mpirun -n 2 fsdp-bench --floor       between two nodes: how near to what messages allow\n"
     "  mpirun -n 8 fsdp-bench --async       what the progress thread reaches alone\n"
+    "  mpirun -n 8 fsdp-bench --lanes       what a short operation takes beside long ones\n"
     "  mpirun -n 8 fsdp-bench --step        training steps: what gathering ahead hides behind compute\n"
     "  mpirun -n 8 fsdp-bench --device gpu  the same collectives on GPU memory\n"
     "  mpirun -n 8 fsdp-bench --tune=FILE   a table of algorithms for this machine, for FSDP_TUNING_FILE\n"

@@ -38,6 +38,7 @@ typedef struct bench_options {
     int         overlap_compute; /* a bench_compute */
     int         floor;
     int         async;
+    int         lanes;
     int         shards;
     int         step;
     size_t      units, unit_params; /* of the model of a step */

@@ -10,9 +10,6 @@
 #include "collectives/reach/reach.h"
 #include "lib/context/context.h"
 
-/* BYTES copied in one step. */
-enum { STEP_BYTES = 4 << 20 };
-
 static size_t parts_to_copy(const fsdp_request *request)
 {
     return (request->flags & FSDPI_FLAG_SHARED) != 0 ? 1 : (size_t)request->ctx->nodes.size;
@@ -26,7 +23,7 @@ static fsdp_status copy_some(fsdp_request *request, int position, size_t *left)
     const fsdpi_slice part =
         fsdpi_slice_of(request, fsdpi_rank_at(&request->ctx->nodes, request->ctx->nodes.mine, position));
     const size_t rest  = part.count * width - request->at;
-    const size_t bytes = rest < STEP_BYTES ? rest : STEP_BYTES;
+    const size_t bytes = rest < FSDPI_STEP_BYTES ? rest : FSDPI_STEP_BYTES;
 
     if (bytes > 0) {
         FSDP_TRY(fsdpi_fetch(request, position, FSDPI_INPUT, request->at,
@@ -48,7 +45,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 
         FSDP_TRY(copy_some(request, (nodes->position + request->stage) % nodes->size, &left));
         moved += request->at - before;
-        if (left > 0 || moved >= STEP_BYTES) {
+        if (left > 0 || moved >= FSDPI_STEP_BYTES) {
             request->stage += left == 0;
             request->at = left == 0 ? 0 : request->at;
             *progress   = FSDPI_MOVED;

@@ -11,8 +11,6 @@
 #include "lib/context/context.h"
 
 enum { REDUCE, MEET, GATHER };
-enum { STEP_BYTES = 4 << 20 };
-
 static fsdp_status reduce(fsdp_request *request)
 {
     bool done;
@@ -44,7 +42,7 @@ static fsdp_status gather(fsdp_request *request, fsdpi_progress *progress)
     const fsdpi_slice  part     = fsdpi_slice_of(request, fsdpi_rank_at(nodes, nodes->mine, position));
     const size_t       width    = request->call.width;
     const size_t       begin = part.begin * width + request->at, left = part.count * width - request->at;
-    const size_t       bytes = left < STEP_BYTES ? left : STEP_BYTES;
+    const size_t       bytes = left < FSDPI_STEP_BYTES ? left : FSDPI_STEP_BYTES;
 
     if (request->step == nodes->size) {
         *progress = FSDPI_FINISHED;

@@ -10,7 +10,7 @@
 #include "collectives/reach/reach.h"
 #include "lib/context/context.h"
 
-enum { PIECES_PER_STEP = 8, SHORT_BYTES = 8 << 10 };
+enum { PIECES_PER_STEP = 2, SHORT_BYTES = 8 << 10 };
 
 /* What this rank reduces. */
 static fsdpi_slice own_share(const fsdp_request *request, bool alone)

@@ -6,8 +6,6 @@
 #include "collectives/reach/reach.h"
 #include "lib/context/context.h"
 
-enum { STEP_BYTES = 4 << 20 };
-
 /* `stage` counts peers, `at` the BYTES that have come of the present one's block. */
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
@@ -16,11 +14,11 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     const size_t        block = request->call.count * request->call.width;
     size_t              moved = 0;
 
-    while (request->stage < nodes->size && moved < STEP_BYTES) {
+    while (request->stage < nodes->size && moved < FSDPI_STEP_BYTES) {
         const int    position = (nodes->position + request->stage) % nodes->size;
         const int    peer     = fsdpi_rank_at(nodes, nodes->mine, position);
         const size_t left     = block - request->at;
-        const size_t now      = left < STEP_BYTES ? left : STEP_BYTES;
+        const size_t now      = left < FSDPI_STEP_BYTES ? left : FSDPI_STEP_BYTES;
 
         if (now > 0) {
             FSDP_TRY(fsdpi_fetch(request, position, FSDPI_INPUT, (size_t)ctx->rank * block + request->at,

@@ -6,13 +6,11 @@
 #include "collectives/reach/reach.h"
 #include "lib/context/context.h"
 
-enum { STEP_BYTES = 4 << 20 };
-
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
     const fsdpi_call *call  = &request->call;
     const size_t      bytes = call->count * call->width, left = bytes - request->at;
-    const size_t      now = left < STEP_BYTES ? left : STEP_BYTES;
+    const size_t      now = left < FSDPI_STEP_BYTES ? left : FSDPI_STEP_BYTES;
 
     *progress = FSDPI_FINISHED;
     if (request->ctx->rank == call->root || (request->flags & FSDPI_FLAG_SHARED) != 0) {

@@ -5,7 +5,7 @@
 #include "lib/context/context.h"
 
 /* BYTES of a piece, and how many of them one step works on. */
-enum { PIECE_BYTES = 256 << 10, PIECES_PER_STEP = 8 };
+enum { PIECE_BYTES = 256 << 10, PIECES_PER_STEP = 2 };
 
 size_t fsdpi_piece(const fsdp_request *request)
 {

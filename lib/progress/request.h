@@ -77,6 +77,9 @@ typedef struct fsdpi_call {
     uint64_t                salt;      /* further arguments that ranks must agree on */
 } fsdpi_call;
 
+/** BYTES that a step of an algorithm copies on the host, at most: what comes in between waits for some 50 us. */
+enum { FSDPI_STEP_BYTES = 512 << 10 };
+
 /** How an operation is carried out. */
 struct fsdpi_algorithm {
     const char *name;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fsdp-bench --floor and --async, on two ranks as two nodes: right results, the lines that are printed, and the columns of CSV.
+# fsdp-bench --floor, --async and --lanes, on two ranks as two nodes: right results, the lines that are printed, and the columns of CSV.
 # Nothing is said of how fast anything was.
 #
 #   check_bench_network.sh PROGRAM MPIEXEC [FLAG]...
@@ -61,3 +61,12 @@ says "^ +65536 +f32 +sum $row [|]( +$number){3} [|] +0  [a-z]+$"
 says '^# good: ratio 0[.]90 or more, total/sum below 1[.]00;'
 columns 1 "$async"
 grep -qE "^allreduce,65536,f32,sum,.*,cpu,$number,$number,$number,2,0,[a-z]+$" "$folder/csv" || fail "the CSV file lacks the compute"
+
+bench --lanes --begin 100 --end 4M --factor 100
+says '^# an allreduce of one f32 while allgathers are under way, symmetric memory$'
+for queued in 1 16; do
+    says "^ +1000000 +$queued [|] +$number +[0-9]+( +($number|-)){3} [|]( +$number){3} [|] +0$"
+done
+columns 6 "size_bytes,queued,sum_alone_us,sums,sum_beside_us,sum_beside_p90_us,sum_beside_max_us,gather_alone_gb_s,\
+gather_beside_gb_s,ratio,wrong"
+[[ $(cut -d, -f2,11 "$folder/csv" | tail -n 6 | sort -u) == $'1,0\n16,0' ]] || fail "the CSV file of --lanes has other rows"

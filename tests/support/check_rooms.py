@@ -104,6 +104,7 @@ SIDE_BY_SIDE = [
     ("tools/ckpt", "tools/topo", "bench", "mpi-examples"),
     ("tools/topo/text", "tools/topo/svg"),
     ("bench/collectives", "bench/floor", "bench/async", "bench/tune", "bench/training", "bench/kernels"),
+    ("bench/collectives", "bench/floor", "bench/lanes", "bench/tune", "bench/training", "bench/kernels"),
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/barrier",
      "collectives/broadcast", "collectives/reduce_scatter"),
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/barrier",
