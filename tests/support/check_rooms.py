@@ -86,6 +86,7 @@ ROOMS = [
     ("bench", "collectives", "runs of collectives: sweep, overlap, sizes of shards"),
     ("bench", "floor", "runs between two nodes, beside the least that point-to-point messages need"),
     ("bench", "async", "runs of the progress thread alone"),
+    ("bench", "lanes", "runs of short operations beside long ones"),
     ("bench", "tune", "runs of algorithms, for a tuning file"),
     ("bench", "training", "runs of training steps and of checkpoints"),
     ("bench", "kernels", "runs of GPU kernels"),
@@ -103,8 +104,7 @@ ROOMS = [
 SIDE_BY_SIDE = [
     ("tools/ckpt", "tools/topo", "bench", "mpi-examples"),
     ("tools/topo/text", "tools/topo/svg"),
-    ("bench/collectives", "bench/floor", "bench/async", "bench/tune", "bench/training", "bench/kernels"),
-    ("bench/collectives", "bench/floor", "bench/lanes", "bench/tune", "bench/training", "bench/kernels"),
+    ("bench/collectives", "bench/floor", "bench/async", "bench/lanes", "bench/tune", "bench/training", "bench/kernels"),
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/barrier",
      "collectives/broadcast", "collectives/reduce_scatter"),
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/barrier",
