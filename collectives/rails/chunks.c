@@ -193,7 +193,7 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     rails->chunk     = bytes / width > 0 ? bytes / width : 1;
     rails->most      = fsdpi_rails_chunks(request, largest);
     rails->in_turn   = !rails->is_ordered && rails->depth > 1 ? rails->depth / 2 : 1;
-    rails->has_turns = request->ctx->nodes.largest == request->ctx->nodes.smallest;
+    rails->has_turns = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
     place_streams(rails, &demand);
 }
 

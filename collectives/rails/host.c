@@ -1,25 +1,17 @@
 /* The rails between nodes on host memory, which MPI takes as it is. */
 #include "collectives/rails/chunks.h"
 #include "collectives/rails/ops.h"
+#include "collectives/rails/route.h"
 #include "collectives/reach/pieces.h"
 #include "lib/context/context.h"
 
-enum { FAST_CHUNK_BYTES = 256 << 10 };
-
-/*
- * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
- * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. FSDP_CHUNK_BYTES decides
- * where it is set.
- */
+/* FSDP_CHUNK_BYTES decides where it is set. */
 static size_t wanted_bytes(const fsdp_request *request)
 {
-    static const double FAST = 1.6e9; /* BYTES per second */
-    const fsdp_context *ctx  = request->ctx;
+    const fsdp_context *ctx   = request->ctx;
+    const bool          whole = ctx->nodes.largest == 1 && ctx->rails.route == FSDPI_GATHERS;
 
-    if (ctx->config.chunk_bytes > 0) {
-        return (size_t)ctx->config.chunk_bytes;
-    }
-    return ctx->link.rate > FAST ? FAST_CHUNK_BYTES : FSDPI_HOST_CHUNK_BYTES;
+    return ctx->config.chunk_bytes > 0 ? (size_t)ctx->config.chunk_bytes : fsdpi_link_chunk(ctx->link.rate, whole);
 }
 
 /* Half of staging memory is for what cannot be addressed on peers. */

@@ -108,7 +108,7 @@ static size_t available(const fsdp_request *request, fsdpi_stream_kind kind)
 }
 
 /*
- * Between nodes of one size, partial results are sent to one peer after the other. A connection fills the link; several
+ * Between nodes of one size, where there are more than two, partial results are sent to one peer after the other. A connection fills the link; several
  * that carry data at once each find less of it than is free (TCP with BBR, all at once: with 3, 6, 9 and 12 per link 1.08,
  * 1.12, 1.14 and 1.18 times the bound). Where one node has more ranks than the others its link is the last to be done, and
  * all feed it all the time. A turn is of half the chunks that a receiver has places for, so that it can reduce one half

@@ -22,16 +22,9 @@ static const double FROM_PEERS = 4;
 
 /*
  * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric, and over TCP; of a
- * copy that costs less than a message; of a chunk on either (collectives/rails/host.c), and of a block.
+ * copy that costs less than a message; and of a block.
  */
-enum {
-    EAGER     = 4 << 10,
-    EAGER_TCP = 64 << 10,
-    TOGETHER  = 8 << 10,
-    CHUNK     = 256 << 10,
-    CHUNK_TCP = 48 << 10,
-    BLOCK     = 512 << 10
-};
+enum { EAGER = 4 << 10, EAGER_TCP = 64 << 10, TOGETHER = 8 << 10, BLOCK = 512 << 10 };
 
 /* BYTES per second above which a link is taken for a fast one, as the rails do. */
 static const double FAST = 1.6e9;
@@ -209,11 +202,17 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
                                                                     : fsdpi_rounds(world->nodes) * costs->alpha_m);
 }
 
+/* BYTES; `whole` as in lib/sync/link.h. */
+static double chunk_of(const fsdpi_costs *costs, bool whole)
+{
+    return (double)fsdpi_link_chunk(1 / costs->beta, whole);
+}
+
 /* One exchange on the rails: of a part with each other node, in chunks. */
-static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
+static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes, bool whole)
 {
     const double part = bytes / world->nodes / world->each, others = world->nodes - 1;
-    const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = is_fast(costs) ? CHUNK : CHUNK_TCP;
+    const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = chunk_of(costs, whole);
 
     return SETUP + to_each(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * costs->gap +
            others / world->nodes * bytes * costs->beta * shared;
@@ -228,13 +227,13 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
 
     switch (collective) {
     case FSDPI_ALLGATHER:
-        return before + exchange(costs, world, s) + gathered;
+        return before + exchange(costs, world, s, world->each == 1) + gathered;
     case FSDPI_REDUCE_SCATTER:
-        return before + exchange(costs, world, s) + reduced;
+        return before + exchange(costs, world, s, false) + reduced;
     case FSDPI_ALLREDUCE:
-        return before + 2 * exchange(costs, world, s) + reduced + (world->each > 1 ? gathered : 0);
+        return before + 2 * exchange(costs, world, s, false) + reduced + (world->each > 1 ? gathered : 0);
     case FSDPI_REDUCE: /* all of it is the part of one rank */
-        return before + exchange(costs, world, s * world->nodes) + reduced * (double)world->nodes;
+        return before + exchange(costs, world, s * world->nodes, false) + reduced * (double)world->nodes;
     case FSDPI_BROADCAST: /* MPI's own, which is taken to be a pipeline */
         return before + fsdpi_rounds(world->nodes) * costs->alpha_m + s * (costs->beta + costs->gamma);
     default: /* an alltoall: pairwise, between all ranks */
@@ -245,7 +244,7 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
 
 static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, double s)
 {
-    const double part = s / world->nodes / world->each, chunk = is_fast(costs) ? CHUNK : CHUNK_TCP;
+    const double part = s / world->nodes / world->each, chunk = chunk_of(costs, false);
 
     return agreement(costs, world) + SETUP + (world->nodes - 1) * message(costs, part < chunk ? part : chunk) +
            (world->nodes - 1.0) / world->nodes * s * costs->beta +

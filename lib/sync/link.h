@@ -6,6 +6,9 @@
 #ifndef FSDPI_LINK_H
 #define FSDPI_LINK_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "lib/node/nodes.h"
 #include "lib/sync/mailbox.h"
 
@@ -22,5 +25,11 @@ typedef struct fsdpi_link {
  * @return FSDP_OK; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT
  */
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link);
+
+/**
+ * BYTES of the pieces in which long data travels over a link of this rate, in BYTES per second. `whole`: nothing is done with a
+ * piece but to receive it where it belongs, so that longer ones do not keep any work waiting.
+ */
+size_t fsdpi_link_chunk(double rate, bool whole);
 
 #endif

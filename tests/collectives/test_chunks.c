@@ -54,6 +54,38 @@ static void a_fast_link_has_longer_chunks(void **state)
     assert_int_equal(FSDPI_RAILS_DEPTH, ctx.rails.depth);
 }
 
+/* What is only received is not worth more messages than let the rest go on meanwhile. */
+static void a_gather_between_ranks_that_are_nodes_has_longer_chunks_still(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    ctx.link.rate = 20e9;
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
+    assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
+    ctx.link.rate = 7e9;
+    assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
+    make_world(&ctx, 4, 2, 2);
+    ctx.link.rate = 20e9;
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
+}
+
+/* A turn says which peer is next: one peer needs none, and would only be sent less at once. */
+static void two_nodes_take_no_turns(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false);
+    assert_false(ctx.rails.has_turns);
+    make_world(&ctx, 3, 1, 1);
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false);
+    assert_true(ctx.rails.has_turns);
+}
+
 static void a_chunk_that_was_asked_for_is_used(void **state)
 {
     static fsdp_context ctx;
@@ -130,6 +162,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fast_link_has_longer_chunks),
+        cmocka_unit_test(a_gather_between_ranks_that_are_nodes_has_longer_chunks_still),
+        cmocka_unit_test(two_nodes_take_no_turns),
         cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
         cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
         cmocka_unit_test(with_more_nodes_they_come_in_the_order_of_nodes),
