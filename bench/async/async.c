@@ -63,6 +63,7 @@ static fsdp_status time_alone(async_run *r, size_t block)
 {
     const bench_world *world = r->job->world;
     const double       n = (double)r->result.iterations, cpu = fsdp_progress_cpu_seconds(world->ctx);
+    const double       all = BENCH_ASLEEP_AT_ONCE; /* operations in an iteration */
     double             sum = 0, resolution = 0, seconds, used;
 
     for (size_t i = 0; i < r->result.iterations; i++) {
@@ -75,8 +76,8 @@ static fsdp_status time_alone(async_run *r, size_t block)
     used                   = fsdp_progress_cpu_seconds(world->ctx) - cpu;
     r->s.alone[block]      = bench_max(world, sum) / n;
     r->s.resolution[block] = bench_max(world, resolution) / n;
-    r->s.cpu[block]        = bench_max(world, used) / n;
-    r->s.share[block]      = bench_max(world, used / sum);
+    r->s.cpu[block]        = bench_max(world, used) / n / all;
+    r->s.share[block]      = bench_max(world, used / (sum * all));
     return FSDP_OK;
 }
 

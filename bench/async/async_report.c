@@ -101,7 +101,8 @@ void bench_async_foot(const bench_job *job)
     }
     printf("#\n# good: ratio %.2f or more%s; of the medians of %zu blocks each\n", GOOD_ALONE,
            beside_compute(job) ? ", total/sum below 1.00" : "", job->options->repeat);
-    printf("# blocking: the caller carries it out; alone: the caller issues it and sleeps until it is done, known to "
+    printf("# blocking: the caller carries it out; alone: the caller issues four and sleeps until the last is done, "
+           "known to "
            "+/-;\n"
            "# GB/s: bytes of the full vector over the time; ratio: thread alone / blocking, of the bandwidths\n"
            "# CPU: of the progress thread, while it is alone: nanoseconds for each byte, and the share of a core\n");
