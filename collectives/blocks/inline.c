@@ -97,6 +97,26 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
     }
 }
 
+size_t fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern, int node)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    const fsdpi_block  b     = fsdpi_whole_block(request, pattern);
+    const size_t       whole = request->call.count * request->call.width;
+
+    switch (pattern) {
+    case FSDPI_GATHER:
+        return fsdpi_gathered_bytes(request, &b, node);
+    case FSDPI_SCATTER:
+        return fsdpi_needed_by(request, &b, nodes->mine).count * request->call.width;
+    case FSDPI_TO_ROOT:
+        return nodes->node_of[request->call.root] == nodes->mine ? whole : 0;
+    case FSDPI_FROM_ROOT:
+        return nodes->node_of[request->call.root] == node ? whole : 0;
+    default:
+        return whole;
+    }
+}
+
 void *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node)
 {
     return fsdpi_place_in_result(request, pattern, node);

@@ -21,8 +21,9 @@ unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdp
 /** For fsdpi_collective::record: of that block, what other nodes need. */
 size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigned char *payload);
 
-/** For fsdpi_collective::portion and fsdpi_collective::place: what of it a node needs, and where what that sends belongs. */
+/** For the fields of that name of fsdpi_collective: what of it a node needs; where what that sends belongs, and its BYTES. */
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node);
+size_t        fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 void         *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 
 /** Takes that block. */

@@ -135,6 +135,11 @@ fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
     return fsdpi_portion_inline(request, fsdpi_pattern_of(request), node);
 }
 
+size_t fsdpi_select_expected(fsdp_request *request, int node)
+{
+    return fsdpi_expected_inline(request, fsdpi_pattern_of(request), node);
+}
+
 void *fsdpi_select_place(fsdp_request *request, int node)
 {
     return fsdpi_place_inline(request, fsdpi_pattern_of(request), node);

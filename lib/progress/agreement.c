@@ -128,6 +128,20 @@ static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
     atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
 }
 
+/* What other nodes will send, if they call the same. */
+static fsdp_status expect_portions(fsdp_request *request)
+{
+    const fsdpi_collective *collective = request->call.collective;
+    const fsdpi_nodes      *nodes      = request->engine->nodes;
+
+    for (int k = 1; k < nodes->count; k++) {
+        const int from = (nodes->mine + nodes->count - k) % nodes->count;
+        FSDP_TRY(fsdpi_pairs_expect(&request->lane->exchange, from, collective->place(request, from),
+                                    collective->expected(request, from)));
+    }
+    return FSDP_OK;
+}
+
 /* The same where nodes exchange in pairs: with what each other one needs. */
 static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
 {
@@ -139,6 +153,7 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
     atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
     FSDP_TRY(fsdpi_pairs_begin(exchange, &node, &record));
     if (fsdpi_carries(&node)) {
+        FSDP_TRY(expect_portions(request));
         (void)collective->record(request, (unsigned char *)(record + 1));
     }
     for (int k = 1; k < nodes->count; k++) {

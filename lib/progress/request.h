@@ -44,9 +44,13 @@ typedef struct fsdpi_collective {
     unsigned (*offer)(fsdp_request *request, struct fsdpi_letter *letter);
     /** On a leader, where all ranks of its node offer: what the other nodes need of it. Returns how many BYTES. */
     size_t (*record)(fsdp_request *request, unsigned char *payload);
-    /** There, where nodes exchange in pairs: what a node needs, from that record or an input; and where what it sends belongs. */
+    /**
+     * There, where nodes exchange in pairs: what a node needs, from that record or an input; where what it sends belongs; and how
+     * many BYTES that are.
+     */
     fsdpi_portion (*portion)(fsdp_request *request, int node);
     void *(*place)(fsdp_request *request, int node);
+    size_t (*expected)(fsdp_request *request, int node);
     /** After it: how to go on, from request->flags, which are the same on all ranks. NULL: all is done. */
     const fsdpi_algorithm *(*choose)(fsdp_request *request);
 } fsdpi_collective;

@@ -29,6 +29,8 @@ typedef struct fsdpi_exchange {
     bool               heard;    /* in pairs: all heads have come */
     size_t             first;    /* of these: which message has the first head */
     unsigned char     *outgoing; /* where the next message of theirs is put together */
+    int                expected; /* the tag of data that is received already; 0: none is */
+    size_t             awaited;  /* which message that is */
 } fsdpi_exchange;
 
 /** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */

@@ -139,6 +139,12 @@ fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first,
     return FSDP_OK;
 }
 
+fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t number)
+{
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Cancel(&messages->list[number]));
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete)
 {
     int all = 1;

@@ -11,8 +11,18 @@
 
 #include "lib/base/core.h"
 
-/** What messages on the context's communicator are for; between two ranks, those of one tag keep their order. */
-enum { FSDPI_TAG_RECORDS = 1, FSDPI_TAG_BLOCKS, FSDPI_TAG_PARTIALS, FSDPI_TAG_NOTES, FSDPI_TAG_PARTS };
+/**
+ * What messages on the context's communicator are for; between two ranks, those of one tag keep their order. From the last one on,
+ * up to the largest tag that every MPI has: see lib/sync/pairs.c.
+ */
+enum {
+    FSDPI_TAG_RECORDS = 1,
+    FSDPI_TAG_BLOCKS,
+    FSDPI_TAG_PARTIALS,
+    FSDPI_TAG_NOTES,
+    FSDPI_TAG_PARTS,
+    FSDPI_TAG_PORTIONS = 16
+};
 
 typedef struct fsdpi_messages {
     fsdpi_core  *core;
@@ -40,6 +50,9 @@ fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datat
 
 /** Whether `n` of them, from one on, are complete. They are not forgotten. */
 fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete);
+
+/** Takes back one that is received and has no sender. It is complete then. */
+fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t number);
 
 /** Whether all of them are complete, and if so forgets them. */
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 
 /* Data up to here costs less to copy behind its head than a message of its own does. */
 enum { TOGETHER_BYTES = 8 << 10 };
@@ -64,6 +65,16 @@ const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int nod
     return (const unsigned char *)(record_of(exchange, node) + 1);
 }
 
+/* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
+static int portion_tag(const fsdpi_record_head *head)
+{
+    enum { TAGS = 32768 - FSDPI_TAG_PORTIONS };
+
+    const uint64_t call = fsdpi_hash_word(fsdpi_hash_word(head->bytes, head->all.call), head->all.fingerprint);
+
+    return FSDPI_TAG_PORTIONS + (int)(call % TAGS);
+}
+
 fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
@@ -75,6 +86,7 @@ fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opi
     exchange->heard    = false;
     exchange->first    = exchange->messages->n;
     exchange->outgoing = outgoing(exchange);
+    exchange->expected = 0;
     for (int k = 1; k < nodes->count; k++) {
         const int node = (nodes->mine + nodes->count - k) % nodes->count;
         FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, record_of(exchange, node), most,
@@ -102,7 +114,7 @@ static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_
     memcpy(message, head, sizeof *head);
     exchange->outgoing += sizeof *head;
     FSDP_TRY(fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS));
-    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, FSDPI_TAG_RECORDS);
+    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(head));
 }
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
@@ -148,13 +160,39 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
     }
 }
 
+/* A message of its own, and a single one: what MPI has been given can only be taken back as a whole. */
+static bool can_be_expected(const fsdpi_exchange *exchange, size_t bytes)
+{
+    return exchange->nodes->count == 2 && bytes > fsdpi_pairs_together(exchange) &&
+           bytes <= (size_t)exchange->messages->core->config.message_bytes;
+}
+
+fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes)
+{
+    const fsdpi_record_head expected = {.all = record_of(exchange, exchange->nodes->mine)->all, .bytes = bytes};
+
+    if (!can_be_expected(exchange, bytes)) {
+        return FSDP_OK;
+    }
+    exchange->expected = portion_tag(&expected);
+    exchange->awaited  = exchange->messages->n;
+    return fsdpi_post_receive(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
+                              fsdpi_rank_at(exchange->nodes, node, 0), exchange->expected);
+}
+
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
 {
     fsdpi_record_head *record = record_of(exchange, node);
+    const bool         comes  = record->bytes > fsdpi_pairs_together(exchange);
+    const int          tag = portion_tag(record), expected = exchange->expected;
 
-    if (record->bytes <= fsdpi_pairs_together(exchange)) {
+    if (comes && tag == expected) {
         return FSDP_OK;
     }
-    return fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, record->bytes,
-                              fsdpi_rank_at(exchange->nodes, node, 0), FSDPI_TAG_RECORDS);
+    if (expected != 0) {
+        FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited));
+    }
+    return comes ? fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, record->bytes,
+                                      fsdpi_rank_at(exchange->nodes, node, 0), tag)
+                 : FSDP_OK;
 }

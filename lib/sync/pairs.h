@@ -5,7 +5,9 @@
  *
  * A message is the head of a record (lib/sync/records.h), whose `bytes` say how much follows: short data right behind it, in the
  * same message; longer data in one of its own, from where it lies to where it belongs. That is received once all heads have been
- * heard: if not all call the same it goes to where nobody looks, and no output has been written to.
+ * heard: if not all call the same it goes to where nobody looks, and no output has been written to. Between two nodes it is
+ * expected before, so that it need not wait for the head: its tag says what has been called, and that of another call finds
+ * nobody who expects it.
  *
  * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
  * too. The leader's staging memory holds its own record first, with what its node has for the others, then a place for each
@@ -34,6 +36,9 @@ fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opi
 
 /** Sends a node the head and its portion, once for each. */
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
+
+/** Before anything is sent: what a node will send, to there or, if that is NULL, behind its head, if it calls the same. */
+fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes);
 
 /** Whether the heads of all nodes have come: then the opinion of this node's record is that of all. Call until it is. */
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard);

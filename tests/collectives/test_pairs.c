@@ -22,6 +22,7 @@ static struct {
 
 static struct {
     size_t messages, bytes;
+    size_t expected; /* BYTES at most of what is received from before the first of them on */
 } sent;
 
 int __real_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -37,6 +38,15 @@ int __wrap_MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int
     return __real_MPI_Isend(data, count, type, to, tag, comm, request);
 }
 
+int __real_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request);
+int __wrap_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request);
+
+int __wrap_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    sent.expected += sent.messages == 0 ? (size_t)count : 0;
+    return __real_MPI_Irecv(data, count, type, from, tag, comm, request);
+}
+
 static void fill_input(void)
 {
     for (size_t i = 0; i < (size_t)world.size * LONG; i++) {
@@ -47,7 +57,7 @@ static void fill_input(void)
 static void begin(void)
 {
     fill_input();
-    sent.messages = sent.bytes = 0;
+    sent.messages = sent.bytes = sent.expected = 0;
 }
 
 /* Each of the others has been sent `portion` BYTES, behind its head or in a message of their own. */
@@ -113,6 +123,21 @@ static void data_travels_with_the_agreement(void **state)
         check_reduce_scatter(counts[i]);
         check_allreduce(counts[i]);
     }
+}
+
+/* Of two nodes, each has a place for the other's data before it comes, however long it is. */
+static void data_is_expected(void **state)
+{
+    const size_t together = fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange);
+    const size_t heads    = (size_t)(world.size - 1) * (HEAD + together);
+
+    (void)state;
+    check_allgather(LONG);
+    assert_int_equal(heads + (world.size == 2 ? LONG * sizeof(float) : 0), sent.expected);
+    check_reduce_scatter(LONG);
+    assert_int_equal(heads + (world.size == 2 ? LONG * sizeof(float) : 0), sent.expected);
+    check_allreduce(SHORT);
+    assert_int_equal(heads, sent.expected);
 }
 
 static void only_the_root_is_sent_to_or_sends(void **state)
@@ -236,6 +261,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_travels_with_the_agreement),
+        cmocka_unit_test(data_is_expected),
         cmocka_unit_test(only_the_root_is_sent_to_or_sends),
         cmocka_unit_test(what_is_too_long_goes_another_way),
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
