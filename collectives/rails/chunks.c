@@ -176,6 +176,14 @@ static size_t size_streams(fsdp_request *request, const fsdpi_demand *demand, si
     return smaller(room, ordered);
 }
 
+/* Where the link and not the core is what bounds a chunk's way: no Ethernet of 10 Gbit/s is faster. */
+static bool is_slow(const fsdpi_link *link)
+{
+    static const double TEN_GIGABIT = 1.25e9; /* BYTES per second */
+
+    return link->rate < TEN_GIGABIT;
+}
+
 void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
 {
     fsdpi_rails *rails = &request->ctx->rails;
@@ -193,6 +201,7 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     rails->chunk     = bytes / width > 0 ? bytes / width : 1;
     rails->most      = fsdpi_rails_chunks(request, largest);
     rails->in_turn   = !rails->is_ordered && rails->depth > 1 ? rails->depth / 2 : 1;
+    rails->at_once   = is_slow(&request->ctx->link) ? 1 : SIZE_MAX;
     rails->has_turns = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
     place_streams(rails, &demand);
 }

@@ -87,6 +87,7 @@ typedef struct fsdpi_rails {
     size_t       chunk;    /* ELEMENTS */
     size_t       places;   /* of staging memory, a chunk each, that streams use */
     size_t       depth;    /* chunks to or from one rank at once */
+    size_t       at_once;  /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
     size_t       in_turn;  /* chunks of partial results to one rank before the next one's */
     bool       is_ordered; /* not all nodes' partial results of a chunk have places: they come in the order of nodes */
     bool       has_turns;  /* partial results go to one rank after the other */

@@ -86,6 +86,19 @@ static void two_nodes_take_no_turns(void **state)
     assert_true(ctx.rails.has_turns);
 }
 
+static void a_slow_link_takes_one_chunk_at_a_time(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, true);
+    assert_int_equal(1, ctx.rails.at_once);
+    ctx.link.rate = 3e9;
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, true);
+    assert_true(ctx.rails.at_once >= ctx.rails.depth);
+}
+
 static void a_chunk_that_was_asked_for_is_used(void **state)
 {
     static fsdp_context ctx;
@@ -164,6 +177,7 @@ int main(void)
         cmocka_unit_test(a_fast_link_has_longer_chunks),
         cmocka_unit_test(a_gather_between_ranks_that_are_nodes_has_longer_chunks_still),
         cmocka_unit_test(two_nodes_take_no_turns),
+        cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),
         cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
         cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
         cmocka_unit_test(with_more_nodes_they_come_in_the_order_of_nodes),
