@@ -208,13 +208,15 @@ static double chunk_of(const fsdpi_costs *costs, bool whole)
     return (double)fsdpi_link_chunk(1 / costs->beta, whole);
 }
 
-/* One exchange on the rails: of a part with each other node, in chunks. */
+/* One exchange on the rails: of a part with each other node, in chunks, which are sent while others are on their way. */
 static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes, bool whole)
 {
     const double part = bytes / world->nodes / world->each, others = world->nodes - 1;
     const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = chunk_of(costs, whole);
 
-    return SETUP + to_each(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * costs->gap +
+    const double more = at_least_0(costs->gap - chunk * costs->beta);
+
+    return SETUP + to_each(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * more +
            others / world->nodes * bytes * costs->beta * shared;
 }
 
