@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
@@ -251,15 +252,44 @@ static void hurry(fsdpi_queue *queue, bool hurried)
     }
 }
 
-bool fsdpi_look(fsdpi_queue *queue)
+/* All operations of the short lane, as far as they get. */
+static bool advance_short(fsdpi_queue *queue)
 {
     bool moved = false;
 
-    hurry(queue, fsdpi_head(queue, FSDPI_LANE_SHORT) != NULL && fsdpi_head(queue, FSDPI_LANE_LONG) != NULL);
     for (fsdp_request *head = fsdpi_head(queue, FSDPI_LANE_SHORT), *before = NULL; head != NULL && head != before;) {
         moved  = advance_head(queue, FSDPI_LANE_SHORT) || moved;
         before = head;
         head   = fsdpi_head(queue, FSDPI_LANE_SHORT);
+    }
+    return moved;
+}
+
+/*
+ * After a step in the short lane the peers' next letters may come within microseconds, and a step in the long lane takes many:
+ * ranks that have several operations to agree on stay with these for a moment, so that they do not wait for each other's long
+ * steps every time.
+ */
+static void stay_in_short(fsdpi_queue *queue)
+{
+    static const double MOMENT = 20e-6;
+    double              since  = fsdpi_seconds();
+
+    while (fsdpi_head(queue, FSDPI_LANE_SHORT) != NULL && fsdpi_seconds() - since < MOMENT) {
+        if (advance_short(queue)) {
+            since = fsdpi_seconds();
+        }
+    }
+}
+
+bool fsdpi_look(fsdpi_queue *queue)
+{
+    bool moved;
+
+    hurry(queue, fsdpi_waits_twice(queue));
+    moved = advance_short(queue);
+    if (moved && queue->share >= 1.0 && fsdpi_waits_twice(queue)) {
+        stay_in_short(queue);
     }
     if (fsdpi_head(queue, FSDPI_LANE_LONG) != NULL) {
         moved = advance_head(queue, FSDPI_LANE_LONG) || moved;
