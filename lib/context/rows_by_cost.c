@@ -12,34 +12,52 @@ enum {
     ALL_OF_THEM     = THROUGH_LEADERS | 1 << FSDP_ALGO_RAILS | 1 << FSDP_ALGO_RING
 };
 
-static size_t add_rows(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, unsigned of,
-                       fsdpi_row *rows, size_t most)
-{
-    size_t n = 0, up_to = 0;
+typedef struct row_list {
+    fsdpi_row *rows;
+    size_t     n, most;
+} row_list;
 
-    for (size_t bytes = 1; n < most && up_to != SIZE_MAX; bytes = up_to + 1) {
-        up_to     = fsdpi_costs_same_until(costs, world, collective, of, bytes);
-        rows[n++] = (fsdpi_row){.up_to      = up_to == SIZE_MAX ? UINT64_MAX : up_to,
-                                .collective = (uint8_t)collective,
-                                .memory     = FSDPI_ANY,
-                                .nodes      = FSDPI_MANY,
-                                .algorithm  = (uint8_t)fsdpi_costs_cheapest(costs, world, collective, of, bytes)};
-    }
-    return n;
+/* Adds what is cheapest from `bytes` on; where that ends, or at `last`, its row does. */
+static fsdpi_row *add_row(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                          unsigned of, size_t bytes, size_t last, row_list *list)
+{
+    const size_t up_to = fsdpi_costs_same_until(costs, world, collective, of, bytes);
+    fsdpi_row   *row   = &list->rows[list->n++];
+
+    *row = (fsdpi_row){.up_to      = up_to < last ? up_to : last,
+                       .collective = (uint8_t)collective,
+                       .memory     = FSDPI_ANY,
+                       .nodes      = FSDPI_MANY,
+                       .algorithm  = (uint8_t)fsdpi_costs_cheapest(costs, world, collective, of, bytes)};
+    return row;
 }
 
-/* Behind the rows of all algorithms come those for calls that the rails cannot serve. */
+/* After a row of the rails, what calls take that the rails cannot serve. Other rows are the same for these. */
+static void add_others(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, size_t first,
+                       size_t last, row_list *list)
+{
+    for (size_t bytes = first, end = 0; list->n < list->most && end != last; bytes = end + 1) {
+        end = add_row(costs, world, collective, THROUGH_LEADERS, bytes, last, list)->up_to;
+    }
+}
+
 size_t fsdpi_rows_by_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_row *rows, size_t most)
 {
-    size_t n = 0;
+    row_list list = {.rows = rows, .most = most};
 
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_ALLTOALL; c++) {
-        n += add_rows(costs, world, (fsdpi_collective_id)c, ALL_OF_THEM, rows + n, most - n);
-        if (c != FSDPI_ALLTOALL) {
-            n += add_rows(costs, world, (fsdpi_collective_id)c, THROUGH_LEADERS, rows + n, most - n);
+        const fsdpi_collective_id collective = (fsdpi_collective_id)c;
+
+        for (size_t bytes = 1, end = 0; list.n < most && end != SIZE_MAX; bytes = end + 1) {
+            const fsdpi_row *row = add_row(costs, world, collective, ALL_OF_THEM, bytes, SIZE_MAX, &list);
+
+            end = row->up_to;
+            if (collective != FSDPI_ALLTOALL && (THROUGH_LEADERS >> row->algorithm & 1) == 0) {
+                add_others(costs, world, collective, bytes, end, &list);
+            }
         }
     }
-    return n;
+    return list.n;
 }
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */

@@ -27,8 +27,10 @@ static void for_each_world(void (*check)(const fsdpi_costs *costs, const fsdpi_w
         for (int m = 0; m < N_NODES; m++) {
             for (int e = 0; e < N_EACH; e++) {
                 const fsdpi_world world = {.nodes = NODES[m], .each = EACH[e], .staging_bytes = STAGING};
-                const fsdpi_costs costs = fsdpi_costs_of(&LINKS[l], &world);
+                fsdpi_costs       costs = fsdpi_costs_of(&LINKS[l], &world);
 
+                check(&costs, &world);
+                costs.gamma /= 3; /* a faster memory */
                 check(&costs, &world);
             }
         }
