@@ -21,10 +21,10 @@ static const double SETUP = 5e-6;
 static const double FROM_PEERS = 4;
 
 /*
- * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric, and over TCP; of a
- * copy that costs less than a message; and of a block.
+ * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric, and over TCP; and
+ * of a block.
  */
-enum { EAGER = 4 << 10, EAGER_TCP = 64 << 10, TOGETHER = 8 << 10, BLOCK = 512 << 10 };
+enum { EAGER = 4 << 10, EAGER_TCP = 64 << 10, BLOCK = 512 << 10 };
 
 /* BYTES per second above which a link is taken for a fast one, as the rails do. */
 static const double FAST = 1.6e9;
@@ -171,7 +171,7 @@ static double in_rounds(const fsdpi_costs *costs, const fsdpi_world *world, fsdp
 static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
 {
     const double portion = has_parts(collective) ? bytes / world->nodes : bytes, others = world->nodes - 1;
-    const bool   apart   = portion > TOGETHER;
+    const bool   apart   = portion > (double)fsdpi_link_together(1 / costs->beta);
     const double taken   = apart && world->each == 1 && collective == FSDPI_ALLGATHER ? portion : bytes;
     const double sending = apart ? others * costs->gap : others * portion * costs->gamma;
 

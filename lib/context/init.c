@@ -340,6 +340,7 @@ static void settle_lanes(fsdp_context *ctx)
     for (int i = 0; i < FSDPI_LANES; i++) {
         fsdpi_mailbox_set_cores(&ctx->lanes[i].box, cores);
         ctx->lanes[i].exchange.in_pairs = in_pairs;
+        ctx->lanes[i].exchange.together = fsdpi_link_together(ctx->link.rate);
     }
 }
 

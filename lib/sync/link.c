@@ -103,6 +103,9 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     return FSDP_OK;
 }
 
+/* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
+static const double FAST = 1.6e9;
+
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
@@ -111,11 +114,19 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 size_t fsdpi_link_chunk(double rate, bool whole)
 {
     enum { SLOW_BYTES = 48 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 1 << 20 };
-    static const double FAST = 1.6e9, LONGEST_CALL = 80e-6;
+    static const double LONGEST_CALL = 80e-6;
 
     size_t bytes = rate > FAST ? FAST_BYTES : SLOW_BYTES;
     while (whole && rate > FAST && bytes < MOST_BYTES && 2 * (double)bytes <= rate * LONGEST_CALL) {
         bytes *= 2;
     }
     return bytes;
+}
+
+/* To send a message by TCP takes as long as to copy this on both sides. */
+size_t fsdpi_link_together(double rate)
+{
+    enum { SLOW_BYTES = 32 << 10, FAST_BYTES = 8 << 10 };
+
+    return rate > FAST ? FAST_BYTES : SLOW_BYTES;
 }

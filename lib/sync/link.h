@@ -32,4 +32,7 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
  */
 size_t fsdpi_link_chunk(double rate, bool whole);
 
+/** BYTES up to which data costs less to copy behind another message than a message of its own does. */
+size_t fsdpi_link_together(double rate);
+
 #endif

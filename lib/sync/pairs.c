@@ -6,9 +6,6 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 
-/* Data up to here costs less to copy behind its head than a message of its own does. */
-enum { TOGETHER_BYTES = 8 << 10 };
-
 static size_t rounded_down(size_t bytes)
 {
     return bytes / FSDPI_LINE * FSDPI_LINE;
@@ -45,7 +42,7 @@ size_t fsdpi_pairs_together(const fsdpi_exchange *exchange)
     const size_t       fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
     const size_t       least = fits < most ? fits : most;
 
-    return least < TOGETHER_BYTES ? least : TOGETHER_BYTES;
+    return least < exchange->together ? least : exchange->together;
 }
 
 /* This node's place is the first; those of the others follow, around. */

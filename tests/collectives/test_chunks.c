@@ -99,6 +99,14 @@ static void a_slow_link_takes_one_chunk_at_a_time(void **state)
     assert_true(ctx.rails.at_once >= ctx.rails.depth);
 }
 
+static void more_data_rides_behind_a_head_over_a_slow_link(void **state)
+{
+    (void)state;
+    assert_int_equal(8 << 10, fsdpi_link_together(3e9));
+    assert_int_equal(32 << 10, fsdpi_link_together(1e9));
+    assert_int_equal(fsdpi_link_together(1e9), fsdpi_link_together(0)); /* not known */
+}
+
 static void a_chunk_that_was_asked_for_is_used(void **state)
 {
     static fsdp_context ctx;
@@ -178,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_gather_between_ranks_that_are_nodes_has_longer_chunks_still),
         cmocka_unit_test(two_nodes_take_no_turns),
         cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),
+        cmocka_unit_test(more_data_rides_behind_a_head_over_a_slow_link),
         cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
         cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
         cmocka_unit_test(with_more_nodes_they_come_in_the_order_of_nodes),

@@ -246,6 +246,7 @@ static int open_world(void **state)
         return -1;
     }
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
+    world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together = fsdpi_link_together(3e9);
     return 0;
 }
 

@@ -193,7 +193,7 @@ static void check_places(int nodes, int largest, size_t staging)
 
     for (int mine = 0; mine < nodes; mine++) {
         fsdpi_nodes          all      = {.count = nodes, .largest = largest, .mine = mine};
-        fsdpi_exchange       exchange = {.nodes = &all, .box = &box};
+        fsdpi_exchange       exchange = {.nodes = &all, .box = &box, .together = fsdpi_link_together(1e9)};
         const size_t         own_room = largest == 1 ? 0 : most;
         const unsigned char *end      = memory + 2 * slot;
 
