@@ -44,10 +44,21 @@ static fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
     return FSDP_OK;
 }
 
+/* 32767 is what every MPI has. */
+static int largest_tag(MPI_Comm comm)
+{
+    enum { LEAST = 32767 };
+    int *tag = NULL, found = 0;
+
+    return MPI_Comm_get_attr(comm, MPI_TAG_UB, (void *)&tag, &found) == MPI_SUCCESS && found && *tag > LEAST ? *tag
+                                                                                                             : LEAST;
+}
+
 fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core, MPI_Comm comm)
 {
-    messages->core = core;
-    messages->comm = comm;
+    messages->core        = core;
+    messages->comm        = comm;
+    messages->largest_tag = largest_tag(comm);
     return grow(messages);
 }
 

@@ -12,8 +12,8 @@
 #include "lib/base/core.h"
 
 /**
- * What messages on the context's communicator are for; between two ranks, those of one tag keep their order. From the last one on,
- * up to the largest tag that every MPI has: see lib/sync/pairs.c.
+ * What messages on a lane's communicator are for; between two ranks, those of one tag keep their order. From the last one on, up to
+ * the largest tag that MPI has: see lib/sync/pairs.c.
  */
 enum {
     FSDPI_TAG_RECORDS = 1,
@@ -26,7 +26,8 @@ enum {
 
 typedef struct fsdpi_messages {
     fsdpi_core  *core;
-    MPI_Comm     comm; /* that they are sent on */
+    MPI_Comm     comm;        /* that they are sent on */
+    int          largest_tag; /* there */
     MPI_Request *list;
     size_t       n, capacity;
 } fsdpi_messages;

@@ -63,13 +63,12 @@ const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int nod
 }
 
 /* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
-static int portion_tag(const fsdpi_record_head *head)
+static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *head)
 {
-    enum { TAGS = 32768 - FSDPI_TAG_PORTIONS };
-
+    const uint64_t tags = (uint64_t)exchange->messages->largest_tag - FSDPI_TAG_PORTIONS + 1;
     const uint64_t call = fsdpi_hash_word(fsdpi_hash_word(head->bytes, head->all.call), head->all.fingerprint);
 
-    return FSDPI_TAG_PORTIONS + (int)(call % TAGS);
+    return FSDPI_TAG_PORTIONS + (int)(call % tags);
 }
 
 fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record)
@@ -111,7 +110,7 @@ static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_
     memcpy(message, head, sizeof *head);
     exchange->outgoing += sizeof *head;
     FSDP_TRY(fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS));
-    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(head));
+    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(exchange, head));
 }
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
@@ -171,7 +170,7 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
     if (!can_be_expected(exchange, bytes)) {
         return FSDP_OK;
     }
-    exchange->expected = portion_tag(&expected);
+    exchange->expected = portion_tag(exchange, &expected);
     exchange->awaited  = exchange->messages->n;
     return fsdpi_post_receive(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
                               fsdpi_rank_at(exchange->nodes, node, 0), exchange->expected);
@@ -181,7 +180,7 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
 {
     fsdpi_record_head *record = record_of(exchange, node);
     const bool         comes  = record->bytes > fsdpi_pairs_together(exchange);
-    const int          tag = portion_tag(record), expected = exchange->expected;
+    const int          tag = portion_tag(exchange, record), expected = exchange->expected;
 
     if (comes && tag == expected) {
         return FSDP_OK;
