@@ -113,7 +113,7 @@ static const double FAST = 1.6e9;
  */
 size_t fsdpi_link_chunk(double rate, bool whole)
 {
-    enum { SLOW_BYTES = 48 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 1 << 20 };
+    enum { SLOW_BYTES = 48 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10 };
     static const double LONGEST_CALL = 80e-6;
 
     size_t bytes = rate > FAST ? FAST_BYTES : SLOW_BYTES;

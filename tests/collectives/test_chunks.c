@@ -64,9 +64,9 @@ static void a_gather_between_ranks_that_are_nodes_has_longer_chunks_still(void *
     ctx.link.rate = 20e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
-    assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
-    ctx.link.rate = 7e9;
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
+    ctx.link.rate = 6e9;
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
     make_world(&ctx, 4, 2, 2);
     ctx.link.rate = 20e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
