@@ -12,9 +12,9 @@
  * - The form that begins with `i` returns at once. Its buffers, and its arrays of counts, belong to the library until
  *   fsdp_wait(), or an fsdp_test() that says so, has completed the request. They advance on a thread of the context if it has
  *   one (fsdp_has_progress_thread()).
- * - All ranks agree on operations in the order of issue. Data moves in that order too, except that short data of host memory,
- *   which rides on the agreement, and barriers do not wait for longer data of operations that were issued before: these may
- *   be complete later. As in MPI, only its own fsdp_wait() tells that an operation is complete.
+ * - All ranks agree on operations in the order of issue, and data moves in that order, with one exception: barriers, and short
+ *   host data that rides on the agreement, may complete before longer operations that were issued earlier. As in MPI, only its
+ *   own fsdp_wait() or fsdp_test() tells that an operation is complete.
  * - Without a thread they advance inside calls on that context, and while any call of the library waits in this process: ranks
  *   may wait for operations of different contexts in a different order. They do not advance inside blocking calls of MPI itself.
  *   So no rank may block there (MPI_Barrier(), MPI_Recv()) until a peer has completed an operation that this rank has not
@@ -178,7 +178,7 @@ FSDP_API fsdp_status fsdp_alltoall(fsdp_context *ctx, const void *in, void *out,
 FSDP_API fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
                                     fsdp_request **request);
 
-/** Completes on no rank before every rank has called it. It does not wait for nonblocking operations that are under way. */
+/** Completes on no rank before every rank has called it. It does not complete nonblocking operations issued before. */
 FSDP_API fsdp_status fsdp_barrier(fsdp_context *ctx);
 FSDP_API fsdp_status fsdp_ibarrier(fsdp_context *ctx, fsdp_request **request);
 

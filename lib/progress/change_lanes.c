@@ -2,13 +2,13 @@
 
 #include "lib/progress/queue_inside.h"
 
-/* From the letters of this operation in the lane that it is in. */
+/* From the letters of this operation in the lane that it is in, if its ranks have said where their buffers are. */
 static void keep_addresses(const fsdp_request *request)
 {
     fsdpi_addresses     *all = *request->engine->addresses;
     const fsdpi_mailbox *box = &request->lane->box;
 
-    for (int p = 0; p < request->engine->nodes->size; p++) {
+    for (int p = 0; p < request->engine->nodes->size && (request->flags & FSDPI_FLAG_PLACES) != 0; p++) {
         all[p] = fsdpi_letter_of(box, p, request->number)->at;
     }
 }
@@ -25,9 +25,7 @@ void fsdpi_change_lanes(fsdp_request *request)
     const bool   at_once = request->is_still && !request->call.on_device;
 
     if (at_once) {
-        if ((request->flags & FSDPI_FLAG_PLACES) != 0) {
-            keep_addresses(request);
-        }
+        keep_addresses(request);
         enter(request);
         request->lane->box.number = request->number; /* of a letter that nobody needs */
     }
