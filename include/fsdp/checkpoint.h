@@ -130,7 +130,7 @@ FSDP_EXTERN_C_BEGIN
  * @param[in]  options     or NULL for FSDP_CHECKPOINT_OPTIONS_DEFAULT; the same on all ranks
  * @param[out] checkpoint  the caller closes it, before fsdp_model_destroy()
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, an option out of range, a path that is too
- *         long; FSDP_ERR_STATE: the model is not committed, or another program saves in this folder (names host and process);
+ *         long, a tensor whose name is not UTF-8; FSDP_ERR_STATE: the model is not committed, or another program saves in this folder (names host and process);
  *         FSDP_ERR_IO: the folder cannot be made or written to; FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
@@ -141,8 +141,8 @@ FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *opt
  * already is a checkpoint of that step, the new one's name ends in "-2" and so on.
  *
  * @param[in] state  the same on all ranks; copied
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, or there are gradients that no step has used;
- *         FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest` and the checkpoint it names are as
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a text that is not UTF-8; FSDP_ERR_STATE: a pass is open, or there are
+ *         gradients that no step has used; FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest` and the checkpoint it names are as
  *         before, and the next save may succeed; FSDP_ERR_MISMATCH: states differ; or the error of an asynchronous save that was
  *         under way, in which case nothing new has been begun.
  */

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** BYTES of the character at `text`, which has `bytes`; 0 if they begin with none. */
 static inline size_t fsdpi_utf8_length(const char *text, size_t bytes)
@@ -32,6 +33,18 @@ static inline size_t fsdpi_utf8_length(const char *text, size_t bytes)
         code = code << 6 | (byte & 0x3f);
     }
     return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
+}
+
+/** BYTES before the first that belongs to no character; strlen(text) where all are good. */
+static inline size_t fsdpi_utf8_good(const char *text)
+{
+    const size_t bytes = strlen(text);
+    size_t       good  = 0, length;
+
+    while (good < bytes && (length = fsdpi_utf8_length(text + good, bytes - good)) > 0) {
+        good += length;
+    }
+    return good;
 }
 
 /** Writes the character of a code and returns its BYTES. */

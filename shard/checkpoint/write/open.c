@@ -10,6 +10,7 @@
 #include "lib/base/hash.h"
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
+#include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/work.h"
 
 #define OPEN "fsdp_checkpoint_open"
@@ -30,6 +31,25 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_checkpoint_option
     return FSDP_OK;
 }
 
+/* Files take no other names. */
+static fsdp_status check_names(const fsdp_model *model)
+{
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t t = 0; t < unit->n_tensors; t++) {
+            const char  *name = unit->tensors[t].name;
+            const size_t good = fsdpi_utf8_good(name);
+
+            if (name[good] != '\0') {
+                return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                                  OPEN ": unit '%s', tensor %zu, '%.*s...': the name is not UTF-8: byte %zu is 0x%02x; "
+                                       "rename it",
+                                  unit->name, t, (int)good, name, good, (unsigned)(unsigned char)name[good]);
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_open(fsdp_model *model, const fsdp_optimizer *optimizer, const char *folder,
                               const fsdp_checkpoint_options *options, fsdp_checkpoint *const *checkpoint)
 {
@@ -42,6 +62,7 @@ static fsdp_status check_open(fsdp_model *model, const fsdp_optimizer *optimizer
     }
     FSDP_TRY(fsdpi_check_optimizer(model, OPEN, optimizer));
     FSDP_TRY(fsdpi_check_path(model->ctx, OPEN, folder));
+    FSDP_TRY(check_names(model));
     return check_options(model->ctx, options);
 }
 

@@ -10,6 +10,7 @@
 #include "collectives/collectives.h"
 #include "lib/base/hash.h"
 #include "shard/checkpoint/common/checks.h"
+#include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/work.h"
 
@@ -121,13 +122,26 @@ static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
     }
 }
 
-static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asynchronous,
-                              const fsdp_checkpoint_state *program)
+/* Readers take nothing but UTF-8. */
+static fsdp_status check_state(fsdp_checkpoint *c, const char *function, const fsdp_checkpoint_state *program)
 {
     if (program == NULL || memchr(program->text, '\0', sizeof program->text) == NULL) {
         return fsdpi_fail(c->ctx, FSDP_ERR_ARG, "%s: the state's %s", function,
                           program == NULL ? "pointer is NULL" : "text has no end");
     }
+    const size_t good = fsdpi_utf8_good(program->text);
+    if (program->text[good] != '\0') {
+        return fsdpi_fail(c->ctx, FSDP_ERR_ARG,
+                          "%s: the state's text is not UTF-8: byte %zu is 0x%02x; encode binary data as text", function,
+                          good, (unsigned)(unsigned char)program->text[good]);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asynchronous,
+                              const fsdp_checkpoint_state *program)
+{
+    FSDP_TRY(check_state(c, function, program));
     if (asynchronous && !c->options.asynchronous) {
         return fsdpi_fail(c->ctx, FSDP_ERR_STATE,
                           "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open",

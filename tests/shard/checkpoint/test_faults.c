@@ -592,6 +592,49 @@ static void wrong_calls_are_the_same_error_on_every_rank(void **state)
     saved_model_close(&m);
 }
 
+static void text_that_is_not_utf8_is_refused_by_the_save(void **state)
+{
+    fsdp_checkpoint_state at = {.step = 2}, back;
+    saved_model           m;
+
+    (void)state;
+    open_model(&m);
+    fsdp_checkpoint *checkpoint = open_checkpoint(&m, "text", NULL);
+    assert_int_equal(FSDP_OK, save(checkpoint, 1));
+    memcpy(at.text, "caf\xe9", 5); /* Latin-1 */
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_save(checkpoint, &at));
+    assert_says(m.ctx, "not UTF-8: byte 3 is 0xe9");
+    assert_int_equal(1, count_entries("text", "step-"));
+    memset(at.text, 1, sizeof at.text - 1); /* each takes six bytes in the file */
+    memcpy(at.text, "caf\xc3\xa9\"\\", 7);
+    at.text[sizeof at.text - 1] = '\0';
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save(checkpoint, &at));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_load(m.model, m.optimizer, path_of("text"), NULL, &back));
+    assert_string_equal(at.text, back.text);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(checkpoint));
+    saved_model_close(&m);
+}
+
+static void so_is_a_name_by_open(void **state)
+{
+    const fsdp_tensor tensor = {.name = "w\xff", .n_dims = 1, .shape = {3}, .dtype = FSDP_F32};
+    fsdp_checkpoint  *none   = NULL;
+    fsdp_context     *ctx;
+    fsdp_model       *model;
+    fsdp_unit        *unit;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &model));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(model, "u", &tensor, 1, &unit));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(model));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_open(model, NULL, path_of("name"), NULL, &none));
+    assert_says(ctx, "unit 'u', tensor 0, 'w...': the name is not UTF-8: byte 1 is 0xff");
+    assert_null(none);
+    fsdp_model_destroy(model);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void a_checkpoint_that_is_not_closed_is_released(void **state)
 {
     saved_model m;
@@ -647,6 +690,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_loaded_is_what_was_copied),
     cmocka_unit_test(a_write_that_fails_later_is_reported_once_by_the_next_call),
     cmocka_unit_test(wrong_calls_are_the_same_error_on_every_rank),
+    cmocka_unit_test(text_that_is_not_utf8_is_refused_by_the_save),
+    cmocka_unit_test(so_is_a_name_by_open),
     cmocka_unit_test(a_checkpoint_that_is_not_closed_is_released),
     cmocka_unit_test(a_signal_on_one_rank_is_known_to_all),
 };
