@@ -11,7 +11,8 @@ function(fsdp_install_program target)
 endfunction()
 
 install(TARGETS fsdp EXPORT fsdpTargets)
-install(DIRECTORY include/fsdp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/fsdp "${CMAKE_CURRENT_BINARY_DIR}/include/fsdp"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT fsdpTargets NAMESPACE fsdp:: DESTINATION "${package_dir}")
 
 configure_package_config_file(cmake/fsdpConfig.cmake.in fsdpConfig.cmake INSTALL_DESTINATION "${package_dir}")

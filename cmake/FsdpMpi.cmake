@@ -40,6 +40,17 @@ elseif(FSDP_MPI_IS_MPICH)
 else()
     set(FSDP_MPI_FLAVOUR other)
 endif()
+
+# What the library's headers say to a program compiled with another MPI: FSDP_MPI_NAME, and the preprocessor's condition.
+set(FSDP_MPI_NAME_openmpi "Open MPI")
+set(FSDP_MPI_NAME_mpich "MPICH")
+set(FSDP_MPI_NAME_other "an MPI unknown to it")
+set(FSDP_MPI_NAME "${FSDP_MPI_NAME_${FSDP_MPI_FLAVOUR}}")
+set(FSDP_MPI_IS_ANOTHER_openmpi "!defined(OPEN_MPI)")
+set(FSDP_MPI_IS_ANOTHER_mpich "defined(OPEN_MPI)")
+set(FSDP_MPI_IS_ANOTHER_other "defined(OPEN_MPI) || defined(MPICH_VERSION)")
+set(FSDP_MPI_IS_ANOTHER "${FSDP_MPI_IS_ANOTHER_${FSDP_MPI_FLAVOUR}}")
+configure_file(cmake/built_with_mpi.h.in include/fsdp/built_with_mpi.h @ONLY)
 message(STATUS "MPI: ${FSDP_MPI_FLAVOUR}, started with ${MPIEXEC_EXECUTABLE}")
 
 if(NOT FSDP_MPI STREQUAL "auto" AND NOT FSDP_MPI STREQUAL FSDP_MPI_FLAVOUR)

@@ -12,11 +12,11 @@
 #ifndef FSDP_CONTEXT_H
 #define FSDP_CONTEXT_H
 
-#include <mpi.h>
 #include <stddef.h>
 
 #include "fsdp/config.h"
 #include "fsdp/export.h"
+#include "fsdp/mpi_header.h"
 #include "fsdp/status.h"
 
 /** What memory is used for: the lines of a budget. Name, value, text. */
@@ -58,10 +58,14 @@ FSDP_EXTERN_C_BEGIN
  *         FSDP_ERR_STATE: MPI is not running;
  *         FSDP_ERR_MISMATCH: a setting that must agree differs between ranks: same on all ranks;
  *         FSDP_ERR_UNSUPPORTED: this processor lacks the instruction set asked for, or FSDP_BIND_STRICT is impossible: the
- *         detail names a rank and the reason, and nothing is bound;
+ *         detail names a rank and the reason, and nothing is bound; or the program runs another MPI than the library was
+ *         built with;
  *         FSDP_ERR_MEMORY, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT. The detail is in fsdp_last_error(NULL).
  */
 FSDP_API fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx);
+
+/** As fsdp_init(), for Fortran: `comm` is Fortran's handle of the communicator, with mpi_f08 its MPI_VAL. */
+FSDP_API fsdp_status fsdp_init_f(MPI_Fint comm, const fsdp_config *config, fsdp_context **ctx);
 
 /**
  * Completes what is queued, releases the context and everything opened in it. Collective over the context. Blocking.

@@ -22,6 +22,7 @@
 #include "fsdp/loss_scaler.h"
 #include "fsdp/lr_schedule.h"
 #include "fsdp/model.h"
+#include "fsdp/mpi_header.h"
 #include "fsdp/optimizer.h"
 #include "fsdp/random.h"
 #include "fsdp/sampler.h"

@@ -15,11 +15,11 @@
 #ifndef FSDP_TOPOLOGY_H
 #define FSDP_TOPOLOGY_H
 
-#include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "fsdp/export.h"
+#include "fsdp/mpi_header.h"
 #include "fsdp/status.h"
 
 #define FSDP_MASK_WORDS      64  /**< a mask holds the numbers 0 to 4095 */

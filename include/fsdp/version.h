@@ -1,6 +1,7 @@
 /**
  * @file
- * The version of the headers and of the library in use. Versions follow semver.org; the soname carries the major number.
+ * The version of the headers and of the library in use. Versions follow semver.org; the soname carries the major
+ * number, before 1.0 the minor number too.
  */
 #ifndef FSDP_VERSION_H
 #define FSDP_VERSION_H

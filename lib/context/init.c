@@ -7,6 +7,7 @@
 
 #include "lib/base/doing.h"
 #include "lib/base/log.h"
+#include "lib/base/mpi_library.h"
 #include "lib/base/mpi_world.h"
 #include "lib/base/settings.h"
 #include "lib/base/yielding.h"
@@ -399,6 +400,7 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_init: the place for the context is NULL");
     }
     *ctx = NULL;
+    FSDP_TRY(fsdpi_mpi_library_check()); /* before the communicator is looked at */
     FSDP_TRY(check_communicator(comm));
 
     int size;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the built library, moves the installed tree, and uses it from there as its users do.
 #
-#   test_install.sh SETTINGS tree | programs | pages | examples | listing | cmake c|cxx | pkgconfig c|cxx | symbols
+#   test_install.sh SETTINGS tree | programs | pages | examples | listing | cmake c|cxx | pkgconfig c|cxx | symbols |
+#                            soname | other_mpi | fortran
 #
 # SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
 # shellcheck disable=SC2154 # the settings are assigned in SETTINGS
@@ -144,6 +145,67 @@ check_symbols() {
     echo "$(wc -l <"$work/exported") functions"
 }
 
+# The name that programs look for has the minor version in it. No GPU runtime is needed to start them.
+check_soname() {
+    [[ $shared == ON ]] || { echo "skipped: the library is static"; exit 77; }
+    local library="$prefix/$libdir/libfsdp.so" dynamic
+    dynamic=$(readelf -d "$library")
+    echo "$dynamic"
+    grep -qF "Library soname: [libfsdp.so.$soversion]" <<<"$dynamic" || fail "the soname is not libfsdp.so.$soversion"
+    [[ -e $prefix/$libdir/libfsdp.so.$soversion ]] || fail "libfsdp.so.$soversion is not installed"
+}
+
+# Sets other_cc and other_launch to those of the MPI that the library was not built with.
+other_mpi() {
+    local other=mpich
+    [[ $mpi == openmpi ]] || other=openmpi
+    other_cc=$(command -v "mpicc.$other") && other_launch=$(command -v "mpiexec.$other") ||
+        { echo "skipped: there is no mpicc.$other"; exit 77; }
+}
+
+# expect TEXT COMMAND...: it fails and says so
+expect_failure() {
+    local text=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        fail "succeeded: $*"
+    fi
+    echo "$output"
+    tr -s '[:space:]' ' ' <<<"$output" | grep -qF "$text" || fail "'$text' is not what is said"
+}
+
+# A program compiled with another MPI is refused by the headers, by the CMake package and, where it comes so far, by fsdp_init().
+refuse_other_mpi() {
+    local folder="$work/other_mpi" says="libfsdp was built with"
+    other_mpi
+    rm -rf "$folder"
+    mkdir -p "$folder/project"
+    expect_failure "$says" "$other_cc" -fsyntax-only -I "$prefix/include" "$source/tests/install/consumer.c"
+
+    cp "$source/tests/install/consumer.c" "$folder/project"
+    cp "$source/tests/install/consumer.cmake" "$folder/project/CMakeLists.txt"
+    expect_failure "$says" "$cmake" -S "$folder/project" -B "$folder/build" -DLANGUAGE=C -DSOURCE=consumer.c \
+        -DCMAKE_PREFIX_PATH="$prefix" "-DCMAKE_C_COMPILER=$cc" "-DMPI_C_COMPILER=$other_cc"
+
+    [[ $shared == ON && -z $sanitize ]] || return 0
+    "$other_cc" -I "$source/include" "$source/tests/install/consumer.c" -L "$prefix/$libdir" -lfsdp -o "$folder/consumer"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    LD_LIBRARY_PATH="$prefix/$libdir" expect_failure "fsdp_init: $says" "$other_launch" -n 1 "$folder/consumer"
+}
+
+# The program that the pages show.
+call_from_fortran() {
+    local fortran=${mpicc/mpicc/mpifort} output
+    command -v "$fortran" >/dev/null || { echo "skipped: there is no compiler '$fortran'"; exit 77; }
+    mkdir -p "$work/fortran"
+    # shellcheck disable=SC2086 # several flags
+    "$fortran" $sanitize "$prefix/$docdir/docs/listings/from_fortran.f90" -J "$work/fortran" -L "$prefix/$libdir" -lfsdp \
+        -o "$work/fortran/from_fortran"
+    output=$(with_library "$work/fortran/from_fortran")
+    echo "$output"
+    [[ $(grep -cE '^ *the sum is +3[.]0*$' <<<"$output") == 1 ]] || fail "the sum of ranks 1 and 2 is not printed"
+}
+
 case $2 in
 tree) install_tree ;;
 programs) run_programs ;;
@@ -153,5 +215,8 @@ listing) build_listing ;;
 cmake) consume_with_cmake "$3" ;;
 pkgconfig) consume_with_pkgconfig "$3" ;;
 symbols) check_symbols ;;
+soname) check_soname ;;
+other_mpi) refuse_other_mpi ;;
+fortran) call_from_fortran ;;
 *) fail "unknown part '$2'" ;;
 esac

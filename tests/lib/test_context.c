@@ -27,6 +27,27 @@ static void null_and_inter_communicators_are_refused(void **state)
     }
 }
 
+static void fortran_handles_are_taken(void **state)
+{
+    fsdp_context *ctx = (fsdp_context *)state;
+    MPI_Comm      pair;
+
+    MPI_Comm_split(MPI_COMM_WORLD, fsdp_test_rank() / 2, 0, &pair);
+    assert_int_equal(FSDP_OK, fsdp_init_f(MPI_Comm_c2f(pair), NULL, &ctx));
+    assert_int_equal(fsdp_test_rank() % 2, fsdp_rank(ctx));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    MPI_Comm_free(&pair);
+
+    assert_int_equal(FSDP_ERR_ARG, fsdp_init_f(MPI_Comm_c2f(MPI_COMM_NULL), NULL, &ctx));
+    assert_null(ctx);
+    assert_non_null(strstr(fsdp_last_error(NULL), "MPI_COMM_NULL"));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_init_f(MPI_Comm_c2f(MPI_COMM_WORLD), NULL, NULL));
+#ifdef OPEN_MPI /* MPICH calls the error handler */
+    assert_int_equal(FSDP_ERR_ARG, fsdp_init_f(123456, NULL, &ctx));
+    assert_non_null(strstr(fsdp_last_error(NULL), "123456"));
+#endif
+}
+
 static void rank_and_size_are_those_of_the_communicator(void **state)
 {
     fsdp_context *ctx;
@@ -221,6 +242,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(null_and_inter_communicators_are_refused),
+        cmocka_unit_test(fortran_handles_are_taken),
         cmocka_unit_test(rank_and_size_are_those_of_the_communicator),
         cmocka_unit_test(several_contexts_live_side_by_side),
         cmocka_unit_test(the_error_handler_of_the_caller_is_left_alone),
