@@ -38,11 +38,6 @@ const char *fsdpi_begin_name(fsdpi_pass pass)
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-static size_t slot_number(const fsdp_unit *unit)
-{
-    return (size_t)(unit->slot - unit->model->views) / unit->model->plan.view_bytes;
-}
-
 static fsdp_status complete(fsdpi_view *view)
 {
     if (view->gathering == NULL) {
@@ -85,8 +80,8 @@ static void drop(fsdp_unit *unit)
         view->gathered = false;
     }
     if (unit->slot != NULL) {
-        unit->model->slots[slot_number(unit)] = NULL;
-        unit->slot                            = NULL;
+        unit->slot->unit = NULL;
+        unit->slot       = NULL;
     }
 }
 
@@ -102,30 +97,46 @@ static bool is_gathered(const fsdp_unit *unit)
     return true;
 }
 
-/* A free slot, the small one first; if there is none and it is wanted now, that of a unit which nobody has begun. */
-static unsigned char *take_slot(fsdp_unit *unit, bool now)
+static bool is_free(const fsdpi_slot *slot)
 {
-    fsdp_model       *model = unit->model;
-    const fsdpi_plan *plan  = &model->plan;
-    const size_t      n = unit->view_bytes <= plan->small_view_bytes ? plan->n_views : plan->n_views - 1; /* that fit */
-    size_t            i = n;
+    return slot->unit == NULL;
+}
 
-    while (i > 0 && model->slots[i - 1] != NULL) {
-        i--;
-    }
-    if (i == 0 && now) {
-        for (i = n; i > 0 && model->slots[i - 1]->pass != FSDPI_CLOSED;) {
-            i--;
+static bool is_only_ahead(const fsdpi_slot *slot)
+{
+    return slot->unit->pass == FSDPI_CLOSED;
+}
+
+/* The smallest that the unit fits in, of those that `may` be taken; NULL. */
+static fsdpi_slot *find_slot(const fsdp_unit *unit, bool (*may)(const fsdpi_slot *slot))
+{
+    const fsdp_model *model = unit->model;
+
+    for (size_t i = model->plan.n_views; i-- > 0;) {
+        fsdpi_slot *slot = &model->slots[i];
+
+        if (slot->bytes >= unit->view_bytes && may(slot)) {
+            return slot;
         }
-        if (i > 0) {
-            drop(model->slots[i - 1]);
+    }
+    return NULL;
+}
+
+/* A free slot; if there is none and it is wanted now, that of a unit which nobody has begun. */
+static fsdpi_slot *take_slot(fsdp_unit *unit, bool now)
+{
+    fsdpi_slot *slot = find_slot(unit, is_free);
+
+    if (slot == NULL && now) {
+        slot = find_slot(unit, is_only_ahead);
+        if (slot != NULL) {
+            drop(slot->unit);
         }
     }
-    if (i == 0) {
-        return NULL;
+    if (slot != NULL) {
+        slot->unit = unit;
     }
-    model->slots[i - 1] = unit;
-    return model->views + (i - 1) * plan->view_bytes;
+    return slot;
 }
 
 /* Whether the unit's views have a place to be gathered in, of which there is always one for what is wanted now. */
@@ -138,7 +149,7 @@ static bool find_place(fsdp_unit *unit, bool now)
         unit->slot = take_slot(unit, now);
     }
     for (size_t m = 0; m < unit->n_members && unit->slot != NULL; m++) {
-        unit->members[m].view->memory = unit->slot + unit->members[m].slot_offset;
+        unit->members[m].view->memory = unit->slot->memory + unit->members[m].slot_offset;
     }
     return unit->slot != NULL;
 }

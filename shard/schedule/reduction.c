@@ -278,7 +278,7 @@ static bool is_full(const fsdp_model *model, const fsdpi_bucket *bucket)
            bucket->used >= limit_of(model);
 }
 
-/* One that is free and large enough, the small one first; NULL. */
+/* The smallest that is free and large enough; NULL. */
 static fsdpi_bucket *find_free_bucket(const fsdp_model *model, size_t count)
 {
     for (size_t i = model->plan.n_buckets; i-- > 0;) {

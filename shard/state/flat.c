@@ -100,12 +100,6 @@ static size_t view_bytes(const fsdp_layout *layout, size_t width, bool quantized
     return layout->padded * width + packed_bytes(layout, quantized);
 }
 
-/* 0 stands for nothing yet. */
-static size_t smaller(size_t a, size_t b)
-{
-    return a == 0 || (b > 0 && b < a) ? b : a;
-}
-
 static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layout *layout, size_t width,
                      fsdpi_plan *plan)
 {
@@ -135,9 +129,22 @@ static void plan_ignored(const fsdp_unit *unit, fsdpi_plan *plan)
     }
 }
 
+static size_t gathered_width(const fsdpi_tensor *first)
+{
+    return fsdp_dtype_size(fsdpi_gathered_dtype(first->unit->model, first));
+}
+
+static fsdp_status lay_out(const fsdp_unit *unit, const extent *e, int size, fsdp_layout *layout)
+{
+    if (fsdp_layout_init(e->elements, size, layout) != FSDP_OK) {
+        return fsdpi_record(unit->model->ctx, FSDP_ERR_ARG, "unit '%s': %s", unit->name, fsdp_last_error(NULL));
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan)
 {
-    size_t view = 0, gradient = 0, n_own = 0;
+    size_t n_own = 0;
 
     for (size_t i = 0; i < unit->n_tensors; i++) {
         const fsdpi_tensor *first = first_of_flat(unit, i);
@@ -146,24 +153,34 @@ fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan)
         if (first == NULL) {
             continue;
         }
-        const extent e     = extent_of(first);
-        const size_t width = fsdp_dtype_size(fsdpi_gathered_dtype(unit->model, first));
-        if (fsdp_layout_init(e.elements, plan->size, &layout) != FSDP_OK) {
-            return fsdpi_record(unit->model->ctx, FSDP_ERR_ARG, "unit '%s': %s", unit->name, fsdp_last_error(NULL));
-        }
+        const extent e = extent_of(first);
+        FSDP_TRY(lay_out(unit, &e, plan->size, &layout));
         if (first->unit == unit) {
             plan->name_bytes += name_bytes(first, n_own++ == 0);
-            plan_own(first, &e, &layout, width, plan);
+            plan_own(first, &e, &layout, gathered_width(first), plan);
         }
-        view += view_bytes(&layout, width, plan->strategy == FSDP_FULL_SHARD && is_quantized(first));
-        gradient += is_frozen(first) ? 0 : layout.padded;
         plan->n_members++;
     }
-    plan->view_bytes       = larger(plan->view_bytes, view);
-    plan->small_view_bytes = smaller(plan->small_view_bytes, view);
-    plan->bucket           = larger(plan->bucket, gradient);
-    plan->small_bucket     = smaller(plan->small_bucket, gradient);
     plan_ignored(unit, plan);
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fsdpi_unit_extent *sum)
+{
+    *sum = (fsdpi_unit_extent){0};
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        const fsdpi_tensor *first = first_of_flat(unit, i);
+        fsdp_layout         layout;
+
+        if (first == NULL) {
+            continue;
+        }
+        const extent e = extent_of(first);
+        FSDP_TRY(lay_out(unit, &e, plan->size, &layout));
+        sum->view_bytes +=
+            view_bytes(&layout, gathered_width(first), plan->strategy == FSDP_FULL_SHARD && is_quantized(first));
+        sum->gradients += is_frozen(first) ? 0 : layout.padded;
+    }
     return FSDP_OK;
 }
 

@@ -12,6 +12,14 @@
 /** Adds the flat parameters of a unit to the plan. FSDP_ERR_ARG, recorded, where ranks cannot divide that many elements. */
 fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan);
 
+/** What one unit needs at a time: BYTES of gathered views, ELEMENTS of gradient views. */
+typedef struct fsdpi_unit_extent {
+    size_t view_bytes, gradients;
+} fsdpi_unit_extent;
+
+/** Under the plan's strategy, on its ranks. Fails as fsdpi_plan_unit() does. */
+fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fsdpi_unit_extent *sum);
+
 /** BYTES of one slice, packed: a multiple of FSDPI_ALIGNMENT. */
 size_t fsdpi_packed_slice_bytes(const fsdp_layout *layout);
 

@@ -25,6 +25,7 @@ enum { FSDPI_NAME_BYTES = 256, FSDPI_EVENTS_PER_UNIT = 8 };
 
 typedef struct fsdpi_flat   fsdpi_flat;
 typedef struct fsdpi_member fsdpi_member;
+typedef struct fsdpi_slot   fsdpi_slot;
 
 /** As it was described. */
 typedef struct fsdpi_tensor {
@@ -99,23 +100,30 @@ struct fsdpi_member {
 };
 
 struct fsdp_unit {
-    fsdp_unit     *next;
-    fsdp_model    *model;
-    const char    *name;
-    size_t         index;
-    size_t         n_tensors;
-    fsdpi_tensor  *tensors;
-    size_t         elements; /* of all its tensors, of tied and ignored ones too */
-    size_t         bytes;    /* of this structure with all that it points to before commit */
-    uint64_t       fingerprint;
-    size_t         n_members; /* from commit on, as the rest */
-    fsdpi_member  *members;
-    size_t         view_bytes; /* of all members */
-    size_t         gradients;  /* ELEMENTS of all members' gradient views */
-    fsdpi_pass     pass;
-    unsigned char *slot;      /* that it has; NULL */
-    double         begun;     /* its pass, for a trace */
-    uint64_t       view_hash; /* FSDP_VERIFY=full */
+    fsdp_unit    *next;
+    fsdp_model   *model;
+    const char   *name;
+    size_t        index;
+    size_t        n_tensors;
+    fsdpi_tensor *tensors;
+    size_t        elements; /* of all its tensors, of tied and ignored ones too */
+    size_t        bytes;    /* of this structure with all that it points to before commit */
+    uint64_t      fingerprint;
+    size_t        n_members; /* from commit on, as the rest */
+    fsdpi_member *members;
+    size_t        view_bytes; /* of all members */
+    size_t        gradients;  /* ELEMENTS of all members' gradient views */
+    fsdpi_pass    pass;
+    fsdpi_slot   *slot;      /* that it has; NULL */
+    double        begun;     /* its pass, for a trace */
+    uint64_t      view_hash; /* FSDP_VERIFY=full */
+};
+
+/** A place for gathered views: see shard/state/slots.h. */
+struct fsdpi_slot {
+    unsigned char *memory;
+    size_t         bytes;
+    fsdp_unit     *unit; /* whose views lie there; NULL */
 };
 
 /** Gradient views that are reduced together. */
@@ -140,11 +148,9 @@ typedef struct fsdpi_plan {
     size_t        low_bytes;            /* of all slices first, then of those held */
     size_t        local;
     size_t        ignored_bytes;
-    size_t        n_views, view_bytes; /* slots; 0 where every flat parameter has a region */
-    size_t        small_view_bytes;    /* of the last slot */
-    size_t        views_bytes;         /* in all, once per node */
-    size_t        n_buckets, bucket;
-    size_t        small_bucket, buckets;                     /* the last one, and all together */
+    size_t        n_views;                                   /* slots; 0 where every flat parameter has a region */
+    size_t        views_bytes;                               /* in all, once per node */
+    size_t        n_buckets, bucket, buckets;                /* the largest one, and all together */
     size_t        n_flats, n_members, n_tensors, name_bytes; /* see shard/state/flat.c */
     size_t        bookkeeping_bytes;
     /* of a model on a GPU; else 0 */
@@ -199,7 +205,7 @@ struct fsdp_model {
     fsdp_status
          compute_status; /* the first failure on the GPU that nobody has been told: see shard/storage/compute.h */
     char compute_error[FSDPI_DETAIL_BYTES];
-    fsdp_unit   **slots; /* who has each slot of `views` */
+    fsdpi_slot   *slots; /* of `views`: none smaller than the next */
     fsdpi_bucket *buckets;
     fsdpi_bucket *filling;
     fsdpi_bucket *issued_first; /* and those behind it: in order of issue */

@@ -5,6 +5,7 @@
 #include "lib/context/buffer_alloc.h"
 #include "lib/device/memory.h"
 #include "shard/state/flat.h"
+#include "shard/state/slots.h"
 #include "shard/state/strategy.h"
 
 static size_t least(size_t a, size_t b)
@@ -22,39 +23,38 @@ static fsdp_status check_group(const fsdp_model *model, const fsdpi_plan *plan)
     return FSDP_OK;
 }
 
-/*
- * As many slots as units may be open, and as may be gathered ahead. One of the latter is as small as the smallest unit: for
- * one that stays open beside a chain of layers, which have the others then.
- */
 static void plan_views(const fsdp_model *model, fsdpi_plan *plan)
 {
-    const fsdp_config *config = &model->ctx->config;
-    const size_t       open   = (size_t)config->views_in_flight;
+    fsdpi_slot_sizes sizes = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_VIEWS);
 
-    if (plan->strategy == FSDP_NO_SHARD) {
-        plan->views_bytes = 0;
-    } else if (!fsdpi_keeps_views(plan->strategy)) {
-        plan->n_views          = least(model->n_units, open + (size_t)config->prefetch);
-        plan->small_view_bytes = plan->n_views > open ? plan->small_view_bytes : plan->view_bytes;
-        plan->views_bytes      = (plan->n_views - 1) * plan->view_bytes + plan->small_view_bytes;
+    if (fsdpi_keeps_views(plan->strategy)) {
+        return; /* each in a region of its own */
+    }
+    plan->views_bytes = 0;
+    for (size_t bytes; plan->strategy != FSDP_NO_SHARD && fsdpi_slot_sizes_next(&sizes, &bytes);) {
+        plan->views_bytes += bytes;
+        plan->n_views++;
     }
 }
 
-/* One more than units may be open, so that one can be reduced meanwhile; small, as above. */
+/* Under NO_SHARD they are alike, and as large as FSDP_BUCKET_BYTES asks for. */
 static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
 {
     const fsdp_config *config = &model->ctx->config;
     const size_t       limit  = (size_t)config->bucket_bytes / fsdp_dtype_size(model->options.reduce_dtype);
-    const size_t       open   = (size_t)config->views_in_flight;
+    fsdpi_slot_sizes   sizes  = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_GRADIENTS);
 
-    plan->n_buckets = least(model->n_units, open + (config->prefetch > 0));
-    if (plan->strategy == FSDP_NO_SHARD && config->prefetch > 0) {
-        plan->bucket = least(plan->padded_trainable, limit > plan->bucket ? limit : plan->bucket);
+    for (size_t room; fsdpi_slot_sizes_next(&sizes, &room);) {
+        plan->buckets += room;
+        plan->n_buckets++;
     }
-    if (plan->strategy == FSDP_NO_SHARD || plan->n_buckets <= open) {
-        plan->small_bucket = plan->bucket;
+    plan->bucket = sizes.largest;
+    if (plan->strategy == FSDP_NO_SHARD) {
+        if (config->prefetch > 0) {
+            plan->bucket = least(plan->padded_trainable, limit > plan->bucket ? limit : plan->bucket);
+        }
+        plan->buckets = plan->n_buckets * plan->bucket;
     }
-    plan->buckets = (plan->n_buckets - 1) * plan->bucket + plan->small_bucket;
 }
 
 static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
@@ -69,7 +69,7 @@ static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
     }
     plan->bookkeeping_bytes += (size_t)n_buffers * fsdpi_buffer_bookkeeping(kind, plan->group) +
                                fsdpi_alloc_size(fsdpi_flats_bytes(plan)) +
-                               fsdpi_alloc_size(plan->n_views * sizeof(fsdp_unit *)) +
+                               fsdpi_alloc_size(plan->n_views * sizeof(fsdpi_slot)) +
                                fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
                                fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t));
 }

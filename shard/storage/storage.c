@@ -7,6 +7,7 @@
 #include "shard/state/flat.h"
 #include "shard/state/plan.h"
 #include "shard/state/slices.h"
+#include "shard/state/slots.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/model_gpu.h"
@@ -99,7 +100,7 @@ static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
     const size_t         masters        = fsdpi_is_offloaded(model) ? plan->held * sizeof(float) : 0;
     const private_memory all[N_PRIVATE] = {
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, fsdpi_flats_bytes(plan), &model->flats_memory},
-        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_views * sizeof(fsdp_unit *), (void **)(void *)&model->slots},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_views * sizeof(fsdpi_slot), (void **)(void *)&model->slots},
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_buckets * sizeof(fsdpi_bucket),
          (void **)(void *)&model->buckets},
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t),
@@ -197,10 +198,29 @@ static void lay_out(fsdp_model *model)
             view += flat->layout.padded * width;
         }
     }
-    for (size_t i = 0; i < model->plan.n_buckets; i++) {
-        model->buckets[i] = (fsdpi_bucket){
-            .memory = fsdpi_element_of(model->gradient_views, i * model->plan.bucket, model->options.reduce_dtype),
-            .room   = i + 1 < model->plan.n_buckets ? model->plan.bucket : model->plan.small_bucket};
+}
+
+static void lay_out_slots(fsdp_model *model)
+{
+    fsdpi_slot_sizes sizes = fsdpi_slot_sizes_begin(model, &model->plan, FSDPI_SLOTS_OF_VIEWS);
+    unsigned char   *view  = model->views;
+
+    for (size_t i = 0, bytes; i < model->plan.n_views && fsdpi_slot_sizes_next(&sizes, &bytes); i++) {
+        model->slots[i] = (fsdpi_slot){.memory = view, .bytes = bytes};
+        view += bytes;
+    }
+}
+
+static void lay_out_buckets(fsdp_model *model)
+{
+    const fsdpi_plan *plan   = &model->plan;
+    fsdpi_slot_sizes  sizes  = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_GRADIENTS);
+    unsigned char    *memory = model->gradient_views;
+
+    for (size_t i = 0, room; i < plan->n_buckets && fsdpi_slot_sizes_next(&sizes, &room); i++) {
+        room              = plan->strategy == FSDP_NO_SHARD ? plan->bucket : room;
+        model->buckets[i] = (fsdpi_bucket){.memory = memory, .room = room};
+        memory += room * fsdp_dtype_size(model->options.reduce_dtype);
     }
 }
 
@@ -224,6 +244,8 @@ fsdp_status fsdpi_storage_open(fsdp_model *model)
     }
     fsdpi_flats_build(model);
     lay_out(model);
+    lay_out_slots(model);
+    lay_out_buckets(model);
     return FSDP_OK;
 }
 
