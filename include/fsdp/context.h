@@ -113,6 +113,14 @@ FSDP_API double fsdp_progress_cpu_seconds(const fsdp_context *ctx);
 FSDP_API double fsdp_wait_seconds(const fsdp_context *ctx);
 
 /**
+ * Seconds of CPU time that the calling threads have used during these waits: carrying operations out, looking for peers,
+ * and MPI and the kernel on the way. A wait of less than 20 microseconds counts in full. With the CPU time of the progress
+ * thread, this is what communication has cost this process in all, but for issuing operations and fsdp_test(). Local;
+ * 0 if NULL.
+ */
+FSDP_API double fsdp_wait_cpu_seconds(const fsdp_context *ctx);
+
+/**
  * What the context holds on this rank now, and the most it has held. Local.
  * Counts every allocation of the library; what MPI allocates for itself is not known and not counted.
  *

@@ -51,6 +51,11 @@ double fsdp_wait_seconds(const fsdp_context *ctx)
     return ctx != NULL ? fsdpi_queue_wait_seconds(&((fsdp_context *)(uintptr_t)ctx)->queue) : 0.0;
 }
 
+double fsdp_wait_cpu_seconds(const fsdp_context *ctx)
+{
+    return ctx != NULL ? fsdpi_queue_wait_cpu_seconds(&((fsdp_context *)(uintptr_t)ctx)->queue) : 0.0;
+}
+
 const char *fsdp_last_algorithm(const fsdp_context *ctx)
 {
     return ctx != NULL ? fsdpi_queue_last_algorithm(&((fsdp_context *)(uintptr_t)ctx)->queue) : "none";

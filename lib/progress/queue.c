@@ -218,6 +218,14 @@ double fsdpi_queue_wait_seconds(fsdpi_queue *queue)
     return seconds;
 }
 
+double fsdpi_queue_wait_cpu_seconds(fsdpi_queue *queue)
+{
+    fsdpi_queue_lock(queue);
+    const double seconds = queue->wait_cpu_seconds;
+    fsdpi_queue_unlock(queue);
+    return seconds;
+}
+
 const char *fsdpi_queue_last_algorithm(fsdpi_queue *queue)
 {
     fsdpi_queue_lock(queue);

@@ -58,8 +58,9 @@ void fsdpi_queue_go_without_thread(fsdpi_queue *queue);
 size_t fsdpi_queue_drain(fsdpi_queue *queue);
 void   fsdpi_queue_close(fsdpi_queue *queue);
 
-/** What fsdp_wait_seconds() and fsdp_last_algorithm() say. */
+/** What fsdp_wait_seconds(), fsdp_wait_cpu_seconds() and fsdp_last_algorithm() say. */
 double      fsdpi_queue_wait_seconds(fsdpi_queue *queue);
+double      fsdpi_queue_wait_cpu_seconds(fsdpi_queue *queue);
 const char *fsdpi_queue_last_algorithm(fsdpi_queue *queue);
 
 /** BYTES of bookkeeping of a queue just opened. */

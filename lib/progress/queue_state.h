@@ -65,8 +65,9 @@ typedef struct fsdpi_queue {
     _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
     fsdpi_inquest            inquest;            /* into who is missing */
     const char              *last_algorithm;
-    double                   wait_seconds; /* of all threads, in fsdp_wait() */
-    fsdpi_side_work          side_work;    /* without a thread: its operations, for who waits for another context */
+    double                   wait_seconds;     /* of all threads, in fsdp_wait() */
+    double                   wait_cpu_seconds; /* of a core, used by them meanwhile */
+    fsdpi_side_work          side_work;        /* without a thread: its operations, for who waits for another context */
 } fsdpi_queue;
 
 #endif

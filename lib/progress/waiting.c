@@ -177,21 +177,58 @@ static void wait_once(fsdp_request *request, bool running, fsdpi_patience *patie
     }
 }
 
-/*
- * Looks on a rank with a core of its own, between nodes: a short message comes within some of them, which cost less than asking
- * for the time. True when the request is done.
- */
+/* Whether a rank looks at full speed at first: it has a core of its own, and short messages between nodes come soon. */
+static bool looks_hard(const fsdpi_queue *queue)
+{
+    return queue->engine.nodes->count > 1 && queue->share >= 1.0;
+}
+
+/* Some looks, which cost less than asking for the time. True when the request is done. */
 static bool ends_soon(fsdp_request *request)
 {
     enum { QUICK_LOOKS = 32 };
 
     fsdpi_queue *queue = request->queue;
-    const int    looks = queue->engine.nodes->count > 1 && queue->share >= 1.0 ? QUICK_LOOKS : 0;
+    const int    looks = looks_hard(queue) ? QUICK_LOOKS : 0;
 
     for (int i = 0; i < looks && !fsdpi_is_done(request); i++) {
         (void)fsdpi_advance(queue, request, false);
     }
     return fsdpi_is_done(request);
+}
+
+/* To ask for a thread's CPU time takes a system call: what a wait costs is not asked for before it has taken this long. */
+static const double SHORT_WAIT_SECONDS = 20e-6;
+
+/* A wait's cost. Until `from`, before the thread first gives its core away, all of the time is the thread's. */
+typedef struct wait_cost {
+    double   begin, from;
+    uint64_t nanoseconds; /* that the thread had used then; 0: not asked for yet */
+} wait_cost;
+
+static void begin_to_count(const fsdpi_queue *queue, const fsdpi_patience *patience, wait_cost *cost)
+{
+    enum { LOOKS_AT_FULL_SPEED = 12 }; /* fewer than before fsdpi_back_off() yields */
+
+    const bool yields_soon = patience->looks >= LOOKS_AT_FULL_SPEED && !looks_hard(queue);
+    if (cost->nanoseconds == 0 && (yields_soon || patience->looked - cost->begin >= SHORT_WAIT_SECONDS)) {
+        cost->nanoseconds = fsdpi_thread_nanoseconds();
+        cost->from        = patience->looked;
+    }
+}
+
+static void count_wait(fsdpi_queue *queue, const wait_cost *cost)
+{
+    const double seconds = fsdpi_seconds() - cost->begin;
+    double       cpu     = seconds;
+
+    if (cost->nanoseconds > 0 && seconds >= SHORT_WAIT_SECONDS) {
+        cpu = cost->from - cost->begin + 1e-9 * (double)(fsdpi_thread_nanoseconds() - cost->nanoseconds);
+    }
+    fsdpi_queue_lock(queue);
+    queue->wait_seconds += seconds;
+    queue->wait_cpu_seconds += cpu;
+    fsdpi_queue_unlock(queue);
 }
 
 /* Time is only taken once some looks have not been enough: the shortest operations cost less than asking for it. */
@@ -202,15 +239,14 @@ void fsdpi_wait_for(fsdp_request *request, bool running)
     }
     fsdpi_queue   *queue    = request->queue;
     fsdpi_patience patience = fsdpi_begin_to_wait(queue);
-    const double   begin    = patience.looked;
+    wait_cost      cost     = {.begin = patience.looked};
 
     (void)atomic_fetch_add(&queue->waiters, 1);
     while (!fsdpi_is_done(request)) {
+        begin_to_count(queue, &patience, &cost);
         wait_once(request, running, &patience);
     }
-    fsdpi_queue_lock(queue);
-    queue->wait_seconds += fsdpi_seconds() - begin;
-    fsdpi_queue_unlock(queue);
+    count_wait(queue, &cost);
     if (atomic_fetch_sub(&queue->waiters, 1) == 1 && queue->has_thread && !fsdpi_queue_is_empty(queue)) {
         fsdpi_ring(queue);
     }

@@ -78,9 +78,10 @@ void gpt_report_interval(const gpt_report *report, const gpt_interval *i)
         return;
     }
     example_bar_clear(&report->bar);
-    printf("step %6zu | loss %.4f | gradient norm %6.3f | %8.0f tokens/s | %4.1f%% waiting | %5.1f s", i->step, i->loss,
-           i->norm, (double)i->tokens / i->seconds, 100 * i->wait_seconds / i->seconds,
-           example_now() - report->bar.started);
+    printf("step %6zu | loss %.4f | gradient norm %6.3f | %8.0f tokens/s | %4.1f%% waiting | ", i->step, i->loss,
+           i->norm, (double)i->tokens / i->seconds, 100 * i->wait_seconds / i->seconds);
+    printf("CPU: %.1f%% communication, %.1f%% system | %5.1f s", 100 * i->communication_seconds / i->seconds,
+           100 * i->system_seconds / i->seconds, example_now() - report->bar.started);
     if (i->scale > 0) {
         printf(" | loss times %g, %zu skipped", i->scale, i->skipped);
     }

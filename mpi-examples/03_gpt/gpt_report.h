@@ -17,11 +17,13 @@ typedef struct gpt_report {
 
 /** What is known of the steps since the last line. */
 typedef struct gpt_interval {
-    size_t step;         /* the last one, counted from 1 */
-    double loss;         /* mean over the interval and all ranks, in nats per byte */
-    double norm;         /* of the last gradient */
-    double seconds;      /* of the interval */
-    double wait_seconds; /* mean over ranks */
+    size_t step;    /* the last one, counted from 1 */
+    double loss;    /* mean over the interval and all ranks, in nats per byte */
+    double norm;    /* of the last gradient */
+    double seconds; /* of the interval; what follows is a mean over ranks */
+    double wait_seconds;
+    double communication_seconds; /* of a core: what the library's thread and the caller, while it waits, have used */
+    double system_seconds;        /* of a core: what the process has used in the kernel, for communication or not */
     size_t tokens;
     size_t skipped; /* steps */
     double scale;   /* of the loss; 0 where it is not scaled */

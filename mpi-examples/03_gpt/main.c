@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "gpt_data.h"
 #include "gpt_options.h"
@@ -21,29 +22,50 @@
 #include "mpi-examples/common/example_error.h"
 #include "mpi-examples/common/example_node.h"
 
+static double system_seconds(void)
+{
+    struct rusage used;
+
+    return getrusage(RUSAGE_SELF, &used) == 0 ? (double)used.ru_stime.tv_sec + 1e-6 * (double)used.ru_stime.tv_usec : 0;
+}
+
+/* Where all clocks stand now. */
+static gpt_interval begin_interval(const fsdp_context *ctx)
+{
+    return (gpt_interval){.seconds               = example_now(),
+                          .wait_seconds          = fsdp_wait_seconds(ctx),
+                          .communication_seconds = fsdp_progress_cpu_seconds(ctx) + fsdp_wait_cpu_seconds(ctx),
+                          .system_seconds        = system_seconds()};
+}
+
 /* The mean over the ranks' bytes, and over the ranks. */
 static fsdp_status reduce_interval(fsdp_context *ctx, gpt_interval *interval)
 {
-    double sums[2] = {interval->loss, interval->wait_seconds};
+    double sums[] = {interval->loss, interval->wait_seconds, interval->communication_seconds, interval->system_seconds};
+    const double ranks = fsdp_size(ctx);
 
-    EXAMPLE_TRY(fsdp_allreduce(ctx, FSDP_IN_PLACE, sums, 2, FSDP_F64, FSDP_SUM));
-    interval->loss         = sums[0] / (double)interval->tokens;
-    interval->wait_seconds = sums[1] / fsdp_size(ctx);
+    EXAMPLE_TRY(fsdp_allreduce(ctx, FSDP_IN_PLACE, sums, sizeof sums / sizeof sums[0], FSDP_F64, FSDP_SUM));
+    interval->loss                  = sums[0] / (double)interval->tokens;
+    interval->wait_seconds          = sums[1] / ranks;
+    interval->communication_seconds = sums[2] / ranks;
+    interval->system_seconds        = sums[3] / ranks;
     return FSDP_OK;
 }
 
 static fsdp_status report_interval(gpt_trainer *trainer, const gpt_report *report, gpt_interval *interval)
 {
-    const double now = example_now(), waited = fsdp_wait_seconds(trainer->ctx);
+    const gpt_interval next = begin_interval(trainer->ctx);
 
-    interval->seconds      = now - interval->seconds;
-    interval->wait_seconds = waited - interval->wait_seconds;
+    interval->seconds               = next.seconds - interval->seconds;
+    interval->wait_seconds          = next.wait_seconds - interval->wait_seconds;
+    interval->communication_seconds = next.communication_seconds - interval->communication_seconds;
+    interval->system_seconds        = next.system_seconds - interval->system_seconds;
     EXAMPLE_TRY(reduce_interval(trainer->ctx, interval));
     if (trainer->scaler) {
         interval->scale = fsdp_loss_scaler_scale(trainer->scaler);
     }
     gpt_report_interval(report, interval);
-    *interval = (gpt_interval){.seconds = now, .wait_seconds = waited};
+    *interval = next;
     return FSDP_OK;
 }
 
@@ -91,7 +113,7 @@ static fsdp_status train(gpt_trainer *trainer, const gpt_data *data, gpt_report 
                                        .warmup = o->warmup,
                                        .total  = o->steps > o->warmup ? o->steps : o->warmup};
     gpt_profile           *profile  = gpt_activations_profile(trainer->activations);
-    gpt_interval           interval = {.seconds = example_now(), .wait_seconds = fsdp_wait_seconds(trainer->ctx)};
+    gpt_interval           interval = begin_interval(trainer->ctx);
     const size_t           first    = trainer->first_step;
     int                    stop     = 0;
     size_t                 step;

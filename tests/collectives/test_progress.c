@@ -271,6 +271,33 @@ static void inline_means_no_thread(void **state)
     assert_true(fsdp_progress_cpu_seconds(*state) <= 0);
 }
 
+static double own_cpu_seconds(void)
+{
+    struct timespec used;
+
+    assert_int_equal(0, clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used));
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/* A rank that is late lets the others wait, asleep for the most part. */
+static void a_wait_costs_what_it_takes_of_a_core(void **state)
+{
+    static const double   SHORT_WAITS = 0.05;
+    const struct timespec late        = {.tv_nsec = 300000000};
+    fsdp_context         *ctx         = *state;
+    const bool            waits       = fsdp_rank(ctx) + 1 < fsdp_size(ctx);
+    const double          waited = fsdp_wait_seconds(ctx), cost = fsdp_wait_cpu_seconds(ctx), own = own_cpu_seconds();
+
+    if (!waits) {
+        (void)nanosleep(&late, NULL);
+    }
+    assert_int_equal(FSDP_OK, fsdp_barrier(ctx));
+    const double used = fsdp_wait_cpu_seconds(ctx) - cost;
+    assert_true(used <= own_cpu_seconds() - own + SHORT_WAITS);
+    assert_true(!waits || (used > 0 && fsdp_wait_seconds(ctx) - waited > 0));
+    assert_true(fsdp_wait_cpu_seconds(NULL) <= 0);
+}
+
 /* ---- several contexts -------------------------------------------------------------------------------------------------- */
 
 /* Those without a thread, which have to be opened and closed in one order on all ranks. */
@@ -447,6 +474,9 @@ int main(int argc, char **argv)
 #define WITH(test)    cmocka_unit_test_setup_teardown(test, open_with_thread, fsdp_test_close_context)
 #define WITHOUT(test) cmocka_unit_test_setup_teardown(test, open_without_thread, fsdp_test_close_context)
     static const struct CMUnitTest tests[] = {
+        WITH(a_wait_costs_what_it_takes_of_a_core),
+        {"a_wait_costs_what_it_takes_of_a_core_without_a_thread", a_wait_costs_what_it_takes_of_a_core,
+         open_without_thread, fsdp_test_close_context, NULL},
         WITH(an_operation_completes_while_the_caller_makes_no_call),
         WITH(several_operations_in_a_row_complete_without_a_call),
         WITH(the_thread_rests_behind_its_work_and_starts_again),

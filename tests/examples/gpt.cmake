@@ -17,6 +17,7 @@ fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 COR
                       ARGS ${gpt_small} --batch 120 --steps 40 --lr 1e-2 --interval 20 --sample 60 --progress on --profile
                       OUTPUT "^model +70848 parameters: 2 layers, 2 heads, width 48, context 40 bytes$"
                              "^ranks +[0-9]+, FULL_SHARD, f32" "step +40 . loss [0-3][.]"
+                             "% waiting . CPU: [0-9.]+% communication, [0-9.]+% system . "
                              "^  matrix products +[0-9.]+%$" "step [0-9]+ of 40, [0-9]+:[0-9][0-9] left"
                              "validation loss [0-3][.][0-9]+ nats per byte" "^written by the model:$" "^memory held ")
 fsdp_mpi_program_test(NAME examples.gpt_help TARGET 03_gpt RANKS 2 ARGS --help OUTPUT "^  --val-batches X +batches")
