@@ -102,6 +102,8 @@ static const cli_option rows[] = {
     {"result", CLI_CHOICE, FIELD(shared), .choices = "private|shared", .fallback = "private",
      .help = "private or shared, of allgather; shared: one copy per node, in place; MPI's is private"},
     {"in-place", CLI_FLAG, FIELD(in_place), .help = "input and output in one buffer"},
+    {"reuse-buffers", CLI_FLAG, FIELD(reuse),
+     .help = "time every iteration on the same memory, which small sizes then find in the caches"},
     {"iterations", CLI_COUNT, FIELD(iterations), 1, 1e9,
      .fallback = "as many as take 50 ms, or 400 ms beside cpu compute; at least 3", .help = "per block"},
     {"warmup", CLI_COUNT, FIELD(warmup), 0, 1e9, .fallback = "3", .help = "iterations before anything is timed"},

@@ -31,6 +31,7 @@ typedef struct bench_options {
     size_t      repeat; /* blocks of each side */
     int         no_check;
     int         no_twin;
+    int         reuse;        /* the same memory in every iteration */
     int         thread_level; /* 0: multiple, 1: single */
     size_t      link_rate;    /* BITS per second; 0: measured */
     size_t      memory_rate;  /* BYTES per second of a node; 0: measured */

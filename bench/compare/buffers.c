@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define FILL_BYTE  0x3C /* a normal number in every type, which denormal ones of other bytes would not be */
+#define LINE_BYTES 64
+
 /* Whether shared memory that asks for huge pages gets them: then private memory asks too, and both have them. */
 static int shared_memory_has_huge_pages(void)
 {
@@ -52,7 +55,7 @@ static fsdp_status allocate(bench_buffers *b, const bench_world *world, void **m
         BENCH_TRY(check_there(b, world, "", *memory));
         advise_huge_pages(*memory, b->bytes);
     }
-    memset(*memory, 1, b->bytes);
+    memset(*memory, FILL_BYTE, b->bytes);
     *host = *memory;
     return FSDP_OK;
 }
@@ -67,7 +70,7 @@ static fsdp_status allocate_on_gpu(bench_buffers *b, const bench_world *world, v
     }
     *host = bench_gpu_alloc_pinned(b->gpu, b->bytes);
     BENCH_TRY(check_there(b, world, "pinned ", *host));
-    memset(*host, 1, b->bytes);
+    memset(*host, FILL_BYTE, b->bytes);
     bench_gpu_copy(b->gpu, *memory, *host, b->bytes);
     return FSDP_OK;
 }
@@ -86,7 +89,7 @@ fsdp_status bench_buffers_open(bench_buffers *buffers, const bench_world *world,
     }
     BENCH_TRY(fsdp_buffer_alloc(world->ctx, FSDP_BUFFER_PER_NODE, bytes, &buffers->node_out));
     if (fsdp_node_rank(world->ctx) == 0) {
-        memset(buffers->node_out, 1, bytes);
+        memset(buffers->node_out, FILL_BYTE, bytes);
     }
     return FSDP_OK;
 }
@@ -117,6 +120,27 @@ fsdp_status bench_buffers_close(bench_buffers *buffers)
     in       = release(buffers, buffers->in, buffers->host_in);
     *buffers = (bench_buffers){0};
     return node != FSDP_OK ? node : out != FSDP_OK ? out : in;
+}
+
+static void *behind(void *memory, size_t bytes)
+{
+    return memory ? (char *)memory + bytes : NULL;
+}
+
+bench_buffers bench_buffers_turn(const bench_buffers *buffers, const bench_case *c, size_t turn)
+{
+    const size_t  stride = (c->bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    const size_t  parts  = buffers->bytes / stride;
+    const size_t  offset = parts > 1 ? turn % parts * stride : 0;
+    bench_buffers part   = *buffers;
+
+    part.bytes    = parts > 1 ? stride : buffers->bytes;
+    part.in       = behind(buffers->in, offset);
+    part.out      = behind(buffers->out, offset);
+    part.node_out = behind(buffers->node_out, offset);
+    part.host_in  = behind(buffers->host_in, offset);
+    part.host_out = behind(buffers->host_out, offset);
+    return part;
 }
 
 void *bench_buffers_result(const bench_buffers *buffers, const bench_case *c)

@@ -30,6 +30,12 @@ fsdp_status bench_buffers_open(bench_buffers *buffers, const bench_world *world,
 /** Collective. */
 fsdp_status bench_buffers_close(bench_buffers *buffers);
 
+/**
+ * The part of the buffers that iteration `turn` of a case works on: the next one each time, so that none is still in a cache
+ * from the last. It begins on a line of the caches, and is to be used like the whole.
+ */
+bench_buffers bench_buffers_turn(const bench_buffers *buffers, const bench_case *c, size_t turn);
+
 /** The output of the library, and where the host reads it: MPI's is always `out`. */
 void *bench_buffers_result(const bench_buffers *buffers, const bench_case *c);
 void *bench_buffers_host_result(const bench_buffers *buffers, const bench_case *c);

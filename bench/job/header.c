@@ -99,6 +99,18 @@ static void print_sides(const bench_job *job, const char *mpi)
     }
 }
 
+static void print_turns(const bench_job *job)
+{
+    if (bench_job_takes_turns(job->options)) {
+        printf("# buffers    take turns: each iteration uses the next part of %zu MiB, which no cache holds; "
+               "--reuse-buffers: "
+               "the same\n",
+               job->buffers.bytes >> 20);
+    } else {
+        printf("# buffers    the same in every iteration: small sizes are in the caches\n");
+    }
+}
+
 static void print_memory(const bench_job *job, const char *pages)
 {
     const bench_bandwidth *b = &job->bandwidth;
@@ -113,9 +125,11 @@ static void print_memory(const bench_job *job, const char *pages)
                    ? "the same"
                    : "pinned host memory: copies out and in again are part of its time",
                b->copy / GB, b->array_bytes);
+        print_turns(job);
         return;
     }
     printf("# pages      %s, on both sides: they use the same buffers\n", pages);
+    print_turns(job);
     if (job->options->memory_rate) {
         printf("# memory     %.2f GB/s per node, as given\n", b->best / GB);
         return;
@@ -157,6 +171,7 @@ static void record_header(bench_job *job, const char *mpi, const char *pages)
            {"device", job->gpu ? "gpu" : "host", 0},
            {"memory", o->memory == BENCH_MEMORY_USER ? "user" : "symmetric", 0},
            {"pages", pages, 0},
+           {"buffers", bench_job_takes_turns(o) ? "in turn" : "reused", 0},
            {"memory_copy_gb_s", NULL, job->bandwidth.copy / GB},
            {"memory_triad_gb_s", NULL, job->bandwidth.triad / GB},
            {"memory_pages_gb_s", NULL, job->bandwidth.pages / GB},

@@ -1,12 +1,46 @@
 #include "bench/job/job.h"
 
+#include <stdint.h>
+
+#define MOST_TURN_BYTES ((size_t)64 << 20)
+
+/* Those with memory of their own. */
+static int needs_none(const bench_options *o)
+{
+    return o->step || o->checkpoint || o->kernels;
+}
+
+int bench_job_takes_turns(const bench_options *options)
+{
+    return !(options->reuse || options->overlap || options->floor || options->async || options->lanes ||
+             needs_none(options));
+}
+
+/* The buffers of all ranks of a machine fill its last-level cache twice. */
+static size_t turn_bytes(const bench_world *world)
+{
+    int ranks = fsdp_node_size(world->ctx);
+
+    MPI_Allreduce(MPI_IN_PLACE, &ranks, 1, MPI_INT, MPI_MIN, world->comm);
+    const size_t each = 2 * fsdp_cache_bytes(world->ctx) / (size_t)ranks;
+    uint64_t     most = each < MOST_TURN_BYTES ? each : MOST_TURN_BYTES;
+    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, world->comm);
+    return (size_t)most;
+}
+
 size_t bench_job_most_bytes(const bench_world *world, const bench_options *options)
 {
     const size_t least = (size_t)world->size * fsdp_dtype_size(options->dtype);
 
-    const int own = options->step || options->checkpoint || options->kernels; /* these have memory of their own */
+    return options->end > least && !needs_none(options) ? options->end : least;
+}
 
-    return options->end > least && !own ? options->end : least;
+size_t bench_job_buffer_bytes(const bench_world *world, const bench_options *options)
+{
+    const size_t most = bench_job_most_bytes(world, options);
+    const size_t room = bench_job_takes_turns(options) && !options->tune ? turn_bytes(world) : 0;
+
+    return most > room ? most : room;
 }
 
 bench_case bench_job_case(const bench_job *job, bench_collective collective, size_t bytes)

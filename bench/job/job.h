@@ -27,13 +27,20 @@ typedef struct bench_job {
     bench_records        records;
     bench_progress_bar   bar;
     unsigned             pattern; /* of the last check */
+    size_t               turn;    /* of the next iteration: see bench_buffers_turn() */
 } bench_job;
 
 /** The case of nearly `bytes` that the options describe. */
 bench_case bench_job_case(const bench_job *job, bench_collective collective, size_t bytes);
 
+/** Whether the iterations of this run work on one part of the buffers after the other. */
+int bench_job_takes_turns(const bench_options *options);
+
 /** BYTES that any case of the run needs in one buffer. */
 size_t bench_job_most_bytes(const bench_world *world, const bench_options *options);
+
+/** BYTES of one buffer, with the room that iterations need to take turns. Collective. */
+size_t bench_job_buffer_bytes(const bench_world *world, const bench_options *options);
 
 /** Whether the options ask for a collective. */
 int bench_job_wants(const bench_job *job, bench_collective collective);

@@ -15,15 +15,24 @@ typedef struct samples {
     size_t  n;
 } samples;
 
-fsdp_status bench_time_ours(const bench_job *job, const bench_case *c, size_t iterations, double *seconds)
+/* Those of the next iteration. */
+static bench_buffers next_buffers(bench_job *job, const bench_case *c)
 {
-    void  *out = bench_buffers_result(&job->buffers, c);
+    const size_t turn = bench_job_takes_turns(job->options) ? job->turn++ : 0;
+
+    return bench_buffers_turn(&job->buffers, c, turn);
+}
+
+fsdp_status bench_time_ours(bench_job *job, const bench_case *c, size_t iterations, double *seconds)
+{
     double begin;
 
     MPI_Barrier(job->world->comm);
     begin = bench_now();
     for (size_t i = 0; i < iterations; i++) {
-        BENCH_TRY(bench_run(c, job->world->ctx, job->buffers.in, out));
+        const bench_buffers b = next_buffers(job, c);
+
+        BENCH_TRY(bench_run(c, job->world->ctx, b.in, bench_buffers_result(&b, c)));
     }
     bench_gpu_finish(job->gpu); /* which the operations may be ahead of */
     *seconds = bench_max(job->world, bench_now() - begin) / (double)(iterations ? iterations : 1);
@@ -31,11 +40,10 @@ fsdp_status bench_time_ours(const bench_job *job, const bench_case *c, size_t it
 }
 
 /* As a program has to do it that has its data on a GPU: an MPI that does not take it there is given memory of the host. */
-static void run_mpi(const bench_job *job, const bench_case *c)
+static void run_mpi(const bench_job *job, const bench_case *c, const bench_buffers *b)
 {
-    const bench_buffers *b       = &job->buffers;
-    const int            rank    = job->world->rank;
-    const size_t         element = fsdp_dtype_size(c->dtype);
+    const int    rank    = job->world->rank;
+    const size_t element = fsdp_dtype_size(c->dtype);
 
     if (fsdp_has_gpu_aware_mpi(job->world->ctx) && job->gpu) {
         bench_baseline_run(c, job->world->comm, b->in, b->out);
@@ -46,21 +54,23 @@ static void run_mpi(const bench_job *job, const bench_case *c)
     bench_buffers_send(b, b->host_out, bench_out_count(c, rank) * element);
 }
 
-double bench_time_mpi(const bench_job *job, const bench_case *c, size_t iterations)
+double bench_time_mpi(bench_job *job, const bench_case *c, size_t iterations)
 {
     double begin;
 
     MPI_Barrier(job->world->comm);
     begin = bench_now();
     for (size_t i = 0; i < iterations; i++) {
-        run_mpi(job, c);
+        const bench_buffers b = next_buffers(job, c);
+
+        run_mpi(job, c, &b);
     }
     bench_gpu_finish(job->gpu);
     return bench_max(job->world, bench_now() - begin) / (double)(iterations ? iterations : 1);
 }
 
 /* All ranks see the same times, the slowest rank's, and so decide alike. */
-fsdp_status bench_probe_ours(const bench_job *job, const bench_case *c, size_t *iterations)
+fsdp_status bench_probe_ours(bench_job *job, const bench_case *c, size_t *iterations)
 {
     double seconds;
     size_t n = 1;
@@ -75,7 +85,7 @@ fsdp_status bench_probe_ours(const bench_job *job, const bench_case *c, size_t *
     return FSDP_OK;
 }
 
-static size_t probe_mpi(const bench_job *job, const bench_case *c)
+static size_t probe_mpi(bench_job *job, const bench_case *c)
 {
     double seconds;
     size_t n = 1;
@@ -117,7 +127,7 @@ static void compare(const samples *s, double *theirs, double ours, bench_against
     against->ratio       = against->seconds / ours;
 }
 
-static fsdp_status run_blocks(const bench_job *job, const bench_case *c, size_t iterations, samples *s)
+static fsdp_status run_blocks(bench_job *job, const bench_case *c, size_t iterations, samples *s)
 {
     const int    can   = bench_baseline_can(c);
     const size_t n_mpi = can ? probe_mpi(job, c) : 0;
@@ -173,7 +183,7 @@ fsdp_status bench_measure(bench_job *job, const bench_case *c, bench_result *res
     return status;
 }
 
-static fsdp_status time_blocks(const bench_job *job, const bench_case *c, bench_result *result, double *seconds)
+static fsdp_status time_blocks(bench_job *job, const bench_case *c, bench_result *result, double *seconds)
 {
     BENCH_TRY(bench_probe_ours(job, c, &result->iterations));
     (void)snprintf(result->algorithm, sizeof result->algorithm, "%s", fsdp_last_algorithm(job->world->ctx));

@@ -29,11 +29,11 @@ typedef struct bench_result {
 } bench_result;
 
 /** SECONDS per iteration of the library's blocking form, on the slowest rank. Collective. */
-fsdp_status bench_time_ours(const bench_job *job, const bench_case *c, size_t iterations, double *seconds);
-double      bench_time_mpi(const bench_job *job, const bench_case *c, size_t iterations);
+fsdp_status bench_time_ours(bench_job *job, const bench_case *c, size_t iterations, double *seconds);
+double      bench_time_mpi(bench_job *job, const bench_case *c, size_t iterations);
 
 /** Warms up and finds how many iterations a block of the library's should have. Collective. */
-fsdp_status bench_probe_ours(const bench_job *job, const bench_case *c, size_t *iterations);
+fsdp_status bench_probe_ours(bench_job *job, const bench_case *c, size_t *iterations);
 
 /** Only the library: the median over the blocks, checked as the options say. Collective. */
 fsdp_status bench_measure_ours(bench_job *job, const bench_case *c, bench_result *result);

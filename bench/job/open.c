@@ -15,7 +15,7 @@ fsdp_status bench_context_open(bench_world *world, const bench_options *options,
 
 fsdp_status bench_job_open(bench_job *job, bench_world *world, const bench_options *options)
 {
-    const size_t bytes  = bench_job_most_bytes(world, options);
+    const size_t bytes  = bench_job_buffer_bytes(world, options);
     const int    shared = options->shared && !options->tune;
 
     *job = (bench_job){.options = options, .world = world, .twin = {.socket = -1}};
@@ -25,7 +25,7 @@ fsdp_status bench_job_open(bench_job *job, bench_world *world, const bench_optio
     }
     BENCH_TRY(bench_limits_measure(job));
     BENCH_TRY(bench_buffers_open(&job->buffers, world, job->gpu, options->memory, shared, bytes));
-    bench_gpu_limits_measure(job, bytes);
+    bench_gpu_limits_measure(job, bench_job_most_bytes(world, options));
     bench_twin_open(&job->twin, world, options, bytes);
     bench_header_print(job);
     return FSDP_OK;

@@ -83,6 +83,7 @@ void bench_twin_open(bench_twin *twin, const bench_world *world, const bench_opt
     const bench_order order = {.kind      = BENCH_ORDER_PREPARE,
                                .memory    = options->memory,
                                .bytes     = bytes,
+                               .reuse     = options->reuse,
                                .node_size = options->ranks_per_node ? (int)options->ranks_per_node : FSDP_UNSET};
 
     *twin = (bench_twin){.socket = -1, .why_not = "--no-twin"};

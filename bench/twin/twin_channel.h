@@ -18,6 +18,7 @@ typedef struct bench_order {
     int              memory;    /* PREPARE: a bench_memory */
     int              node_size; /* PREPARE: FSDP_UNSET, or as fsdp_config has it */
     size_t           bytes;     /* PREPARE: of each buffer */
+    int              reuse;     /* PREPARE: --reuse-buffers */
     bench_case       what;      /* TIME */
     size_t           iterations;
 } bench_order;

@@ -14,6 +14,8 @@ typedef struct server {
     bench_world   world;
     bench_buffers buffers;
     int           channel; /* on rank 0 */
+    size_t        turn;    /* of the next iteration */
+    int           reuse;
 } server;
 
 /* The library is used for memory only: its buffers have the same pages in both jobs. */
@@ -21,6 +23,7 @@ static double prepare(server *s, const bench_order *order)
 {
     fsdp_config config;
 
+    s->reuse = order->reuse;
     fsdp_config_init(&config);
     config.log_level = FSDP_LOG_OFF;
     config.node_size = order->node_size;
@@ -31,14 +34,16 @@ static double prepare(server *s, const bench_order *order)
     return bench_buffers_open(&s->buffers, &s->world, NULL, order->memory, 0, order->bytes) == FSDP_OK ? 0 : -1;
 }
 
-static double time_block(const server *s, const bench_order *order)
+static double time_block(server *s, const bench_order *order)
 {
     double begin;
 
     MPI_Barrier(s->world.comm);
     begin = bench_now();
     for (size_t i = 0; i < order->iterations; i++) {
-        bench_baseline_run(&order->what, s->world.comm, s->buffers.in, s->buffers.out);
+        const bench_buffers b = bench_buffers_turn(&s->buffers, &order->what, s->reuse ? 0 : s->turn++);
+
+        bench_baseline_run(&order->what, s->world.comm, b.in, b.out);
     }
     return bench_max(&s->world, bench_now() - begin) / (double)(order->iterations ? order->iterations : 1);
 }

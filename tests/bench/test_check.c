@@ -126,11 +126,34 @@ static void values_are_rounded_as_the_element_types_say(void **state)
     assert_true(floats[2] == 2.0F / 3.0F);
 }
 
+/* Each iteration has a part of its own until all have been used, and none reaches beyond the buffers. */
+static void iterations_take_turns_at_the_buffers(void **state)
+{
+    static char         in[1000], out[1000];
+    const bench_buffers all = {.bytes = sizeof in, .in = in, .out = out, .host_in = in, .host_out = out};
+    const bench_case    c = {.bytes = 72}, whole = {.bytes = 600};
+
+    (void)state;
+    for (size_t turn = 0; turn < 14; turn++) {
+        const bench_buffers part = bench_buffers_turn(&all, &c, turn);
+
+        assert_ptr_equal(in + turn % 7 * 128, part.in); /* seven parts of two lines of the caches */
+        assert_ptr_equal(out + turn % 7 * 128, part.out);
+        assert_ptr_equal(part.in, part.host_in);
+        assert_ptr_equal(part.out, part.host_out);
+        assert_null(part.node_out);
+        assert_int_equal(128, part.bytes);
+    }
+    assert_ptr_equal(in, bench_buffers_turn(&all, &whole, 5).in);
+    assert_int_equal(sizeof in, bench_buffers_turn(&all, &whole, 5).bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_results_are_right_and_each_wrong_element_is_counted),
         cmocka_unit_test(a_result_of_the_pattern_before_is_wrong),
+        cmocka_unit_test(iterations_take_turns_at_the_buffers),
         cmocka_unit_test(values_are_rounded_as_the_element_types_say),
     };
 
