@@ -51,6 +51,7 @@ typedef struct fsdp_gpu {
     int       vendor;  /**< 0x1002 or 0x10de */
     int       device;
     char      name[64]; /**< "" if unknown */
+    char      uuid[48]; /**< NVIDIA's, "GPU-029490c8-..."; "" if unknown */
     fsdp_mask threads;  /**< the nearest; empty if the locality is unknown */
     int       package;  /**< index; -1: unknown */
     int       numa;     /**< index; -1: unknown */
@@ -104,7 +105,10 @@ typedef struct fsdp_source {
     char text[FSDP_REASON_BYTES];
 } fsdp_source;
 
-/** A node. Arrays belong to the topology. Indices into them are what `package`, `numa` and `cache` hold. */
+/**
+ * A node. Arrays belong to the topology. Indices into them are what `package`, `numa` and `cache` hold. Names are printable
+ * ASCII: any other byte of a record is replaced by '?'.
+ */
 typedef struct fsdp_node {
     char               name[64]; /**< of the host; "" if a record does not say */
     int                is_here;  /**< 1: this machine, or a record of it: the plan can be bound */

@@ -51,6 +51,19 @@ void fsdpi_node_source(fsdp_node *node, fsdp_source_kind source, bool present, c
     va_end(arguments);
 }
 
+void fsdpi_node_copy_text(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+
+    for (; from[n] != '\0' && n + 1 < size; n++) {
+        to[n] = from[n];
+        if (from[n] < ' ' || from[n] > '~') {
+            to[n] = '?';
+        }
+    }
+    to[n] = '\0';
+}
+
 int fsdpi_node_gpu(const fsdp_node *node, const char *address, int ordinal)
 {
     for (size_t g = 0; g < node->n_gpus; g++) {

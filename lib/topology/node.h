@@ -39,6 +39,9 @@ int fsdpi_node_add_gpu(fsdp_topology *topology, const char *address, int ordinal
 void fsdpi_node_source(fsdp_node *node, fsdp_source_kind source, bool present, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/** Copies what a record says: one line of printable ASCII, with '?' for any other byte, cut after `size` BYTES. */
+void fsdpi_node_copy_text(char *to, size_t size, const char *from);
+
 /** Index of the domain that holds all of these threads; -1: none does, or there are no threads. */
 int fsdpi_domain_of(const fsdp_domain *domains, size_t n, const fsdp_mask *threads);
 

@@ -228,6 +228,17 @@ static const char *first_info(hwloc_obj_t object, const char *name, const char *
     return text != NULL ? text : otherwise;
 }
 
+/* "GPU-" and what follows of letters, digits and dashes, or nothing: it is to be passed on to a shell. */
+static void copy_uuid(fsdp_gpu *gpu, const char *text)
+{
+    static const char ALLOWED[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
+    const size_t      n         = strspn(text, ALLOWED);
+
+    if (strncmp(text, "GPU-", 4) == 0 && text[n] == '\0' && n < sizeof gpu->uuid) {
+        memcpy(gpu->uuid, text, n + 1);
+    }
+}
+
 /* What the devices of the operating system that a GPU carries say of it. */
 static void read_gpu_devices(hwloc_obj_t pci, fsdp_gpu *gpu, char *peers)
 {
@@ -236,8 +247,9 @@ static void read_gpu_devices(hwloc_obj_t pci, fsdp_gpu *gpu, char *peers)
         const char *kib = first_info(device, "RSMIVRAMSize", first_info(device, "CUDAGlobalMemorySize", ""));
 
         if (model[0] != '\0') {
-            (void)snprintf(gpu->name, sizeof gpu->name, "%s", model);
+            fsdpi_node_copy_text(gpu->name, sizeof gpu->name, model);
         }
+        copy_uuid(gpu, first_info(device, "NVIDIAUUID", ""));
         gpu->hive  = hive[0] != '\0' ? strtoull(hive, NULL, 16) : gpu->hive;
         gpu->bytes = kib[0] != '\0' ? strtoull(kib, NULL, 10) * 1024 : gpu->bytes;
         if (device->name != NULL && strncmp(device->name, "rsmi", 4) == 0) {
@@ -264,7 +276,7 @@ static void add_gpu(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t
     gpu->threads = locality(node, hwloc, pci);
     gpu->package = fsdpi_domain_of(node->packages, node->n_packages, &gpu->threads);
     gpu->numa    = fsdpi_domain_of(node->numas, node->n_numas, &gpu->threads);
-    (void)snprintf(gpu->name, sizeof gpu->name, "%s", first_info(pci, "PCIDevice", ""));
+    fsdpi_node_copy_text(gpu->name, sizeof gpu->name, first_info(pci, "PCIDevice", ""));
     read_gpu_devices(pci, gpu, topology->peers[at]);
 }
 
@@ -304,7 +316,7 @@ static void add_nic(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t
     node->n_nics  = at == node->n_nics ? at + 1 : node->n_nics;
     fsdp_nic *nic = &topology->nics[at];
     (void)snprintf(nic->address, sizeof nic->address, "%s", address);
-    (void)snprintf(nic->name, sizeof nic->name, "%s", device->name);
+    fsdpi_node_copy_text(nic->name, sizeof nic->name, device->name);
     nic->fabric  = nic->fabric || is_fabric(device);
     nic->threads = locality(node, hwloc, pci);
     nic->package = fsdpi_domain_of(node->packages, node->n_packages, &nic->threads);
@@ -410,8 +422,8 @@ static void read_name(fsdp_node *node, hwloc_topology_t hwloc, const char *file)
     const char *recorded                = hwloc_obj_get_info_by_name(hwloc_get_root_obj(hwloc), "HostName");
 
     (void)gethostname(here, sizeof here - 1);
-    (void)snprintf(node->name, sizeof node->name, "%s", file == NULL ? here : recorded != NULL ? recorded : "");
-    node->is_here = file == NULL || strcmp(node->name, here) == 0;
+    fsdpi_node_copy_text(node->name, sizeof node->name, file == NULL ? here : recorded != NULL ? recorded : "");
+    node->is_here = file == NULL || (recorded != NULL && strncmp(recorded, here, sizeof here - 1) == 0);
 }
 
 static fsdp_status read_objects(fsdp_topology *topology, hwloc_topology_t hwloc, const char *file)

@@ -158,6 +158,50 @@ static void a_console_is_no_gpu_and_links_are_found(void **state)
     fsdp_topology_close(topology);
 }
 
+/* Writes one of the project's nodes anew, with `to` for the first `from`, into make_file()'s file. */
+static const char *make_node(const char *name, const char *from, const char *to)
+{
+    static char text[1 << 15], changed[1 << 16];
+    FILE       *file = fopen(node_file(name), "re");
+
+    assert_non_null(file);
+    const size_t n = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[n]           = '\0';
+    const char *place = strstr(text, from);
+    assert_non_null(place);
+    (void)snprintf(changed, sizeof changed, "%.*s%s%s", (int)(place - text), text, to, place + strlen(from));
+    return make_file(changed);
+}
+
+static void what_a_record_says_is_one_line_of_printable_text(void **state)
+{
+    fsdp_topology *topology = open_node(make_node("two_sockets.xml", "\"sockets\"", "\"so&#10;ck&#127;[2J\xc3\xa9\""));
+
+    (void)state;
+    assert_string_equal("so?ck?[2J??", fsdp_topology_node(topology)->name);
+    fsdp_topology_close(topology);
+    topology = open_node(make_node("two_sockets.xml", "made-up V100", "V&#9;100"));
+    assert_string_equal("V?100", fsdp_topology_node(topology)->gpus[0].name);
+    fsdp_topology_close(topology);
+    (void)remove(made);
+}
+
+static void a_uuid_is_taken_only_if_it_is_one(void **state)
+{
+    static const char UUID[]   = "GPU-00000006-0000-4000-8000-000000000000";
+    fsdp_topology    *topology = open_node("two_sockets.xml");
+
+    (void)state;
+    assert_string_equal(UUID, fsdp_topology_node(topology)->gpus[0].uuid);
+    assert_string_equal("", fsdp_topology_node(topology)->gpus[1].uuid);
+    fsdp_topology_close(topology);
+    topology = open_node(make_node("two_sockets.xml", UUID, "GPU-6; reboot"));
+    assert_string_equal("", fsdp_topology_node(topology)->gpus[0].uuid);
+    fsdp_topology_close(topology);
+    (void)remove(made);
+}
+
 static void the_node_of_eight_gpus_is_what_the_file_says(void **state)
 {
     static const char *const THREADS[] = {"12-13,28-29", "14-15,30-31", "4-5,20-21", "6-7,22-23",
@@ -249,6 +293,8 @@ int main(void)
         SILENT(a_thread_above_4095_is_unsupported),
         SILENT(null_is_an_error_or_nothing),
         SILENT(a_console_is_no_gpu_and_links_are_found),
+        SILENT(what_a_record_says_is_one_line_of_printable_text),
+        SILENT(a_uuid_is_taken_only_if_it_is_one),
         SILENT(the_node_of_eight_gpus_is_what_the_file_says),
         SILENT(a_record_says_that_nothing_else_was_asked),
         SILENT(a_variable_names_the_file),
