@@ -4,7 +4,7 @@
  *     fsdp-topo                                     this node: packages, NUMA nodes, caches, cores, GPUs, links, network cards
  *     mpirun -n 8 fsdp-topo                         where every rank is, what is wrong with that, what the plan is
  *     fsdp-topo --input node.xml --ranks 8 --svg node.svg   the plan for another machine, drawn
- *     fsdp-topo --launch --ranks 8                  the mpirun and the srun line that give it
+ *     fsdp-topo --launch --ranks 8                  the lines of mpirun, srun and others that give it
  *     fsdp-topo --watch                             GPUs, cores and memory at work
  */
 #include <errno.h>
@@ -24,6 +24,7 @@
 #include "tools/topo/text/launch.h"
 #include "tools/topo/text/text.h"
 #include "tools/topo/text/watch.h"
+#include "tools/topo/text/wrapper.h"
 
 static int exit_status(fsdp_status status)
 {
@@ -116,7 +117,7 @@ static fsdp_status write_wrapper(const topo_world *world, const char *path, cons
     if (!file) {
         return FSDP_ERR_ARG;
     }
-    topo_launch_wrapper(file, report);
+    topo_wrapper_write(file, report);
     TOPO_TRY(close_output(world, path, file));
     if (chmod(path, 0755) != 0) {
         return topo_fail(world, "--wrapper '%.200s' cannot be made executable: %s; name a file of your own", path,

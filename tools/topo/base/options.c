@@ -20,8 +20,9 @@ static const cli_option rows[] = {
     {"json", CLI_FLAG, FIELD(json), .help = "print JSON"},
     {"svg", CLI_TEXT, FIELD(svg), .help = "draw the nodes and the ranks on them into this file too"},
     {"launch", CLI_FLAG, FIELD(launch),
-     .help = "print the mpirun and the srun line that give the plan, and their wrapper; --ranks is one per GPU, or "
-             "NUMA node, or as many as run under mpirun, if not given"},
+     .help =
+         "print the lines of Open MPI, MPICH, Slurm, Flux and PALS that give the plan, and their wrapper; --ranks is "
+         "one per GPU, or NUMA node, or as many as run under mpirun, if not given"},
     {"wrapper", CLI_TEXT, FIELD(wrapper), .fallback = "printed as a here-document",
      .help = "with --launch: write the wrapper to this file"},
     {"watch", CLI_FLAG, FIELD(watch),
@@ -81,7 +82,7 @@ static const char usage[] =
     "that,\n"
     "                                         and what the plan is where it differs\n"
     "  fsdp-topo --input node.xml --ranks 8   the plan for 8 ranks on another machine\n"
-    "  fsdp-topo --launch --ranks 8           the mpirun and the srun line that give this plan\n"
+    "  fsdp-topo --launch --ranks 8           the lines of mpirun, srun and others that give this plan\n"
     "\n"
     "options\n";
 

@@ -1,7 +1,6 @@
 #include "tools/topo/base/words.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 topo_word topo_bytes(uint64_t bytes)
@@ -67,6 +66,25 @@ topo_word topo_cache(const fsdp_node *node, int cache)
         (void)snprintf(word.text, sizeof word.text, "cache %d", cache);
     }
     return word;
+}
+
+void topo_shell_word(FILE *file, const char *text)
+{
+    static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-./:,+@%";
+
+    if (text[0] && !text[strspn(text, plain)]) {
+        (void)fputs(text, file);
+        return;
+    }
+    (void)fputc('\'', file);
+    for (; *text; text++) {
+        if (*text == '\'') {
+            (void)fputs("'\\''", file);
+        } else {
+            (void)fputc(*text, file);
+        }
+    }
+    (void)fputc('\'', file);
 }
 
 const char *topo_vendor(const fsdp_gpu *gpu)

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <fsdp/fsdp.h>
 
@@ -31,6 +32,9 @@ topo_word topo_number(const fsdp_domain *domains, int index);
 
 /** "L3" and a number; "cache" where the level is not known. */
 topo_word topo_cache(const fsdp_node *node, int cache);
+
+/** Writes a text as one word of a shell, in quotes where it needs them. */
+void topo_shell_word(FILE *file, const char *text);
 
 const char *topo_vendor(const fsdp_gpu *gpu);
 const char *topo_link_name(fsdp_link_type type);

@@ -23,22 +23,9 @@ static fsdp_status look(topo_rank *mine, int rank)
     return status;
 }
 
-/* All that the ranks of the node have between them. */
-static fsdp_mask threads_together(const topo_report *report)
-{
-    fsdp_mask all = {{0}};
-
-    for (size_t i = 0; i < report->n; i++) {
-        for (size_t w = 0; w < FSDP_MASK_WORDS; w++) {
-            all.word[w] |= report->ranks[i].before.threads.word[w];
-        }
-    }
-    return all;
-}
-
 static fsdp_status place(topo_report *report)
 {
-    const fsdp_mask all = threads_together(report);
+    const fsdp_mask all = topo_report_threads(report);
 
     TOPO_TRY(topo_report_place(report, 0, NULL, fsdp_plan, report->plan));
     TOPO_TRY(topo_report_place(report, 1, NULL, fsdp_plan_none, report->real));

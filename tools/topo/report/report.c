@@ -54,6 +54,18 @@ fsdp_status topo_report_place(const topo_report *report, int after, const fsdp_m
     return status;
 }
 
+fsdp_mask topo_report_threads(const topo_report *report)
+{
+    fsdp_mask all = {{0}};
+
+    for (size_t i = 0; i < report->n; i++) {
+        for (size_t w = 0; w < FSDP_MASK_WORDS; w++) {
+            all.word[w] |= report->ranks[i].before.threads.word[w];
+        }
+    }
+    return all;
+}
+
 void topo_report_release(topo_report *report)
 {
     fsdp_topology_close(report->topology);

@@ -46,6 +46,9 @@ fsdp_status topo_report_place(const topo_report *report, int after, const fsdp_m
                               fsdp_status (*planner)(const fsdp_node *, const fsdp_local_rank *, size_t, fsdp_place *),
                               fsdp_place *places);
 
+/** All hardware threads that the launcher left to some rank. */
+fsdp_mask topo_report_threads(const topo_report *report);
+
 /** The places to show first: what is, or else what is planned. */
 static inline const fsdp_place *topo_report_shown(const topo_report *report)
 {

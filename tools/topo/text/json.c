@@ -72,6 +72,8 @@ static void write_gpus(FILE *file, const fsdp_node *node)
                       (unsigned)g->vendor, (unsigned)g->device);
         write_pair(file, "name", g->name);
         (void)fputs(", ", file);
+        write_pair(file, "uuid", g->uuid);
+        (void)fputs(", ", file);
         write_mask(file, "threads", &g->threads);
         (void)fputs(", ", file);
         write_index(file, "package", g->package);
