@@ -175,10 +175,10 @@ const char *fsdpi_doing(const char *call)
 static fsdp_status fail_in_time(fsdp_context *ctx)
 {
     if (ctx == NULL) {
-        return fsdpi_fail(
-            NULL, FSDP_ERR_TIMEOUT,
-            "not all ranks have come to this call within FSDP_TIMEOUT_S seconds; look for a rank that has "
-            "died, was stopped or is elsewhere");
+        return fsdpi_fail(NULL, FSDP_ERR_TIMEOUT,
+                          "not all ranks have come to %s within FSDP_TIMEOUT_S seconds; look for a rank that has died, "
+                          "was stopped or is elsewhere",
+                          call_now != NULL ? call_now : "this call");
     }
     const fsdpi_core *core = fsdpi_core_of(ctx);
     return fsdpi_fail(
@@ -188,9 +188,19 @@ static fsdp_status fail_in_time(fsdp_context *ctx)
         core->rank, call_now != NULL ? call_now : "this call", core->size, core->config.timeout_s);
 }
 
+/* A function of MPI or a public one by its name, without arguments; one of ours by the call that it was called for. */
+static void name_call(const char *source, char *name, size_t size)
+{
+    if (strncmp(source, "MPI_", 4) == 0 || strncmp(source, "fsdp_", 5) == 0) {
+        (void)snprintf(name, size, "%.*s", (int)strcspn(source, "("), source);
+    } else {
+        (void)snprintf(name, size, "MPI%s%s", call_now != NULL ? " in " : "", call_now != NULL ? call_now : "");
+    }
+}
+
 fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call)
 {
-    char text[MPI_MAX_ERROR_STRING] = "";
+    char text[MPI_MAX_ERROR_STRING] = "", name[64];
     int  length                     = 0;
 
     (void)MPI_Error_string(code, text, &length);
@@ -201,5 +211,7 @@ fsdp_status fsdpi_fail_mpi(fsdp_context *ctx, int code, const char *call)
     if (status == FSDP_ERR_TIMEOUT) {
         return fail_in_time(ctx);
     }
-    return fsdpi_fail(ctx, status, "%s failed: %s; finalize the context, it cannot be used any more", call, text);
+    name_call(call, name, sizeof name);
+    return fsdpi_fail(ctx, status, "%s failed: %s%s", name, text,
+                      ctx != NULL ? "; finalize the context, it cannot be used any more" : "");
 }

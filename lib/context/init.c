@@ -222,15 +222,9 @@ static fsdp_status find_nodes(fsdp_context *ctx)
 {
     const int divided = fsdpi_nodes_divisor(ctx->config.node_size);
     ctx->found        = malloc(fsdpi_nodes_bytes(ctx->size));
-    const fsdp_status found =
-        fsdpi_nodes_find(ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found, &ctx->nodes);
 
-    if (found == FSDP_ERR_TIMEOUT) {
-        return fsdpi_fail_mpi(ctx, MPI_ERR_PENDING, "fsdp_init");
-    }
-    if (found != FSDP_OK) {
-        return fsdpi_record(ctx, found, "%s", fsdp_last_error(NULL));
-    }
+    FSDP_TRY(fsdpi_nodes_find(ctx, ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found,
+                              &ctx->nodes));
     if (ctx->nodes.apart > 0 && ctx->config.node_size != 1) {
         fsdpi_log(
             ctx, FSDP_LOG_WARN,

@@ -186,7 +186,7 @@ static int have_memory(MPI_Comm comm, int timeout_s, const void *memory, const v
     return code;
 }
 
-static fsdp_status find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *scratch, void *memory,
+static fsdp_status find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *scratch, void *memory,
                         fsdpi_nodes *nodes)
 {
     const uint64_t mine = identity_of_memory(shm_dir);
@@ -195,36 +195,36 @@ static fsdp_status find(MPI_Comm comm, const char *shm_dir, int divided, int tim
 
     (void)MPI_Comm_rank(comm, &rank);
     (void)MPI_Comm_size(comm, &size);
-    FSDPI_TRY_MPI(NULL, have_memory(comm, timeout_s, memory, scratch, &have));
+    FSDPI_TRY_MPI(ctx, have_memory(comm, timeout_s, memory, scratch, &have));
     if (!have) {
-        return fsdpi_fail(NULL, FSDP_ERR_MEMORY, "no memory for the nodes of %d ranks on at least one of them", size);
+        return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "no memory for the nodes of %d ranks on at least one of them", size);
     }
-    FSDPI_TRY_MPI(NULL, fsdpi_mpi_allgather(&mine, scratch, 1, MPI_UINT64_T, comm, timeout_s));
+    FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(&mine, scratch, 1, MPI_UINT64_T, comm, timeout_s));
     fsdpi_nodes_divide(size, rank, divided, scratch, memory, nodes);
     nodes->apart = count_apart(scratch, rank, size);
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_nodes_find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
+fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
                              fsdpi_nodes *nodes)
 {
     int size = 0;
 
     (void)MPI_Comm_size(comm, &size);
     void             *scratch = malloc(fsdpi_nodes_scratch_bytes(size));
-    const fsdp_status status  = find(comm, shm_dir, divided, timeout_s, scratch, memory, nodes);
+    const fsdp_status status  = find(ctx, comm, shm_dir, divided, timeout_s, scratch, memory, nodes);
     free(scratch);
     return status;
 }
 
-fsdp_status fsdpi_nodes_locate(MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number)
+fsdp_status fsdpi_nodes_locate(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number)
 {
     fsdpi_nodes nodes = {0};
     int         size  = 0;
 
     (void)MPI_Comm_size(comm, &size);
     void             *memory = malloc(fsdpi_nodes_bytes(size));
-    const fsdp_status status = fsdpi_nodes_find(comm, shm_dir, 0, timeout_s, memory, &nodes);
+    const fsdp_status status = fsdpi_nodes_find(ctx, comm, shm_dir, 0, timeout_s, memory, &nodes);
     const bool        found  = status == FSDP_OK && nodes.first != NULL;
     *node                    = found ? nodes.mine : 0;
     *number                  = found ? nodes.first[nodes.mine] + nodes.position : 0;

@@ -62,20 +62,21 @@ void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory);
 
 /**
  * Finds the nodes of a communicator: ranks of one host for which `shm_dir` is the same folder. Collective.
+ * @param[in] ctx      whose error a failure is; NULL: that of the calling thread
  * @param[in] shm_dir  FSDP_SHM_DIR
  * @param[in] divided  FSDP_NODE_SIZE; 0: as found
  * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use; or NULL, an error
  *                     on all ranks
- * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT; the detail is that of the calling thread
+ * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT
  */
-fsdp_status fsdpi_nodes_find(MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
-                             fsdpi_nodes *nodes);
+fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s,
+                             void *memory, fsdpi_nodes *nodes);
 
 /**
- * Which node this rank is on, as found, and its number where the ranks come node by node. Collective.
- * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT; the detail is that of the calling thread
+ * Which node this rank is on, as found, and its number where the ranks come node by node. Otherwise as fsdpi_nodes_find().
  */
-fsdp_status fsdpi_nodes_locate(MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number);
+fsdp_status fsdpi_nodes_locate(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int timeout_s, int *node,
+                               int *number);
 
 /** The rank at a position of a node. */
 static inline int fsdpi_rank_at(const fsdpi_nodes *nodes, int node, int position)

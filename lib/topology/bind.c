@@ -396,11 +396,8 @@ fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding)
     if (core->config.node_size == 0) {
         return bind_and_place(core, core->node_comm, binding);
     }
-    const fsdp_status located = fsdpi_nodes_locate(core->comm, core->config.shm_dir, core->config.timeout_s, &node,
-                                                   &number); /* FSDP_NODE_SIZE divides what shares memory */
-    if (located != FSDP_OK) {
-        return fsdpi_record(core->ctx, located, "fsdp_init: %s", fsdp_last_error(NULL));
-    }
+    /* FSDP_NODE_SIZE divides what shares memory */
+    FSDP_TRY(fsdpi_nodes_locate(core->ctx, core->comm, core->config.shm_dir, core->config.timeout_s, &node, &number));
     FSDPI_TRY_MPI(core->ctx, MPI_Comm_split(core->comm, node, core->rank, &host));
     const fsdp_status status = bind_and_place(core, host, binding);
     (void)MPI_Comm_free(&host);

@@ -67,6 +67,17 @@ static void a_rank_that_stays_away_ends_the_wait_of_the_others(void **state)
     }
 }
 
+/* `words`: with the number of ranks */
+static void assert_says_who_waits(const char *words)
+{
+    char text[120], whole[240];
+
+    (void)snprintf(text, sizeof text, words, fsdp_test_size());
+    (void)snprintf(whole, sizeof whole, "rank %d %s within FSDP_TIMEOUT_S=1 seconds; look for a rank", fsdp_test_rank(),
+                   text);
+    assert_says(NULL, whole);
+}
+
 /* Rank 0 comes when the others have given up, and then waits for them in vain. */
 static void a_rank_that_stays_away_from_init_ends_the_wait_of_the_others(void **state)
 {
@@ -80,7 +91,7 @@ static void a_rank_that_stays_away_from_init_ends_the_wait_of_the_others(void **
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     if (fsdp_test_rank() > 0) {
         assert_int_equal(FSDP_ERR_TIMEOUT, fsdp_init(comm, &config, &ctx));
-        assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S"));
+        assert_says_who_waits("waits in fsdp_init, which not all %d ranks of the communicator have called");
         assert_null(ctx);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -97,33 +108,65 @@ static fsdp_status open_half(MPI_Comm comm)
     fsdp_context *ctx;
 
     fsdp_config_init(&config);
-    config.timeout_s         = 1;
-    const fsdp_status status = fsdp_init(comm, &config, &ctx);
-    assert_null(ctx);
-    return status;
+    config.timeout_s = 1;
+    return fsdp_init(comm, &config, &ctx);
 }
 
-/* Rank 0 takes part in the first steps of fsdp_init() only. */
-static void a_rank_that_leaves_init_half_way_ends_the_wait_of_the_others(void **state)
+/* As all ranks do in fsdp_init(), up to where they find the nodes. */
+static void take_part_in_init(bool nodes)
 {
-    MPI_Comm    copy;
+    uint64_t    none[3] = {0};
+    MPI_Comm    copy, second;
     MPI_Request request;
     int         all = 1;
+
+    MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, copy, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (nodes) {
+        MPI_Iallreduce(MPI_IN_PLACE, none, 3, MPI_UINT64_T, MPI_MAX, copy, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Comm_idup(copy, &second, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, copy, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static int n_lines(const char *text)
+{
+    int n = 0;
+
+    for (; *text != '\0'; text++) {
+        n += *text == '\n';
+    }
+    return n;
+}
+
+/* Rank 0 takes part in the first steps of fsdp_init() only. Each of the others says so, once. */
+static void a_rank_that_leaves_init_half_way_ends_the_wait_of_the_others(void **state)
+{
+    char printed[2048];
 
     (void)state;
     if (fsdp_test_size() == 1) {
         skip();
     }
-    if (fsdp_test_rank() > 0) {
-        assert_int_equal(FSDP_ERR_TIMEOUT, open_half(MPI_COMM_WORLD));
-        assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S"));
-    } else {
-        MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, copy, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int nodes = 0; nodes <= 1; nodes++) {
+        if (fsdp_test_rank() > 0) {
+            fsdp_test_capture_stderr();
+            const fsdp_status status = open_half(MPI_COMM_WORLD);
+            fsdp_test_captured_stderr(printed, sizeof printed);
+            assert_int_equal(FSDP_ERR_TIMEOUT, status);
+            assert_says_who_waits("waits in fsdp_init, to which not all %d ranks have come");
+            assert_non_null(strstr(printed, fsdp_last_error(NULL)));
+            assert_int_equal(1, n_lines(printed));
+        } else {
+            take_part_in_init(nodes != 0);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void sleep_for(int seconds)

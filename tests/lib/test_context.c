@@ -3,6 +3,8 @@
 
 #include "fsdp/collectives.h"
 #include "fsdp/context.h"
+#include "lib/base/doing.h"
+#include "lib/base/error.h"
 #include "lib/context/context.h"
 #include "lib/context/init.h"
 #include "tests/support/mpi_test.h"
@@ -148,6 +150,18 @@ static void an_instruction_set_of_another_processor_is_refused_by_name(void **st
     assert_non_null(strstr(fsdp_last_error(NULL), said));
 }
 
+/* By name, and without the arguments that the source gives it. */
+static void a_failure_of_mpi_names_the_function(void **state)
+{
+    (void)state;
+    assert_int_equal(FSDP_ERR_MPI, fsdpi_fail_mpi(NULL, MPI_ERR_TAG, "MPI_Isend(data, (int)bytes, MPI_BYTE)"));
+    assert_memory_equal("MPI_Isend failed: ", fsdp_last_error(NULL), strlen("MPI_Isend failed: "));
+    const char *before = fsdpi_doing("fsdp_init");
+    assert_int_equal(FSDP_ERR_MPI, fsdpi_fail_mpi(NULL, MPI_ERR_TAG, "fsdpi_mpi_barrier(ctx->comm, timeout_s)"));
+    (void)fsdpi_doing(before);
+    assert_memory_equal("MPI in fsdp_init failed: ", fsdp_last_error(NULL), strlen("MPI in fsdp_init failed: "));
+}
+
 /* Across nodes an alltoall in place needs memory of its own meanwhile. */
 static fsdp_context *context_of_nodes_of_one(void)
 {
@@ -249,6 +263,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_setting_that_differs_between_ranks_is_refused_everywhere),
         cmocka_unit_test(a_bad_setting_on_one_rank_is_refused_everywhere),
         cmocka_unit_test(an_instruction_set_of_another_processor_is_refused_by_name),
+        cmocka_unit_test(a_failure_of_mpi_names_the_function),
         cmocka_unit_test(memory_is_counted_to_the_byte),
         cmocka_unit_test(which_rank_is_where_is_kept_once_per_node),
         cmocka_unit_test(no_memory_on_one_rank_is_an_error_on_every_rank),

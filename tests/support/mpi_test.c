@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int fsdp_test_rank(void)
 {
@@ -80,6 +81,28 @@ void assert_says(const fsdp_context *ctx, const char *words)
     if (strstr(fsdp_last_error(ctx), words) == NULL) {
         fail_msg("'%s' does not say '%s'", fsdp_last_error(ctx), words);
     }
+}
+
+static int   stderr_before = -1;
+static FILE *captured;
+
+void fsdp_test_capture_stderr(void)
+{
+    captured      = tmpfile();
+    stderr_before = dup(STDERR_FILENO);
+    if (captured == NULL || stderr_before < 0 || dup2(fileno(captured), STDERR_FILENO) < 0) {
+        fail_msg("stderr cannot be captured");
+    }
+}
+
+void fsdp_test_captured_stderr(char *text, size_t size)
+{
+    (void)fflush(stderr);
+    assert_int_equal(STDERR_FILENO, dup2(stderr_before, STDERR_FILENO));
+    (void)close(stderr_before);
+    rewind(captured);
+    text[fread(text, 1, size - 1, captured)] = '\0';
+    (void)fclose(captured);
 }
 
 int fsdp_test_skip(int argc, char **argv, const char *reason)

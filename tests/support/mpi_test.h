@@ -50,6 +50,13 @@ int fsdp_test_size(void);
 /** Fails the test unless `words` are in the last error of a context. */
 void assert_says(const fsdp_context *ctx, const char *words);
 
+/**
+ * What this rank writes to stderr from now on goes to a file; and back, with what was written, cut after `size` BYTES. Local.
+ * Between the two no assertion may fail, since that would not be seen.
+ */
+void fsdp_test_capture_stderr(void);
+void fsdp_test_captured_stderr(char *text, size_t size);
+
 /** For main(), on all ranks instead of fsdp_test_main(): rank 0 prints the reason. Returns FSDP_TEST_SKIPPED. */
 int fsdp_test_skip(int argc, char **argv, const char *reason);
 
