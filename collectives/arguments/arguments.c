@@ -43,26 +43,28 @@ static size_t extent_bytes(const fsdp_context *ctx, const fsdpi_call *call, fsdp
 static fsdp_status check_values(fsdp_context *ctx, fsdpi_call *call)
 {
     if (fsdpi_element_bytes(call->dtype) == 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: %d is no element type; use one of fsdp_dtype", call->name,
-                          (int)call->dtype);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: %d is no element type; use one of fsdp_dtype", call->name,
+                                   (int)call->dtype);
     }
     if (call->has_op && ((int)call->op < 0 || (int)call->op >= FSDP_N_REDOPS)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: %d is no reduction; use one of fsdp_redop", call->name,
-                          (int)call->op);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: %d is no reduction; use one of fsdp_redop", call->name,
+                                   (int)call->op);
     }
     if (call->has_root && (call->root < 0 || call->root >= ctx->size)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: root %d is no rank; ranks are 0 to %d", call->name, call->root,
-                          ctx->size - 1);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: root %d is no rank; ranks are 0 to %d", call->name,
+                                   call->root, ctx->size - 1);
     }
     if (call->division == FSDPI_DIVISION_COUNTS && call->counts == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the counts are NULL; pass %d of them", call->name, ctx->size);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the counts are NULL; pass %d of them", call->name,
+                                   ctx->size);
     }
     if (!measure(ctx, call)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "%s: the size in bytes of %zu %s elements%s overflows; counts are elements, "
-                          "not bytes, of one rank",
-                          call->name, call->division == FSDPI_DIVISION_COUNTS ? call->counts[ctx->rank] : call->count,
-                          fsdp_dtype_name(call->dtype), call->division == FSDPI_DIVISION_ROOT ? "" : " over all ranks");
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG,
+            "%s: the size in bytes of %zu %s elements%s overflows; counts are elements, "
+            "not bytes, of one rank",
+            call->name, call->division == FSDPI_DIVISION_COUNTS ? call->counts[ctx->rank] : call->count,
+            fsdp_dtype_name(call->dtype), call->division == FSDPI_DIVISION_ROOT ? "" : " over all ranks");
     }
     return FSDP_OK;
 }
@@ -84,8 +86,8 @@ static fsdp_status null_buffer(fsdp_context *ctx, const fsdpi_call *call)
 {
     const bool in = call->in_bytes > 0 && call->in == NULL;
 
-    return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the %s buffer is NULL; it must hold %zu bytes", call->name,
-                      in ? "input" : "output", in ? call->in_bytes : call->out_bytes);
+    return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the %s buffer is NULL; it must hold %zu bytes", call->name,
+                               in ? "input" : "output", in ? call->in_bytes : call->out_bytes);
 }
 
 static fsdp_status check_overlap(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out)
@@ -95,10 +97,10 @@ static fsdp_status check_overlap(fsdp_context *ctx, const fsdpi_call *call, fsdp
     if (overlap_is_meant(&probe, in, out)) {
         return FSDP_OK;
     }
-    return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                      "%s: input (%p, %zu bytes) and output (%p, %zu bytes) overlap; use separate buffers or "
-                      "FSDP_IN_PLACE",
-                      call->name, call->in, call->in_bytes, call->out, call->out_bytes);
+    return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                               "%s: input (%p, %zu bytes) and output (%p, %zu bytes) overlap; use separate buffers or "
+                               "FSDP_IN_PLACE",
+                               call->name, call->in, call->in_bytes, call->out, call->out_bytes);
 }
 
 static fsdp_status check_buffers(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out)
@@ -107,12 +109,13 @@ static fsdp_status check_buffers(fsdp_context *ctx, fsdpi_call *call, fsdpi_exte
         return null_buffer(ctx, call);
     }
     if (call->out_bytes > 0 && call->out == FSDP_IN_PLACE) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: FSDP_IN_PLACE stands for an input; the output must be a buffer",
-                          call->name);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "%s: FSDP_IN_PLACE stands for an input; the output must be a buffer", call->name);
     }
     if (call->in_bytes > 0 && call->in == FSDP_IN_PLACE && out == FSDPI_NOTHING) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: FSDP_IN_PLACE is for rank %d, the root; pass the input elsewhere",
-                          call->name, call->root);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "%s: FSDP_IN_PLACE is for rank %d, the root; pass the input elsewhere", call->name,
+                                   call->root);
     }
     if (call->in != FSDP_IN_PLACE && call->in_bytes > 0 && call->out_bytes > 0 &&
         fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes)) {
@@ -150,7 +153,7 @@ static fsdp_status check_arguments(fsdp_context *ctx, fsdpi_call *call, fsdpi_ex
 
 static fsdp_status no_context(const fsdpi_call *call)
 {
-    return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", call->name);
+    return fsdpi_fail_together(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", call->name);
 }
 
 fsdp_status fsdpi_issue_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
@@ -162,7 +165,7 @@ fsdp_status fsdpi_issue_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi
         return no_context(call);
     }
     if (request == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the place for the request is NULL", call->name);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the place for the request is NULL", call->name);
     }
     *request = NULL;
     status   = check_arguments(ctx, &settled, in, out, status);

@@ -14,12 +14,12 @@ static fsdp_status check_address(fsdp_context *ctx, const fsdpi_call *call, cons
     if (ctx->buffers.n_freed > 0) {
         const fsdpi_buffer *symmetric = fsdpi_buffer_of(&ctx->buffers, buffer, 0);
         if (symmetric != NULL && symmetric->freed) {
-            return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: %p is in a symmetric buffer that has been freed", call->name,
-                              buffer);
+            return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: %p is in a symmetric buffer that has been freed",
+                                       call->name, buffer);
         }
     }
     if (!fsdpi_is_mapped(&ctx->known_pages, buffer, bytes)) {
-        return fsdpi_fail(
+        return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG,
             "%s: %zu bytes at %p are neither host memory nor that of a known device; pass the address of a "
             "buffer of that size",
@@ -39,17 +39,19 @@ static fsdp_status classify(fsdp_context *ctx, const fsdpi_call *call, const voi
         return FSDP_OK;
     }
     if (device == NULL && fsdpi_is_gpu_memory(buffer)) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "%s: %p is GPU memory, and this context uses no GPU (%s); pass host memory, to which it has "
-                          "been copied",
-                          call->name, buffer, fsdpi_gpu_why_none(ctx));
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "%s: %p is GPU memory, and this context uses no GPU (%s); pass host memory, to which it has "
+            "been copied",
+            call->name, buffer, fsdpi_gpu_why_none(ctx));
     }
     const fsdpi_memory_place place = device != NULL ? device->ops->place_of(device, buffer) : FSDPI_PLACE_HOST;
     if (place == FSDPI_PLACE_OTHER) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "%s: %p is memory of another GPU than %d, which this context uses; select that one before "
-                          "memory is allocated, or copy it there",
-                          call->name, buffer, device->number);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG,
+            "%s: %p is memory of another GPU than %d, which this context uses; select that one before "
+            "memory is allocated, or copy it there",
+            call->name, buffer, device->number);
     }
     *on_device = place == FSDPI_PLACE_DEVICE;
     return FSDP_OK;
@@ -63,9 +65,9 @@ fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call)
     FSDP_TRY(classify(ctx, call, call->in, call->in_bytes, &in));
     FSDP_TRY(classify(ctx, call, call->out, call->out_bytes, &out));
     if (has_in && call->out_bytes > 0 && in != out) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "%s: the %s buffer (%p) is on the GPU, the other one (%p) is not; pass two of one kind",
-                          call->name, in ? "input" : "output", in ? call->in : call->out, in ? call->out : call->in);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG, "%s: the %s buffer (%p) is on the GPU, the other one (%p) is not; pass two of one kind",
+            call->name, in ? "input" : "output", in ? call->in : call->out, in ? call->out : call->in);
     }
     call->on_device = in || out;
     if (call->on_device) {

@@ -16,7 +16,7 @@
 
 /*
  * What a thread has recorded last, from its first failure to its end. Whoever loads the library in a running program, as
- * interpreters do, has little room for variables of threads: they are three pointers, of no special model.
+ * interpreters do, has little room for variables of threads: they are three pointers and a flag, of no special model.
  */
 typedef struct details {
     char     without_context[FSDPI_ERROR_BYTES];
@@ -26,9 +26,10 @@ typedef struct details {
 
 static const details NO_MEMORY = {.without_context = "there was no memory for the detail of this failure"};
 
-static _Thread_local const details *known;    /* NULL: none */
-static _Thread_local char          *diverted; /* where details of contexts go instead, or NULL */
-static _Thread_local const char    *call_now; /* see lib/base/doing.h */
+static _Thread_local const details *known;     /* NULL: none */
+static _Thread_local char          *diverted;  /* where details of contexts go instead, or NULL */
+static _Thread_local const char    *call_now;  /* see lib/base/doing.h */
+static _Thread_local bool           unprinted; /* what was recorded last; see fsdpi_fail_together() */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t  key; /* releases the details of a thread that ends */
@@ -147,8 +148,37 @@ fsdp_status fsdpi_fail(fsdp_context *ctx, fsdp_status status, const char *format
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     record(ctx, text);
+    unprinted = false;
     fsdpi_log(ctx, FSDP_LOG_ERROR, "%s (%s)", text, fsdp_status_name(status));
     return status;
+}
+
+fsdp_status fsdpi_fail_together(fsdp_context *ctx, fsdp_status status, const char *format, ...)
+{
+    char    text[FSDPI_ERROR_BYTES] = "";
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    record(ctx, text);
+    unprinted = true;
+    return status;
+}
+
+bool fsdpi_error_take_unprinted(void)
+{
+    const bool was = unprinted;
+
+    unprinted = false;
+    return was;
+}
+
+void fsdpi_error_print(fsdp_context *ctx, fsdp_status status)
+{
+    if (status != FSDP_OK && fsdpi_error_take_unprinted()) {
+        fsdpi_log(ctx, FSDP_LOG_ERROR, "%s (%s)", fsdpi_error_recorded(ctx), fsdp_status_name(status));
+    }
 }
 
 fsdp_status fsdpi_record(fsdp_context *ctx, fsdp_status status, const char *format, ...)

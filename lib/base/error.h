@@ -6,6 +6,7 @@
 #define FSDPI_ERROR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "fsdp/status.h"
 
@@ -34,6 +35,19 @@
  */
 fsdp_status fsdpi_fail(fsdp_context *ctx, fsdp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/**
+ * As fsdpi_fail(), for what an agreement of all ranks is told next: that prints it, once where several ranks have found the same.
+ * Without an agreement, fsdpi_error_print() has to follow.
+ */
+fsdp_status fsdpi_fail_together(fsdp_context *ctx, fsdp_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** Whether what the calling thread has recorded last is still to be printed; from now on whoever asks has to. */
+bool fsdpi_error_take_unprinted(void);
+
+/** Prints it, if it is. */
+void fsdpi_error_print(fsdp_context *ctx, fsdp_status status);
 
 /** As fsdpi_fail(), without printing: for failures that another rank, or an earlier call, has printed. */
 fsdp_status fsdpi_record(fsdp_context *ctx, fsdp_status status, const char *format, ...)

@@ -6,7 +6,6 @@
 
 #include "lib/base/core.h"
 #include "lib/base/error.h"
-#include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/setting.h"
 
@@ -22,7 +21,9 @@ static void resolve_path(const fsdpi_setting *row, const fsdp_config *given, fsd
     fsdpi_setting_set_path(row, resolved, path != NULL ? path : row->fallback);
 }
 
-static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *given, fsdp_config *resolved)
+/* `before`: what has been found wrong with other settings. */
+static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *given, fsdp_config *resolved,
+                               const char *before)
 {
     if (row->kind == PATH) {
         resolve_path(row, given, resolved);
@@ -34,13 +35,14 @@ static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *give
     fsdpi_setting_set_value(row, resolved, fsdpi_setting_fallback(row));
     if (value != FSDP_UNSET) {
         if (!fsdpi_setting_accepts(row, value)) {
-            return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_config.%s is %" PRId64 "; it accepts %s", row->field, value,
-                              row->values);
+            return fsdpi_fail_together(NULL, FSDP_ERR_ARG, "%sfsdp_config.%s is %" PRId64 "; it accepts %s", before,
+                                       row->field, value, row->values);
         }
     } else if (text == NULL || text[0] == '\0') {
         return FSDP_OK;
     } else if (!fsdpi_setting_parse(row, text, &value) || !fsdpi_setting_accepts(row, value)) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s is '%s'; it accepts %s", row->variable, text, row->values);
+        return fsdpi_fail_together(NULL, FSDP_ERR_ARG, "%s%s is '%s'; it accepts %s", before, row->variable, text,
+                                   row->values);
     }
     fsdpi_setting_set_value(row, resolved, value);
     return FSDP_OK;
@@ -51,7 +53,12 @@ fsdp_status fsdpi_settings_resolve(const fsdp_config *given, fsdp_config *resolv
     fsdp_status status = FSDP_OK;
 
     for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
-        const fsdp_status one = resolve_one(&FSDPI_SETTINGS[i], given, resolved);
+        char before[FSDPI_ERROR_BYTES] = "";
+
+        if (status != FSDP_OK) {
+            (void)snprintf(before, sizeof before, "%s; ", fsdp_last_error(NULL));
+        }
+        const fsdp_status one = resolve_one(&FSDPI_SETTINGS[i], given, resolved, before);
         status                = status == FSDP_OK ? one : status;
     }
     return status;
@@ -110,35 +117,6 @@ void fsdpi_settings_warn_unknown(const fsdp_context *ctx)
         if (strcmp(name, nearest->variable) != 0) {
             fsdpi_log(ctx, FSDP_LOG_WARN, "%s is no setting and is ignored; the nearest that is: %s", name,
                       nearest->variable);
-        }
-    }
-}
-
-uint64_t fsdpi_settings_fingerprint(const fsdp_config *config)
-{
-    uint64_t hash = FSDPI_HASH_START;
-
-    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
-        if (FSDPI_SETTINGS[i].agree) {
-            hash = fsdpi_hash_u64(hash, (uint64_t)fsdpi_setting_value(&FSDPI_SETTINGS[i], config));
-        }
-    }
-    return hash;
-}
-
-void fsdpi_settings_describe(const fsdp_config *config, char *text, size_t size)
-{
-    size_t used = 0;
-
-    (void)snprintf(text, size, "the default settings");
-    for (size_t i = 0; i < FSDPI_N_SETTINGS && used < size; i++) {
-        char value[FSDPI_SETTING_TEXT_BYTES];
-
-        if (FSDPI_SETTINGS[i].agree &&
-            fsdpi_setting_value(&FSDPI_SETTINGS[i], config) != fsdpi_setting_fallback(&FSDPI_SETTINGS[i])) {
-            fsdpi_setting_text(&FSDPI_SETTINGS[i], config, value, sizeof value);
-            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "",
-                                     FSDPI_SETTINGS[i].variable, value);
         }
     }
 }

@@ -98,13 +98,15 @@ static fsdp_status claim_segment(fsdp_context *ctx, fsdpi_buffer *buffer, const 
         buffer->kind == FSDP_BUFFER_PER_NODE ? plan_of_node(ctx, buffer->bytes) : plan_of_ranks(ctx, bytes);
 
     if (plan.end >= PTRDIFF_MAX) {
-        return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_buffer_alloc: %zu bytes here, and too many on this node in all",
-                          buffer->bytes);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_MEMORY, "fsdp_buffer_alloc: %zu bytes here, and too many on this node in all", buffer->bytes);
     }
     if (plan.end == 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(fsdpi_segment_open(&ctx->core, &ctx->nodes, plan.end, plan.own, plan.n_own, &buffer->segment));
+    const fsdpi_segment_need need = {
+        .bytes = plan.end, .own = plan.own, .n_own = plan.n_own, .remedy = "ask for less in symmetric buffers"};
+    FSDP_TRY(fsdpi_segment_open(&ctx->core, &ctx->nodes, &need, &buffer->segment));
     buffer->base = buffer->segment.base + plan.begin;
     if (plan.places > 0) {
         buffer->places = (const fsdpi_buffer_place *)(const void *)buffer->segment.base;
@@ -341,14 +343,14 @@ fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t b
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_buffer_alloc: the context is NULL; pass one from fsdp_init");
     }
     if (memory == NULL) {
-        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_alloc: the place for the buffer is NULL");
+        status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_buffer_alloc: the place for the buffer is NULL");
     } else if ((int)kind < 0 || (int)kind >= N_KINDS) {
-        status = fsdpi_fail(ctx, FSDP_ERR_ARG,
-                            "fsdp_buffer_alloc: %d is no kind of buffer; use one of fsdp_buffer_kind", (int)kind);
+        status = fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG, "fsdp_buffer_alloc: %d is no kind of buffer; use one of fsdp_buffer_kind", (int)kind);
     } else if (kind == FSDP_BUFFER_DEVICE && ctx->gpu.device == NULL) {
-        status =
-            fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "fsdp_buffer_alloc: this context uses no GPU (%s); take host memory",
-                       fsdpi_gpu_why_none(ctx));
+        status = fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                                     "fsdp_buffer_alloc: this context uses no GPU (%s); take host memory",
+                                     fsdpi_gpu_why_none(ctx));
     }
     const fsdp_status agreed = fsdpi_agree(ctx, "fsdp_buffer_alloc", status == FSDP_OK ? KINDS[kind] : NULL,
                                            kind == FSDP_BUFFER_PER_NODE ? bytes : 0, status, true);

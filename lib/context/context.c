@@ -96,7 +96,7 @@ fsdp_status fsdp_algorithms_print_for(const fsdp_context *ctx, const fsdp_cluste
         config = ctx->config;
         link   = ctx->link;
     } else {
-        (void)fsdpi_settings_resolve(NULL, &config);
+        fsdpi_error_print(NULL, fsdpi_settings_resolve(NULL, &config));
     }
     if (cluster->latency_s > 0) {
         link.alpha = cluster->latency_s;

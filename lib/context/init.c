@@ -15,6 +15,7 @@
 #include "lib/context/context.h"
 #include "lib/context/gpu_context.h"
 #include "lib/context/mpi_end.h"
+#include "lib/context/same_settings.h"
 #include "lib/device/gpu.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
@@ -169,8 +170,8 @@ static fsdp_status choose_kernels(fsdp_context *ctx)
         return FSDP_OK;
     }
     ctx->kernels = &fsdpi_kernels_scalar;
-    return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                      "FSDP_ISA is '%s', which this processor or this build lacks; use 'auto'", name);
+    return fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                               "FSDP_ISA is '%s', which this processor or this build lacks; use 'auto'", name);
 }
 
 /* Many nodes, or many ranks on one, get what they need, however little is asked for. */
@@ -196,7 +197,7 @@ static bool mpi_allows_threads(void)
 static fsdp_status check_progress(fsdp_context *ctx)
 {
     if (ctx->config.progress == FSDP_PROGRESS_THREAD && !mpi_allows_threads()) {
-        return fsdpi_fail(
+        return fsdpi_fail_together(
             ctx, FSDP_ERR_UNSUPPORTED,
             "FSDP_PROGRESS is 'thread', but MPI was not started with MPI_THREAD_MULTIPLE; start it so, or "
             "use 'auto'");
@@ -207,15 +208,10 @@ static fsdp_status check_progress(fsdp_context *ctx)
 /* Settings first: nothing is laid out before all ranks hold the same. */
 static fsdp_status agree_on_settings(fsdp_context *ctx, fsdp_status status)
 {
-    char settings[FSDPI_DETAIL_BYTES - 32];
-
     if (status != FSDP_OK) {
         (void)fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
     }
-    fsdpi_settings_describe(&ctx->config, settings, sizeof settings);
-    const fsdp_status table = fsdpi_table_open(&ctx->table, &ctx->core);
-    const uint64_t    hash  = fsdpi_settings_fingerprint(&ctx->config) ^ fsdpi_table_fingerprint(&ctx->table);
-    return fsdpi_agree_by_mpi(&ctx->queue.engine, status != FSDP_OK ? status : table, settings, hash);
+    return fsdpi_same_settings(ctx, status != FSDP_OK ? status : fsdpi_table_open(&ctx->table, &ctx->core));
 }
 
 static fsdp_status find_nodes(fsdp_context *ctx)
@@ -223,8 +219,8 @@ static fsdp_status find_nodes(fsdp_context *ctx)
     const int divided = fsdpi_nodes_divisor(ctx->config.node_size);
     ctx->found        = malloc(fsdpi_nodes_bytes(ctx->size));
 
-    FSDP_TRY(fsdpi_nodes_find(ctx, ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found,
-                              &ctx->nodes));
+    FSDP_TRY(
+        fsdpi_nodes_find(ctx, ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found, &ctx->nodes));
     if (ctx->nodes.apart > 0 && ctx->config.node_size != 1) {
         fsdpi_log(
             ctx, FSDP_LOG_WARN,

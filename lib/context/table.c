@@ -235,9 +235,10 @@ static const char *parse_row(const fsdpi_core *core, int number, char *line, fsd
 
 static fsdp_status bad_line(const fsdpi_core *core, int number, const char *what)
 {
-    return fsdpi_fail(core->ctx, FSDP_ERR_ARG,
-                      "tuning file %s, line %d %s; write it anew with fsdp-bench --tune, or unset FSDP_TUNING_FILE",
-                      core->config.tuning_file, number, what);
+    return fsdpi_fail_together(
+        core->ctx, FSDP_ERR_ARG,
+        "tuning file %s, line %d %s; write it anew with fsdp-bench --tune, or unset FSDP_TUNING_FILE",
+        core->config.tuning_file, number, what);
 }
 
 static fsdp_status read_rows(fsdpi_table *table, FILE *file)
@@ -273,10 +274,10 @@ static fsdp_status read_file(fsdpi_table *table)
     FILE *file = fopen(table->core->config.tuning_file, "r");
 
     if (file == NULL) {
-        return fsdpi_fail(table->core->ctx, FSDP_ERR_ARG,
-                          "the tuning file %s cannot be opened: %s; unset FSDP_TUNING_FILE, or write "
-                          "one with fsdp-bench --tune",
-                          table->core->config.tuning_file, strerror(errno));
+        return fsdpi_fail_together(table->core->ctx, FSDP_ERR_ARG,
+                                   "the tuning file %s cannot be opened: %s; unset FSDP_TUNING_FILE, or write "
+                                   "one with fsdp-bench --tune",
+                                   table->core->config.tuning_file, strerror(errno));
     }
     const fsdp_status status = read_rows(table, file);
     (void)fclose(file);

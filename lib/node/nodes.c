@@ -186,8 +186,8 @@ static int have_memory(MPI_Comm comm, int timeout_s, const void *memory, const v
     return code;
 }
 
-static fsdp_status find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *scratch, void *memory,
-                        fsdpi_nodes *nodes)
+static fsdp_status find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s,
+                        void *scratch, void *memory, fsdpi_nodes *nodes)
 {
     const uint64_t mine = identity_of_memory(shm_dir);
     bool           have = false;
@@ -205,8 +205,8 @@ static fsdp_status find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, i
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s, void *memory,
-                             fsdpi_nodes *nodes)
+fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s,
+                             void *memory, fsdpi_nodes *nodes)
 {
     int size = 0;
 
@@ -217,7 +217,8 @@ fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_d
     return status;
 }
 
-fsdp_status fsdpi_nodes_locate(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int timeout_s, int *node, int *number)
+fsdp_status fsdpi_nodes_locate(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int timeout_s, int *node,
+                               int *number)
 {
     fsdpi_nodes nodes = {0};
     int         size  = 0;

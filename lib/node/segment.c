@@ -22,7 +22,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-enum { NAME_BYTES = 64, PATH_BYTES = 640 };
+enum { NAME_BYTES = 64, PATH_BYTES = 640, WHY_BYTES = 448 };
 
 bool fsdpi_segment_room(const char *folder, uintmax_t *bytes)
 {
@@ -35,25 +35,24 @@ bool fsdpi_segment_room(const char *folder, uintmax_t *bytes)
     return true;
 }
 
-static fsdp_status no_room(fsdpi_core *core, size_t bytes)
+static fsdp_status no_room(fsdpi_core *core, const fsdpi_segment_need *need)
 {
     const char *dir  = core->config.shm_dir;
     uintmax_t   free = 0;
 
     (void)fsdpi_segment_room(core->config.shm_dir, &free);
-    return fsdpi_fail(
+    return fsdpi_fail_together(
         core->ctx, FSDP_ERR_MEMORY,
         "%zu bytes of shared memory for this node do not fit into %s, where %ju are free; enlarge it, set "
-        "FSDP_SHM_DIR to a larger memory file system, lower FSDP_STAGING_BYTES (now %" PRId64
-        "), or set FSDP_NODE_SIZE=1 to do without",
-        bytes, dir, free, core->config.staging_bytes);
+        "FSDP_SHM_DIR to a larger memory file system, %s, or set FSDP_NODE_SIZE=1 to do without",
+        need->bytes, dir, free, need->remedy);
 }
 
 static fsdp_status cannot_use(fsdpi_core *core, const char *name, const char *what)
 {
-    return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY,
-                      "shared memory in %s: cannot %s: %s; set FSDP_SHM_DIR to another folder", name, what,
-                      strerror(errno));
+    return fsdpi_fail_together(core->ctx, FSDP_ERR_MEMORY,
+                               "shared memory in %s: cannot %s: %s; set FSDP_SHM_DIR to another folder", name, what,
+                               strerror(errno));
 }
 
 /* The ranks of a node may call the folder by different names; see nodes.c. */
@@ -63,7 +62,7 @@ static void path_of(const fsdpi_core *core, const char *name, char *path)
 }
 
 /* Makes the file, as large as it has to be, where there is room for it. */
-static fsdp_status make_file(fsdpi_core *core, char *name, char *path, size_t bytes, int *file)
+static fsdp_status make_file(fsdpi_core *core, char *name, char *path, const fsdpi_segment_need *need, int *file)
 {
     static atomic_uint made; /* several contexts in one process; a name in use is an error, not a mix-up */
     uintmax_t          free;
@@ -71,8 +70,8 @@ static fsdp_status make_file(fsdpi_core *core, char *name, char *path, size_t by
     if (!fsdpi_segment_room(core->config.shm_dir, &free)) {
         return cannot_use(core, core->config.shm_dir, "look at the folder");
     }
-    if (free < bytes) {
-        return no_room(core, bytes);
+    if (free < need->bytes) {
+        return no_room(core, need);
     }
     (void)snprintf(name, NAME_BYTES, "fsdp-%ld-%u-%" PRIx64, (long)getpid(), atomic_fetch_add(&made, 1),
                    (uint64_t)(fsdpi_seconds() * 1e9));
@@ -81,24 +80,24 @@ static fsdp_status make_file(fsdpi_core *core, char *name, char *path, size_t by
     if (*file < 0) {
         return cannot_use(core, core->config.shm_dir, "make a file");
     }
-    return ftruncate(*file, (off_t)bytes) == 0 ? FSDP_OK : cannot_use(core, path, "set its size");
+    return ftruncate(*file, (off_t)need->bytes) == 0 ? FSDP_OK : cannot_use(core, path, "set its size");
 }
 
 /* Touches this rank's part without the risk of SIGBUS; where the kernel is too old for that, reserves its blocks. */
-static fsdp_status claim(fsdpi_core *core, const fsdpi_segment *segment, int file, size_t own, size_t n_own)
+static fsdp_status claim(fsdpi_core *core, const fsdpi_segment *segment, int file, const fsdpi_segment_need *need)
 {
     const size_t page  = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t begin = own / page * page;
-    const size_t end   = (own + n_own + page - 1) / page * page;
+    const size_t begin = need->own / page * page;
+    const size_t end   = (need->own + need->n_own + page - 1) / page * page;
 
     (void)madvise(segment->base, segment->bytes, MADV_HUGEPAGE);
-    if (n_own == 0 || madvise(segment->base + begin, end - begin, MADV_POPULATE_WRITE) == 0) {
+    if (need->n_own == 0 || madvise(segment->base + begin, end - begin, MADV_POPULATE_WRITE) == 0) {
         return FSDP_OK;
     }
     if (errno != EINVAL) {
-        return no_room(core, segment->bytes);
+        return no_room(core, need);
     }
-    return file < 0 || posix_fallocate(file, (off_t)own, (off_t)n_own) == 0 ? FSDP_OK : no_room(core, segment->bytes);
+    return file < 0 || posix_fallocate(file, (off_t)need->own, (off_t)need->n_own) == 0 ? FSDP_OK : no_room(core, need);
 }
 
 static fsdp_status map(fsdpi_core *core, fsdpi_segment *segment, size_t bytes, int file)
@@ -115,44 +114,67 @@ static fsdp_status map(fsdpi_core *core, fsdpi_segment *segment, size_t bytes, i
 
 static fsdp_status cannot_open(fsdpi_core *core, const fsdpi_nodes *nodes, const char *path)
 {
-    return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY,
-                      "rank %d cannot open %s, shared memory that rank %d has made: %s; run all ranks of a host as one "
-                      "user, set FSDP_SHM_DIR to a folder that all of them may use, or set FSDP_NODE_SIZE=1",
-                      core->rank, path, fsdpi_rank_at(nodes, nodes->mine, 0), strerror(errno));
+    return fsdpi_fail_together(
+        core->ctx, FSDP_ERR_MEMORY,
+        "rank %d cannot open %s, shared memory that rank %d has made: %s; run all ranks of a host as one "
+        "user, set FSDP_SHM_DIR to a folder that all of them may use, or set FSDP_NODE_SIZE=1",
+        core->rank, path, fsdpi_rank_at(nodes, nodes->mine, 0), strerror(errno));
 }
 
-/* The leader makes the file and tells its name; it is unlinked as soon as all have opened it, so nothing is left behind. */
-static fsdp_status open_shared(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, int *file)
-{
-    char        name[NAME_BYTES] = "", path[PATH_BYTES] = "";
-    const bool  leader = nodes->position == 0;
-    fsdp_status status = leader ? make_file(core, name, path, bytes, file) : FSDP_OK;
+/* What a leader tells the others of its node: the name of the file, or "" and why there is none. */
+typedef struct announcement {
+    char name[NAME_BYTES], why[WHY_BYTES];
+} announcement;
 
-    if (status != FSDP_OK) {
-        name[0] = '\0';
-    }
+static fsdp_status make_and_announce(fsdpi_core *core, const fsdpi_segment_need *need, int *file, announcement *told)
+{
+    char              path[PATH_BYTES] = "";
+    const fsdp_status status           = make_file(core, told->name, path, need, file);
+
     if (status != FSDP_OK && *file >= 0) {
         (void)unlink(path);
     }
-    FSDPI_TRY_MPI(core->ctx,
-                  fsdpi_mpi_broadcast(name, NAME_BYTES, MPI_CHAR, 0, core->node_comm, core->config.timeout_s));
-    if (!leader && name[0] != '\0') {
-        path_of(core, name, path);
-        *file  = open(path, O_RDWR | O_CLOEXEC);
-        status = *file >= 0 ? FSDP_OK : cannot_open(core, nodes, path);
-    }
-    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_barrier(core->node_comm, core->config.timeout_s));
-    if (leader && name[0] != '\0') {
-        (void)unlink(path);
-    }
-    if (status == FSDP_OK && *file < 0) {
-        return fsdpi_record(core->ctx, FSDP_ERR_MEMORY, "the leader of this node, rank %d, has no shared memory for it",
-                            fsdpi_rank_at(nodes, nodes->mine, 0));
+    if (status != FSDP_OK) {
+        *told = (announcement){{0}, {0}};
+        (void)snprintf(told->why, sizeof told->why, "%s", fsdpi_error_recorded(core->ctx));
     }
     return status;
 }
 
-fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, size_t own, size_t n_own,
+static fsdp_status open_announced(fsdpi_core *core, const fsdpi_nodes *nodes, const announcement *told, int *file)
+{
+    char path[PATH_BYTES];
+
+    if (told->name[0] == '\0') {
+        return fsdpi_record(core->ctx, FSDP_ERR_MEMORY, "%s", told->why);
+    }
+    path_of(core, told->name, path);
+    *file = open(path, O_RDWR | O_CLOEXEC);
+    return *file >= 0 ? FSDP_OK : cannot_open(core, nodes, path);
+}
+
+/* The leader makes the file and tells its name; it is unlinked as soon as all have opened it, so nothing is left behind. */
+static fsdp_status open_shared(fsdpi_core *core, const fsdpi_nodes *nodes, const fsdpi_segment_need *need, int *file)
+{
+    const bool   leader = nodes->position == 0;
+    char         path[PATH_BYTES];
+    announcement told   = {{0}, {0}};
+    fsdp_status  status = leader ? make_and_announce(core, need, file, &told) : FSDP_OK;
+
+    FSDPI_TRY_MPI(core->ctx,
+                  fsdpi_mpi_broadcast(&told, sizeof told, MPI_CHAR, 0, core->node_comm, core->config.timeout_s));
+    if (!leader) {
+        status = open_announced(core, nodes, &told, file);
+    }
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_barrier(core->node_comm, core->config.timeout_s));
+    if (leader && told.name[0] != '\0') {
+        path_of(core, told.name, path);
+        (void)unlink(path);
+    }
+    return status;
+}
+
+fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, const fsdpi_segment_need *need,
                                fsdpi_segment *segment)
 {
     int         file   = -1;
@@ -160,13 +182,13 @@ fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, size_
 
     *segment = (fsdpi_segment){0};
     if (nodes->size > 1) {
-        status = open_shared(core, nodes, bytes, &file);
+        status = open_shared(core, nodes, need, &file);
     }
     if (status == FSDP_OK) {
-        status = map(core, segment, bytes, file);
+        status = map(core, segment, need->bytes, file);
     }
     if (status == FSDP_OK) {
-        status = claim(core, segment, file, own, n_own);
+        status = claim(core, segment, file, need);
     }
     if (file >= 0) {
         (void)close(file);

@@ -17,15 +17,19 @@ typedef struct fsdpi_segment {
     size_t         bytes;
 } fsdpi_segment;
 
+typedef struct fsdpi_segment_need {
+    size_t      bytes;      /* of the whole, the same on all ranks of the node; not 0 */
+    size_t      own, n_own; /* what this rank touches first, so that it lies on its NUMA node: offset and BYTES */
+    const char *remedy;     /* where there is no room: "lower FSDP_STAGING_BYTES" */
+} fsdpi_segment_need;
+
 /**
  * Makes a segment. Collective over the ranks of the node; each returns its own verdict, which they still have to agree on.
  * Space is reserved before anything is touched: a file system without room is an error, not a signal.
  *
- * @param[in] bytes       of the whole, the same on all ranks of the node; not 0
- * @param[in] own, n_own  the part that this rank touches first, so that it lies on its NUMA node: offset and BYTES
- * @return FSDP_OK; FSDP_ERR_MEMORY with the detail recorded: no room, or the folder cannot be used
+ * @return FSDP_OK; FSDP_ERR_MEMORY with the detail recorded, for the agreement to print: no room, or the folder cannot be used
  */
-fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, size_t bytes, size_t own, size_t n_own,
+fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, const fsdpi_segment_need *need,
                                fsdpi_segment *segment);
 
 /** BYTES that are free in the file system of a folder, as FSDP_SHM_DIR. False where it cannot be looked at. Local. */

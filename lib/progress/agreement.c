@@ -262,6 +262,23 @@ fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progr
 
 /* ---- no agreement ------------------------------------------------------------------------------------------------ */
 
+/* What this rank has found; once in all, where several have found the same. */
+static void print_own(const fsdpi_engine *engine, const fsdpi_summary *all, const fsdpi_verdict *mine,
+                      const char *detail)
+{
+    char others[32] = "";
+
+    if (!fsdpi_verdict_is_first(all, mine)) {
+        return;
+    }
+    if (all->alike && all->failed > 1) {
+        (void)snprintf(others, sizeof others, ", on %s%d ranks", all->failed == engine->core->size ? "all " : "",
+                       (int)all->failed);
+    }
+    fsdpi_log(engine->core->ctx, FSDP_LOG_ERROR, "%s (%s%s)", detail, fsdp_status_name((fsdp_status)mine->status),
+              others);
+}
+
 /* A mismatch is logged here, once; who has bad arguments has logged that itself. */
 static fsdp_status common_failure(const fsdpi_engine *engine, const fsdpi_summary *all)
 {
@@ -284,14 +301,15 @@ fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progres
     if (!complete) {
         return FSDP_OK;
     }
+    if (request->unprinted) {
+        request->unprinted = false;
+        print_own(engine, &request->lane->verdicts, &request->verdict, request->error);
+    }
     return common_failure(engine, &request->lane->verdicts);
 }
 
-/*
- * Whether all have come with the same `salt`, and none with an error. The largest of h and of ~h over all ranks are
- * complements of each other just where all h are equal.
- */
-static fsdp_status compare_by_mpi(const fsdpi_engine *engine, fsdp_status status, uint64_t salt, bool *agreed)
+/* The largest of h and of ~h over all ranks are complements of each other just where all h are equal. */
+fsdp_status fsdpi_compare_by_mpi(const fsdpi_engine *engine, fsdp_status status, uint64_t salt, bool *agreed)
 {
     uint64_t words[] = {salt, ~salt, status != FSDP_OK};
 
@@ -301,20 +319,33 @@ static fsdp_status compare_by_mpi(const fsdpi_engine *engine, fsdp_status status
     return FSDP_OK;
 }
 
+fsdp_status fsdpi_tell_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text)
+{
+    const fsdpi_core *core      = engine->core;
+    fsdpi_verdict     mine      = {.status = (int32_t)status, .place = core->rank, .rank = core->rank};
+    fsdpi_summary    *all       = &engine->verdicts->all;
+    const bool        unprinted = status != FSDP_OK && fsdpi_error_take_unprinted();
+    char              detail[FSDPI_ERROR_BYTES];
+
+    (void)snprintf(detail, sizeof detail, "%s", status != FSDP_OK ? fsdpi_error_recorded(core->ctx) : text);
+    (void)snprintf(mine.text, sizeof mine.text, "%.*s", FSDPI_DETAIL_BYTES - 1, detail);
+    fsdpi_summarize(&mine, all);
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(all, 1, engine->verdicts->type, engine->verdicts->op, core->comm,
+                                                 core->config.timeout_s));
+    if (unprinted) {
+        print_own(engine, all, &mine, detail);
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text, uint64_t salt)
 {
-    const fsdpi_core *core   = engine->core;
-    fsdpi_verdict     mine   = {.status = (int32_t)status, .place = core->rank, .rank = core->rank};
-    bool              agreed = false;
+    bool agreed = false;
 
-    FSDP_TRY(compare_by_mpi(engine, status, salt, &agreed));
+    FSDP_TRY(fsdpi_compare_by_mpi(engine, status, salt, &agreed));
     if (agreed) {
         return FSDP_OK;
     }
-    (void)snprintf(mine.text, sizeof mine.text, "%.*s", FSDPI_DETAIL_BYTES - 1,
-                   status != FSDP_OK ? fsdpi_error_recorded(core->ctx) : text);
-    fsdpi_summarize(&mine, &engine->verdicts->all);
-    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&engine->verdicts->all, 1, engine->verdicts->type,
-                                                 engine->verdicts->op, core->comm, core->config.timeout_s));
+    FSDP_TRY(fsdpi_tell_by_mpi(engine, status, text));
     return common_failure(engine, &engine->verdicts->all);
 }

@@ -21,9 +21,18 @@ fsdp_status fsdpi_details_advance(fsdp_request *request, fsdpi_progress *progres
 const fsdpi_letter *fsdpi_letter_from(const fsdp_request *request, int position);
 
 /**
- * For the time before there is a mailbox: a verdict of all ranks by MPI alone, where they must have come with the same
- * `salt`, which `text` describes. Blocking.
+ * For the time before there is a mailbox, by MPI alone and blocking: whether all ranks have come with the same `salt`, and none
+ * with an error.
  */
+fsdp_status fsdpi_compare_by_mpi(const fsdpi_engine *engine, fsdp_status status, uint64_t salt, bool *agreed);
+
+/**
+ * If not: collects in engine->verdicts->all what each rank has to say: its error, where `status` is one, else `text`. Prints what
+ * this rank has found and has not printed yet.
+ */
+fsdp_status fsdpi_tell_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text);
+
+/** Both, and the error that follows. */
 fsdp_status fsdpi_agree_by_mpi(const fsdpi_engine *engine, fsdp_status status, const char *text, uint64_t salt);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
 #include "lib/progress/change_lanes.h"
@@ -47,6 +48,11 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
     fsdp_request *request = fsdpi_head(queue, lane);
 
     request->status = status;
+    if (request->unprinted) { /* the others have not come to hear of it */
+        request->unprinted = false;
+        fsdpi_log(queue->engine.core->ctx, FSDP_LOG_ERROR, "%s (%s)", request->verdict.text,
+                  fsdp_status_name((fsdp_status)request->verdict.status));
+    }
     if (queue->engine.trace->file != NULL) {
         trace(request);
     }

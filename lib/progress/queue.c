@@ -1,5 +1,7 @@
 #include "lib/progress/queue.h"
 
+#include <stdio.h>
+
 #include "lib/base/error.h"
 #include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
@@ -27,6 +29,15 @@ fsdp_request *fsdpi_line_remove(fsdpi_line *line)
     return request;
 }
 
+/* What others may have found too is printed when they have told: by whoever carries the operation out. */
+static void keep_unprinted(fsdp_request *request)
+{
+    request->unprinted = fsdpi_error_take_unprinted();
+    if (request->unprinted) {
+        (void)snprintf(request->error, sizeof request->error, "%s", fsdpi_error_recorded(request->ctx));
+    }
+}
+
 static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *call, fsdp_status status, bool blocking)
 {
     request->call        = *call;
@@ -43,12 +54,16 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->is_blocking = blocking;
     request->is_still    = false;
     request->aside       = false;
+    request->unprinted   = false;
     request->error[0]    = '\0';
     request->issued      = fsdpi_trace_now(queue->engine.trace);
     if (request->ops != NULL && request->ops->issue != NULL && status == FSDP_OK) {
         status = request->ops->issue(request);
     }
     fsdpi_take_local_verdict(request, status);
+    if (status != FSDP_OK) {
+        keep_unprinted(request);
+    }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_QUEUED, memory_order_relaxed);
 }
 
@@ -58,6 +73,7 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
 {
     const fsdp_status broken = queue->engine.core->broken;
     if (broken != FSDP_OK) {
+        fsdpi_error_print(queue->engine.core->ctx, status);
         (void)fsdpi_record_broken(queue, broken);
         return broken;
     }
@@ -205,6 +221,7 @@ fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *
 
     const fsdpi_core *core = queue->engine.core;
     if (!forced && core->broken == FSDP_OK && (core->config.verify == FSDP_VERIFY_OFF || core->size == 1)) {
+        fsdpi_error_print(core->ctx, status);
         return status;
     }
     return fsdpi_queue_run(queue, &call, status);

@@ -166,6 +166,7 @@ struct fsdp_request {
     bool          aside;   /* what it does next goes into the other stream of its context */
     fsdpi_verdict verdict; /* of this rank */
     char          error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
+    bool          unprinted;                /* what this rank has found, in `error` up to then: see lib/base/error.h */
 };
 
 /** "fsdp_reduce of 5 f32 elements, sum, root 2, for unit h.0", in a context of `ranks`. */

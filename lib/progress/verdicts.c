@@ -15,6 +15,7 @@ void fsdpi_summarize(const fsdpi_verdict *one, fsdpi_summary *all)
     all->first = *one;
     if (bad) {
         all->failed = 1;
+        all->alike  = 1;
         all->bad[0] = *one;
     }
 }
@@ -56,6 +57,9 @@ static void join_bad(fsdpi_summary *all, const fsdpi_summary *others)
     const int32_t n = n_named(all), n_others = n_named(others);
     fsdpi_verdict mine[FSDPI_RANKS_NAMED];
 
+    all->alike = n == 0          ? others->alike
+                 : n_others == 0 ? all->alike
+                                 : all->alike && others->alike && is_same_text(&all->bad[0], &others->bad[0]);
     memcpy(mine, all->bad, sizeof mine);
     for (int32_t i = 0, a = 0, b = 0; i < FSDPI_RANKS_NAMED && a + b < n + n_others; i++) {
         const bool from_mine = b == n_others || (a < n && mine[a].place < others->bad[b].place);
@@ -106,12 +110,44 @@ void fsdpi_verdicts_close(fsdpi_verdicts *verdicts)
 
 /* ---- as an error --------------------------------------------------------------------------------------------------- */
 
+bool fsdpi_verdict_is_first(const fsdpi_summary *all, const fsdpi_verdict *mine)
+{
+    for (int32_t i = 0; i < n_named(all); i++) {
+        if (all->bad[i].place < mine->place && is_same_text(&all->bad[i], mine)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Several ranks say the same. */
+static fsdp_status failed_alike(const fsdpi_summary *all, fsdp_context *ctx)
+{
+    char   ranks[96] = "";
+    size_t used      = 0;
+
+    if (all->failed == fsdpi_core_of(ctx)->size) {
+        (void)snprintf(ranks, sizeof ranks, "all %d ranks", (int)all->failed);
+    }
+    for (int32_t i = 0; i < n_named(all) && all->failed < fsdpi_core_of(ctx)->size; i++) {
+        used +=
+            (size_t)snprintf(ranks + used, sizeof ranks - used, "%s %d", i == 0 ? "ranks" : ",", (int)all->bad[i].rank);
+    }
+    if (used > 0 && all->failed > n_named(all)) {
+        (void)snprintf(ranks + used, sizeof ranks - used, " and %d more", (int)(all->failed - n_named(all)));
+    }
+    return fsdpi_record(ctx, (fsdp_status)all->bad[0].status, "%s: %.*s", ranks, FSDPI_DETAIL_BYTES, all->bad[0].text);
+}
+
 /* Some rank's arguments are bad: names the first few of those ranks with what each had to say. */
 static fsdp_status failed_ranks(const fsdpi_summary *all, fsdp_context *ctx)
 {
     char   text[FSDPI_ERROR_BYTES];
     size_t used = 0;
 
+    if (all->alike && all->failed > 1) {
+        return failed_alike(all, ctx);
+    }
     for (int32_t i = 0; i < n_named(all) && used < sizeof text; i++) {
         used += (size_t)snprintf(text + used, sizeof text - used, "%srank %d: %.*s", i > 0 ? "; " : "",
                                  (int)all->bad[i].rank, FSDPI_DETAIL_BYTES, all->bad[i].text);

@@ -7,6 +7,7 @@
 #define FSDPI_VERDICTS_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fsdp/context.h"
@@ -26,6 +27,7 @@ typedef struct fsdpi_verdict {
 typedef struct fsdpi_summary {
     int32_t       failed;                 /* ranks whose status is not FSDP_OK */
     int32_t       differ;                 /* whether `other` is one */
+    int32_t       alike;                  /* whether those that failed all say the same */
     fsdpi_verdict first, other;           /* of the lowest rank, and of the lowest whose text is another */
     fsdpi_verdict bad[FSDPI_RANKS_NAMED]; /* of those that failed, the lowest, in their order */
 } fsdpi_summary;
@@ -44,6 +46,9 @@ typedef struct fsdpi_verdicts {
 /** Local. */
 fsdp_status fsdpi_verdicts_open(fsdpi_verdicts *verdicts, fsdp_context *ctx);
 void        fsdpi_verdicts_close(fsdpi_verdicts *verdicts);
+
+/** Whether nobody before `mine`, which has failed, says the same: so that several ranks print it once. */
+bool fsdpi_verdict_is_first(const fsdpi_summary *all, const fsdpi_verdict *mine);
 
 /** The error of all ranks from the summary of all of them, recorded in `ctx`. */
 fsdp_status fsdpi_verdicts_error(const fsdpi_summary *all, fsdp_context *ctx);

@@ -1,8 +1,10 @@
 #include "lib/sync/mailbox.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -88,11 +90,16 @@ static fsdp_status open_segment(fsdpi_mailbox *box, size_t part)
     fsdpi_core        *core    = box->core;
     const fsdpi_nodes *nodes   = box->nodes;
     const size_t       common  = common_pages(core);
-    const size_t       own     = nodes->position == 0 ? 0 : common + (size_t)nodes->position * part;
+    const bool         leads   = nodes->position == 0;
+    char               remedy[64];
 
+    (void)snprintf(remedy, sizeof remedy, "lower FSDP_STAGING_BYTES (now %" PRId64 ")", core->config.staging_bytes);
     if (nodes->size > 1) {
-        return fsdpi_segment_open(core, nodes, common + (size_t)nodes->size * part, own,
-                                  nodes->position == 0 ? common + part : part, segment);
+        const fsdpi_segment_need need = {.bytes  = common + (size_t)nodes->size * part,
+                                         .own    = leads ? 0 : common + (size_t)nodes->position * part,
+                                         .n_own  = leads ? common + part : part,
+                                         .remedy = remedy};
+        return fsdpi_segment_open(core, nodes, &need, segment);
     }
     segment->base  = core->device->alloc(common + part);
     segment->bytes = common + part;

@@ -247,7 +247,8 @@ static fsdp_status exchange(const fsdpi_core *core, MPI_Comm host, const fsdp_lo
     (void)MPI_Comm_size(host, &n);
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, host, timeout_s));
     if (!all || ranks == NULL || orders == NULL) {
-        return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to plan the %d ranks of a node", n);
+        return fsdpi_fail_together(core->ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to plan the %d ranks of a node",
+                                   n);
     }
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allgather(mine, ranks, (int)sizeof *mine, MPI_BYTE, host, timeout_s));
     if (rank == 0) {
@@ -270,8 +271,9 @@ static fsdp_status carry_out(const fsdpi_core *core, const fsdpi_bind_order *ord
     }
     fsdpi_bind_apply(order, strict, binding, failed, sizeof failed);
     if (failed[0] != '\0' && strict) {
-        return fsdpi_fail(core->ctx, FSDP_ERR_UNSUPPORTED,
-                          "FSDP_BIND is 'strict', but the system refuses rank %d: %s; use 'auto'", core->rank, failed);
+        return fsdpi_fail_together(core->ctx, FSDP_ERR_UNSUPPORTED,
+                                   "FSDP_BIND is 'strict', but the system refuses rank %d: %s; use 'auto'", core->rank,
+                                   failed);
     }
     (void)snprintf(binding->text, sizeof binding->text, failed[0] != '\0' ? "%.180s; the system refuses %s" : "%s",
                    order->text, failed);
@@ -352,8 +354,8 @@ static fsdp_status place_progress(const fsdpi_core *core, MPI_Comm host, fsdpi_b
     if (code != MPI_SUCCESS || !all || claims == NULL) {
         free(claims);
         FSDPI_TRY_MPI(core->ctx, code);
-        return fsdpi_fail(core->ctx, FSDP_ERR_MEMORY, "fsdp_init: no memory to place the progress threads of %d ranks",
-                          n);
+        return fsdpi_fail_together(core->ctx, FSDP_ERR_MEMORY,
+                                   "fsdp_init: no memory to place the progress threads of %d ranks", n);
     }
     const int gathered = fsdpi_mpi_allgather(&own, claims, (int)sizeof own, MPI_BYTE, host, core->config.timeout_s);
     if (gathered == MPI_SUCCESS) {
@@ -362,8 +364,8 @@ static fsdp_status place_progress(const fsdpi_core *core, MPI_Comm host, fsdpi_b
     free(claims);
     FSDPI_TRY_MPI(core->ctx, gathered);
     return why[0] == '\0' ? FSDP_OK
-                          : fsdpi_fail(core->ctx, FSDP_ERR_ARG, "FSDP_PROGRESS_CPU is %d, which %s",
-                                       core->config.progress_cpu, why);
+                          : fsdpi_fail_together(core->ctx, FSDP_ERR_ARG, "FSDP_PROGRESS_CPU is %d, which %s",
+                                                core->config.progress_cpu, why);
 }
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */

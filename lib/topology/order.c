@@ -11,7 +11,7 @@ static fsdp_status order(MPI_Comm comm, MPI_Comm *ordered)
     int         node, number, all = ordered != NULL;
     fsdp_config config;
 
-    (void)fsdpi_settings_resolve(NULL, &config); /* what cannot be read holds its default */
+    fsdpi_error_print(NULL, fsdpi_settings_resolve(NULL, &config)); /* what cannot be read holds its default */
     FSDPI_TRY_MPI(NULL, fsdpi_mpi_allreduce(&all, 1, MPI_INT, MPI_MIN, comm, config.timeout_s));
     if (!all) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,

@@ -39,8 +39,8 @@ fsdp_status fsdp_hook_half(fsdp_context *ctx, fsdp_dtype dtype, fsdp_hook **hook
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
     if (dtype != FSDP_BF16 && dtype != FSDP_F16) {
-        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: element type %d, %s; use FSDP_BF16 or FSDP_F16", function,
-                            (int)dtype, fsdp_dtype_name(dtype));
+        status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: element type %d, %s; use FSDP_BF16 or FSDP_F16", function,
+                                     (int)dtype, fsdp_dtype_name(dtype));
     }
     return fsdpi_hook_make(ctx, function, &plan, fsdp_dtype_name(dtype), status, hook);
 }

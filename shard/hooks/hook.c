@@ -66,7 +66,7 @@ fsdp_status fsdpi_hook_make(fsdp_context *ctx, const char *function, const fsdp_
     fsdp_hook *made = NULL;
 
     if (hook == NULL) {
-        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the place for the hook is NULL", function);
+        status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the place for the hook is NULL", function);
     } else if (status == FSDP_OK) {
         made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *made);
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;

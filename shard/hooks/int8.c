@@ -182,7 +182,8 @@ fsdp_status fsdp_hook_int8(fsdp_context *ctx, const fsdp_int8_options *options, 
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
     if (block < 1 || block > MOST_BLOCK) {
-        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: block is %zu; it must be 1 to %d", function, block, MOST_BLOCK);
+        status =
+            fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: block is %zu; it must be 1 to %d", function, block, MOST_BLOCK);
     }
     (void)snprintf(label, sizeof label, "block %zu", block);
     return fsdpi_hook_make(ctx, function, &plan, label, status, hook);

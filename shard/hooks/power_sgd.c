@@ -261,10 +261,12 @@ const fsdpi_hook_method fsdpi_power_sgd_method = {.applies        = applies,
 static fsdp_status check(fsdp_context *ctx, const char *function, const fsdp_power_sgd_options *options)
 {
     if (options->rank < 1 || options->rank > MOST_RANK) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: rank is %zu; it must be 1 to %d", function, options->rank, MOST_RANK);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: rank is %zu; it must be 1 to %d", function, options->rank,
+                                   MOST_RANK);
     }
     if (!(isfinite(options->min_ratio) && options->min_ratio >= 1.0)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: min_ratio is %g; it must be 1 or more", function, options->min_ratio);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: min_ratio is %g; it must be 1 or more", function,
+                                   options->min_ratio);
     }
     return FSDP_OK;
 }

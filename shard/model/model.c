@@ -27,7 +27,7 @@
 static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype dtype)
 {
     if (dtype != FSDP_F32 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
-        return fsdpi_fail(
+        return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG,
             "fsdp_model_create: %s is %s; use f32, bf16 or f16, and start from FSDP_MODEL_OPTIONS_DEFAULT", field,
             fsdp_dtype_name(dtype));
@@ -38,13 +38,15 @@ static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype 
 static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *options)
 {
     if ((int)options->placement < 0 || (int)options->placement >= FSDP_N_PLACEMENTS) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no placement; use one of fsdp_placement",
-                          (int)options->placement);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "fsdp_model_create: %d is no placement; use one of fsdp_placement",
+                                   (int)options->placement);
     }
     if (options->placement != FSDP_ON_HOST && ctx->gpu.device == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "fsdp_model_create: a model on the GPU, and this context uses none (%s); use FSDP_ON_HOST",
-                          fsdpi_gpu_why_none(ctx));
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_model_create: a model on the GPU, and this context uses none (%s); use FSDP_ON_HOST",
+            fsdpi_gpu_why_none(ctx));
     }
     return FSDP_OK;
 }
@@ -52,30 +54,34 @@ static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
 {
     if ((int)options->strategy < 0 || (int)options->strategy >= FSDP_N_STRATEGIES) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no strategy; use one of fsdp_strategy",
-                          (int)options->strategy);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no strategy; use one of fsdp_strategy",
+                                   (int)options->strategy);
     }
     if (!fsdpi_is_optimizer_kind(options->optimizer)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no optimizer; use one of fsdp_optimizer_kind",
-                          (int)options->optimizer);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "fsdp_model_create: %d is no optimizer; use one of fsdp_optimizer_kind",
+                                   (int)options->optimizer);
     }
     if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
-                          fsdp_dtype_name(options->moment_dtype));
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                                   fsdp_dtype_name(options->moment_dtype));
     }
     if (!(isfinite(options->gradient_divisor) && options->gradient_divisor >= 0.0)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
-                          options->gradient_divisor);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
+            options->gradient_divisor);
     }
     FSDP_TRY(check_placement(ctx, options));
     FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
     FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
     FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype));
     if (options->quantized_params && options->strategy != FSDP_FULL_SHARD) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "fsdp_model_create: quantized_params with %s; only FULL_SHARD gathers quantised parameters",
-                          fsdp_strategy_name(options->strategy));
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_model_create: quantized_params with %s; only FULL_SHARD gathers quantised parameters",
+            fsdp_strategy_name(options->strategy));
     }
     return fsdpi_groups_check(ctx, options);
 }
@@ -97,7 +103,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     }
     fsdp_status status = check_options(ctx, &chosen);
     if (model == NULL) {
-        status = fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
+        status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
     } else if (status == FSDP_OK) {
         *model = NULL;
         made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof(fsdp_model));
@@ -138,10 +144,10 @@ static fsdp_status check_limit(const fsdp_model *model)
 
     FSDP_TRY(fsdp_model_budget(model, model->options.strategy, 0, model->options.optimizer, &budget));
     if (model->options.memory_limit != 0 && budget.total > model->options.memory_limit) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                          "fsdp_model_commit: the model needs %zu bytes per rank, and the limit "
-                          "is %zu; use more ranks, FULL_SHARD or a higher memory_limit",
-                          budget.total, model->options.memory_limit);
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                   "fsdp_model_commit: the model needs %zu bytes per rank, and the limit "
+                                   "is %zu; use more ranks, FULL_SHARD or a higher memory_limit",
+                                   budget.total, model->options.memory_limit);
     }
     return FSDP_OK;
 }
@@ -149,14 +155,15 @@ static fsdp_status check_limit(const fsdp_model *model)
 static fsdp_status check_commit(fsdp_model *model)
 {
     if (model->committed) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_commit: the model is committed; call it once");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
+                                   "fsdp_model_commit: the model is committed; call it once");
     }
     if (model->add_status != FSDP_OK) {
         return fsdpi_record(model->ctx, model->add_status, "%s", model->add_error);
     }
     if (model->n_units == 0) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                          "fsdp_model_commit: the model has 0 units; call fsdp_unit_add first");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                   "fsdp_model_commit: the model has 0 units; call fsdp_unit_add first");
     }
     return check_limit(model);
 }

@@ -79,7 +79,7 @@ static double gigabytes(uint64_t bytes)
 static fsdp_status compare(fsdp_context *ctx, const node_need *need, const node_room *room)
 {
     if (need->all > room->all) {
-        return fsdpi_fail(
+        return fsdpi_fail_together(
             ctx, FSDP_ERR_MEMORY,
             "fsdp_model_commit: the %llu ranks of this node need %llu bytes (%.1f GB), and %llu (%.1f GB) "
             "are available; use more nodes, FULL_SHARD or a higher FSDP_NODE_MEMORY",
@@ -87,7 +87,7 @@ static fsdp_status compare(fsdp_context *ctx, const node_need *need, const node_
             (unsigned long long)room->all, gigabytes(room->all));
     }
     if (need->shared > room->shared) {
-        return fsdpi_fail(
+        return fsdpi_fail_together(
             ctx, FSDP_ERR_MEMORY,
             "fsdp_model_commit: the %llu ranks of this node need %llu bytes (%.1f GB) of shared memory, and "
             "%llu (%.1f GB) are free in %s; enlarge it, or set FSDP_SHM_DIR",

@@ -31,7 +31,8 @@ size_t fsdpi_optimizer_bookkeeping(const fsdpi_plan *plan)
 
 static fsdp_status out_of_range(fsdp_context *ctx, const char *field, double value, const char *range)
 {
-    return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.%s is %g; it must be %s", field, value, range);
+    return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.%s is %g; it must be %s", field, value,
+                               range);
 }
 
 static fsdp_status check_betas(fsdp_context *ctx, const fsdp_optimizer_options *options)
@@ -48,8 +49,8 @@ static fsdp_status check_betas(fsdp_context *ctx, const fsdp_optimizer_options *
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
 {
     if (!fsdpi_is_optimizer_kind(options->kind)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.kind is %d; use one of fsdp_optimizer_kind",
-                          (int)options->kind);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.kind is %d; use one of fsdp_optimizer_kind", (int)options->kind);
     }
     if (!fsdpi_is_rate(options->lr)) {
         return out_of_range(ctx, "lr", options->lr, "0 or more");
@@ -58,8 +59,9 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options
         return out_of_range(ctx, "weight_decay", options->weight_decay, "0 or more");
     }
     if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
-                          fsdp_dtype_name(options->moment_dtype));
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                                   fsdp_dtype_name(options->moment_dtype));
     }
     switch (options->kind) {
     case FSDP_SGD:
@@ -187,13 +189,13 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
                                   fsdp_optimizer *const *optimizer)
 {
     if (options == NULL || optimizer == NULL) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_create: the %s NULL",
-                          options == NULL ? "options are" : "place for the optimizer is");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_create: the %s NULL",
+                                   options == NULL ? "options are" : "place for the optimizer is");
     }
     if (!model->committed) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                          "fsdp_optimizer_create: the model is not committed; call "
-                          "fsdp_model_commit first");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
+                                   "fsdp_optimizer_create: the model is not committed; call "
+                                   "fsdp_model_commit first");
     }
     return check_options(model->ctx, options);
 }

@@ -41,7 +41,8 @@ static bool is_rate_or_inherited(double value)
 
 static fsdp_status out_of_range(fsdp_context *ctx, const char *field, double value, const char *range)
 {
-    return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_add_group: %s is %g; it must be %s", field, value, range);
+    return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_optimizer_add_group: %s is %g; it must be %s", field, value,
+                               range);
 }
 
 static fsdp_status check_group(const fsdp_optimizer *optimizer, const char *pattern, const fsdp_optimizer_group *group)
@@ -49,13 +50,14 @@ static fsdp_status check_group(const fsdp_optimizer *optimizer, const char *patt
     fsdp_context *ctx = optimizer->model->ctx;
 
     if (pattern == NULL || group == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_optimizer_add_group: the %s is NULL",
-                          pattern == NULL ? "pattern" : "group");
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_optimizer_add_group: the %s is NULL",
+                                   pattern == NULL ? "pattern" : "group");
     }
     if (optimizer->steps > 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_STATE,
-                          "fsdp_optimizer_add_group: '%.100s' comes after %zu steps; add groups before the first",
-                          pattern, optimizer->steps);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_STATE,
+            "fsdp_optimizer_add_group: '%.100s' comes after %zu steps; add groups before the first", pattern,
+            optimizer->steps);
     }
     if (!is_rate_or_inherited(group->lr)) {
         return out_of_range(ctx, "lr", group->lr, "0 or more, or FSDP_INHERIT");

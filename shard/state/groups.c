@@ -36,10 +36,11 @@ fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *opti
             options->group_size, ctx->size);
     }
     if (fsdpi_is_hybrid(options->strategy) && options->group_size == 0 && !nodes_are_equal(ctx)) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          "fsdp_model_create: %s with group_size 0 needs nodes of equal size, and these have up to %d "
-                          "ranks; set a group_size",
-                          fsdp_strategy_name(options->strategy), ctx->nodes.largest);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_model_create: %s with group_size 0 needs nodes of equal size, and these have up to %d "
+            "ranks; set a group_size",
+            fsdp_strategy_name(options->strategy), ctx->nodes.largest);
     }
     return FSDP_OK;
 }

@@ -24,7 +24,8 @@ static fsdp_dtype lowest_dtype(const fsdp_model *model)
 
 static fsdp_status out_of_range(fsdp_context *ctx, const char *field, double value, const char *range)
 {
-    return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_loss_scaler_options.%s is %g; it must be %s", field, value, range);
+    return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_loss_scaler_options.%s is %g; it must be %s", field, value,
+                               range);
 }
 
 /* NaN is in no range. */
@@ -57,19 +58,20 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_loss_scaler_opti
                                   fsdp_loss_scaler *const *scaler)
 {
     if (scaler == NULL) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "fsdp_loss_scaler_create: the place for the loss scaler is NULL");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                   "fsdp_loss_scaler_create: the place for the loss scaler is NULL");
     }
     if (!model->committed) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                          "fsdp_loss_scaler_create: the model is not committed; call fsdp_model_commit first");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
+                                   "fsdp_loss_scaler_create: the model is not committed; call fsdp_model_commit first");
     }
     if (model->loss_scaler != NULL) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                          "fsdp_loss_scaler_create: the model has a loss scaler; destroy that first");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
+                                   "fsdp_loss_scaler_create: the model has a loss scaler; destroy that first");
     }
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->checked_passes > 0) {
-            return fsdpi_fail(
+            return fsdpi_fail_together(
                 model->ctx, FSDP_ERR_STATE,
                 "fsdp_loss_scaler_create: another loss scaler has unscaled the gradients of unit '%s'; take the "
                 "step with it, or call fsdp_model_zero_grad",
@@ -78,10 +80,11 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_loss_scaler_opti
     }
     FSDP_TRY(check_options(model->ctx, options));
     if (lowest_dtype(model) != FSDP_F16 && !options->allow_any_dtype) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
-                          "fsdp_loss_scaler_create: the model's lowest precision is %s, which needs no loss scaling; "
-                          "leave it out, or set allow_any_dtype where gradients are computed in f16",
-                          fsdp_dtype_name(lowest_dtype(model)));
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_loss_scaler_create: the model's lowest precision is %s, which needs no loss scaling; "
+            "leave it out, or set allow_any_dtype where gradients are computed in f16",
+            fsdp_dtype_name(lowest_dtype(model)));
     }
     return FSDP_OK;
 }

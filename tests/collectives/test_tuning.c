@@ -223,6 +223,28 @@ static void files_that_differ_between_ranks_are_refused(void **state)
     assert_int_equal(0, unlink(path));
     assert_int_equal(FSDP_ERR_MISMATCH, status);
     assert_null(ctx);
+    assert_says(NULL, "rank 0 has FSDP_TUNING_FILE=/tmp/fsdp-tuning-");
+    assert_says(NULL, "(1 rows, checksum ");
+    assert_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S"));
+    assert_null(strstr(fsdp_last_error(NULL), "FSDP_ALGO_"));
+}
+
+static void a_file_on_one_rank_only_is_refused(void **state)
+{
+    const int     last = fsdp_test_size() - 1;
+    char          path[PATH_BYTES], words[96];
+    fsdp_context *ctx;
+
+    (void)state;
+    if (fsdp_test_size() == 1) {
+        skip();
+    }
+    write_file(path, HEADER "allreduce any any any staged\n");
+    const fsdp_status status = open_with(fsdp_test_rank() == last ? path : "", &ctx);
+    assert_int_equal(0, unlink(path));
+    assert_int_equal(FSDP_ERR_MISMATCH, status);
+    (void)snprintf(words, sizeof words, "rank 0 has no FSDP_TUNING_FILE, but rank %d has FSDP_TUNING_FILE=/tmp/", last);
+    assert_says(NULL, words);
 }
 
 /* ---- what it says is done ------------------------------------------------------------------------------------------ */
@@ -366,6 +388,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_row_too_many_is_refused),
         cmocka_unit_test(a_file_that_is_not_there_is_refused),
         cmocka_unit_test(files_that_differ_between_ranks_are_refused),
+        cmocka_unit_test(a_file_on_one_rank_only_is_refused),
         cmocka_unit_test(a_file_is_obeyed),
         cmocka_unit_test(the_first_row_that_matches_counts),
         cmocka_unit_test(a_pair_is_one_node_of_two_ranks),

@@ -39,6 +39,11 @@ unmount() {
     umount --lazy "$shm" 2>/dev/null || true
 }
 
+mount_read_only() {
+    unmount
+    mount -t tmpfs -o ro tmpfs "$shm" 2>"$log" || skip "a tmpfs cannot be mounted here: $(cat "$log")"
+}
+
 mount_of() {
     unmount
     mount -t tmpfs -o "size=$1" tmpfs "$shm" 2>"$log" || skip "a tmpfs cannot be mounted here: $(cat "$log")"
@@ -67,13 +72,26 @@ expect_refused() {
     [[ $found -eq $1 ]] || fail "$found of $1 refusals say '$2'"
 }
 
+# run_once TASK REGEX: all ranks together print one line, which matches
+run_once() {
+    FSDP_LOG=error run "$1"
+    [[ $(grep -c 'libfsdp: ' "$log") -eq 1 ]] || fail "shm_probe $1: not one line is printed"
+    grep -q "libfsdp: error: \[rank 0\] .*$2" "$log" || fail "shm_probe $1: the line that is printed does not say '$2'"
+}
+
 expect_empty() {
     [[ -z $(ls -A "$1") ]] || fail "left in $1: $(ls -A "$1")"
 }
 
 export FSDP_SHM_DIR=$shm
+mount_read_only
+run_once init 'Read-only file system'
+expect_refused "$ranks" 'Read-only file system'
+expect_refused 0 '(No such file|the leader of this node)'
+echo "a folder that can only be read is named, once in all"
+
 mount_of 1m
-run init
+run_once init 'lower FSDP_STAGING_BYTES'
 expect_refused "$ranks" "$shm"
 expect_refused "$ranks" 'where [0-9]+ are free'
 expect_empty "$shm"
@@ -83,6 +101,8 @@ mount_of 64m
 run buffer
 expect_refused $((2 * ranks)) "$shm"
 expect_refused $((2 * ranks)) 'where [0-9]+ are free'
+expect_refused $((2 * ranks)) 'ask for less in symmetric buffers'
+expect_refused 0 FSDP_STAGING_BYTES
 expect_empty "$shm"
 echo "a buffer of 1 GiB is refused in 64 MiB"
 

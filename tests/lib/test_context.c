@@ -1,6 +1,9 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "fsdp/buffer.h"
 #include "fsdp/collectives.h"
 #include "fsdp/context.h"
 #include "lib/base/doing.h"
@@ -109,9 +112,11 @@ static void a_setting_that_differs_between_ranks_is_refused_everywhere(void **st
     }
     fsdp_config_init(&config);
     config.timeout_s = fsdp_test_rank() == 1 ? 31 : 30;
+    config.verify    = FSDP_VERIFY_FULL; /* the same on all, and therefore not named */
     assert_int_equal(FSDP_ERR_MISMATCH, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     assert_null(ctx);
-    assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TIMEOUT_S=31"));
+    assert_string_equal("rank 0 has FSDP_TIMEOUT_S=30, but rank 1 has FSDP_TIMEOUT_S=31; give all ranks the same",
+                        fsdp_last_error(NULL));
 }
 
 static void a_bad_setting_on_one_rank_is_refused_everywhere(void **state)
@@ -127,6 +132,54 @@ static void a_bad_setting_on_one_rank_is_refused_everywhere(void **state)
     assert_non_null(strstr(fsdp_last_error(NULL), "views_in_flight is -7"));
     config.views_in_flight = 2;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+/* Two bad settings in one line. */
+static void a_bad_setting_on_all_ranks_is_printed_once(void **state)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+    char          all[32] = "";
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.views_in_flight = -7;
+    config.message_bytes   = 1;
+    fsdp_test_capture_stderr();
+    const fsdp_status status  = fsdp_init(MPI_COMM_WORLD, &config, &ctx);
+    const int         printed = fsdp_test_times_printed("views_in_flight is -7");
+    assert_int_equal(FSDP_ERR_ARG, status);
+    assert_int_equal(1, printed);
+    (void)snprintf(all, sizeof all, "all %d ranks: ", fsdp_test_size());
+    assert_says(NULL, fsdp_test_size() > 1 ? all : "rank 0: ");
+    assert_says(NULL, "views_in_flight is -7; it accepts");
+    assert_says(NULL, "message_bytes is 1; it accepts");
+}
+
+/* The root is wrong on all ranks alike, on one, or on each in another way. */
+static void a_bad_argument_is_printed_as_often_as_it_differs(void **state)
+{
+    const int     last  = fsdp_test_size() - 1;
+    int32_t       value = 1;
+    fsdp_context *ctx;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    fsdp_test_capture_stderr();
+    fsdp_status status = fsdp_broadcast(ctx, &value, 1, FSDP_I32, -5);
+    assert_int_equal(1, fsdp_test_times_printed("fsdp_broadcast: root -5 is no rank"));
+    assert_int_equal(FSDP_ERR_ARG, status);
+
+    fsdp_test_capture_stderr();
+    status = fsdp_broadcast(ctx, &value, 1, FSDP_I32, fsdp_test_rank() == last ? -6 : 0);
+    assert_int_equal(1, fsdp_test_times_printed("fsdp_broadcast: root -6 is no rank"));
+    assert_int_equal(FSDP_ERR_ARG, status);
+
+    fsdp_test_capture_stderr();
+    status = fsdp_broadcast(ctx, &value, 1, FSDP_I32, -7 - fsdp_test_rank());
+    assert_int_equal(fsdp_test_size(), fsdp_test_times_printed("is no rank"));
+    assert_int_equal(FSDP_ERR_ARG, status);
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
@@ -262,6 +315,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_error_handler_of_the_caller_is_left_alone),
         cmocka_unit_test(a_setting_that_differs_between_ranks_is_refused_everywhere),
         cmocka_unit_test(a_bad_setting_on_one_rank_is_refused_everywhere),
+        cmocka_unit_test(a_bad_setting_on_all_ranks_is_printed_once),
+        cmocka_unit_test(a_bad_argument_is_printed_as_often_as_it_differs),
         cmocka_unit_test(an_instruction_set_of_another_processor_is_refused_by_name),
         cmocka_unit_test(a_failure_of_mpi_names_the_function),
         cmocka_unit_test(memory_is_counted_to_the_byte),

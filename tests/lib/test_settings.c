@@ -134,19 +134,6 @@ static void a_struct_value_out_of_range_names_the_field(void **state)
     assert_int_equal(2, config.views_in_flight);
 }
 
-static void fingerprints_see_what_ranks_must_agree_on_and_no_more(void **state)
-{
-    fsdp_config a, b;
-
-    (void)state;
-    assert_int_equal(FSDP_OK, fsdpi_settings_resolve(NULL, &a));
-    b           = a;
-    b.log_level = FSDP_LOG_DEBUG;
-    assert_true(fsdpi_settings_fingerprint(&a) == fsdpi_settings_fingerprint(&b));
-    b.timeout_s = 601;
-    assert_false(fsdpi_settings_fingerprint(&a) == fsdpi_settings_fingerprint(&b));
-}
-
 static void the_table_prints_every_setting(void **state)
 {
     static const char *const variables[] = {
@@ -178,7 +165,6 @@ int main(void)
         cmocka_unit_test_setup(every_instruction_set_has_a_name_wherever_this_runs, clear_environment),
         cmocka_unit_test_setup(an_empty_variable_counts_as_unset, clear_environment),
         cmocka_unit_test_setup(a_struct_value_out_of_range_names_the_field, clear_environment),
-        cmocka_unit_test_setup(fingerprints_see_what_ranks_must_agree_on_and_no_more, clear_environment),
         cmocka_unit_test_setup(the_table_prints_every_setting, clear_environment),
     };
 

@@ -316,6 +316,32 @@ static void a_group_that_does_not_divide_is_refused(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* What all ranks find alike is printed once in all. */
+static void uneven_nodes_are_refused_once(void **state)
+{
+    fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    fsdp_config        config;
+    fsdp_context      *ctx;
+    fsdp_model        *model;
+    char               all[32];
+
+    (void)state;
+    if (fsdp_test_size() % 2 == 0 || fsdp_test_size() == 1) {
+        skip();
+    }
+    fsdp_config_init(&config);
+    config.node_size = 2;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    options.strategy = FSDP_HYBRID_SHARD;
+    fsdp_test_capture_stderr();
+    const fsdp_status status = fsdp_model_create(ctx, &options, &model);
+    assert_int_equal(1, fsdp_test_times_printed("needs nodes of equal size"));
+    assert_int_equal(FSDP_ERR_ARG, status);
+    (void)snprintf(all, sizeof all, "all %d ranks: ", fsdp_test_size());
+    assert_says(ctx, all);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 /* Units in another order than before, and passes without a backward one: slower, never wrong. */
 static void a_changed_order_is_served(void **state)
 {
@@ -442,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(parameters_in_bf16),
         cmocka_unit_test(groups_of_any_size_come_near),
         cmocka_unit_test(a_group_that_does_not_divide_is_refused),
+        cmocka_unit_test(uneven_nodes_are_refused_once),
         cmocka_unit_test(a_changed_order_is_served),
         cmocka_unit_test(local_gradients_have_to_be_asked_for),
         cmocka_unit_test(a_hook_is_called_once_per_unit_and_changes_nothing_by_itself),

@@ -105,6 +105,24 @@ void fsdp_test_captured_stderr(char *text, size_t size)
     (void)fclose(captured);
 }
 
+int fsdp_test_times_printed(const char *words)
+{
+    char text[8192], first_other[160] = "", *rest = text;
+    int  n = 0;
+
+    fsdp_test_captured_stderr(text, sizeof text);
+    for (const char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        if (strstr(line, words) != NULL) {
+            n++;
+        } else if (first_other[0] == '\0') {
+            (void)snprintf(first_other, sizeof first_other, "%s", line);
+        }
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    assert_string_equal("", first_other);
+    return n;
+}
+
 int fsdp_test_skip(int argc, char **argv, const char *reason)
 {
     start_mpi(argc, argv);

@@ -57,6 +57,9 @@ void assert_says(const fsdp_context *ctx, const char *words);
 void fsdp_test_capture_stderr(void);
 void fsdp_test_captured_stderr(char *text, size_t size);
 
+/** Instead of the latter, on all ranks: how many lines with these words they have written together. No others may be there. */
+int fsdp_test_times_printed(const char *words);
+
 /** For main(), on all ranks instead of fsdp_test_main(): rank 0 prints the reason. Returns FSDP_TEST_SKIPPED. */
 int fsdp_test_skip(int argc, char **argv, const char *reason);
 

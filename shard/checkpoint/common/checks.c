@@ -9,7 +9,7 @@
 
 fsdp_status fsdpi_fail_problem(fsdp_context *ctx, const char *function, const fsdpi_problem *problem)
 {
-    return fsdpi_fail(ctx, problem->status, "%s: %s", function, problem->text);
+    return fsdpi_fail_together(ctx, problem->status, "%s: %s", function, problem->text);
 }
 
 fsdp_status fsdpi_check_at_step_end(fsdp_model *model, const char *function)
@@ -17,20 +17,22 @@ fsdp_status fsdpi_check_at_step_end(fsdp_model *model, const char *function)
     FSDP_TRY(fsdpi_between_passes(model, function));
     return !fsdpi_has_gradients(model)
                ? FSDP_OK
-               : fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                            "%s: there are gradients that no step has used; take a step or call fsdp_model_zero_grad "
-                            "first",
-                            function);
+               : fsdpi_fail_together(
+                     model->ctx, FSDP_ERR_STATE,
+                     "%s: there are gradients that no step has used; take a step or call fsdp_model_zero_grad "
+                     "first",
+                     function);
 }
 
 fsdp_status fsdpi_check_path(fsdp_context *ctx, const char *function, const char *path)
 {
     if (path == NULL || path[0] == '\0') {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the path is %s; give one", function, path == NULL ? "NULL" : "empty");
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the path is %s; give one", function,
+                                   path == NULL ? "NULL" : "empty");
     }
     if (strlen(path) >= FSDP_CHECKPOINT_PATH_BYTES - FSDPI_FOLDER_NAME_BYTES) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: a path of %zu bytes; at most %d are possible", function, strlen(path),
-                          FSDP_CHECKPOINT_PATH_BYTES - FSDPI_FOLDER_NAME_BYTES - 1);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: a path of %zu bytes; at most %d are possible", function,
+                                   strlen(path), FSDP_CHECKPOINT_PATH_BYTES - FSDPI_FOLDER_NAME_BYTES - 1);
     }
     return FSDP_OK;
 }
@@ -39,6 +41,6 @@ fsdp_status fsdpi_check_optimizer(const fsdp_model *model, const char *function,
 {
     return optimizer == NULL || fsdpi_optimizer_model(optimizer) == model
                ? FSDP_OK
-               : fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the optimizer belongs to another model; pass one of this",
-                            function);
+               : fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                     "%s: the optimizer belongs to another model; pass one of this", function);
 }

@@ -68,9 +68,9 @@ fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folder, char *
     }
     fsdp_status status = fsdpi_check_path(ctx, LATEST, folder);
     if (status == FSDP_OK && (path == NULL || size < sizeof found)) {
-        status =
-            fsdpi_fail(ctx, FSDP_ERR_ARG, LATEST ": room for %zu bytes of path; FSDP_CHECKPOINT_PATH_BYTES are %zu",
-                       path != NULL ? size : 0, sizeof found);
+        status = fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                     LATEST ": room for %zu bytes of path; FSDP_CHECKPOINT_PATH_BYTES are %zu",
+                                     path != NULL ? size : 0, sizeof found);
     }
     if (status == FSDP_OK && ctx->rank == 0 && find_latest(folder, found, &problem) != FSDP_OK) {
         status = fsdpi_fail_problem(ctx, LATEST, &problem);
@@ -311,7 +311,7 @@ static fsdp_status read_all(load *l)
 
 static fsdp_status fail(load *l, const char *outcome)
 {
-    return fsdpi_fail(l->ctx, l->problem.status, LOAD ": %s%s", outcome, l->problem.text);
+    return fsdpi_fail_together(l->ctx, l->problem.status, LOAD ": %s%s", outcome, l->problem.text);
 }
 
 static fsdp_status agree(load *l, const char *label, uint64_t salt, fsdp_status status, const char *outcome)
@@ -363,12 +363,12 @@ static fsdp_status check_load(fsdp_model *model, const fsdp_optimizer *optimizer
     FSDP_TRY(fsdpi_check_optimizer(model, LOAD, optimizer));
     FSDP_TRY(fsdpi_check_path(model->ctx, LOAD, path));
     if (options->renames == NULL && options->n_renames > 0) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, LOAD ": %zu renames at NULL", options->n_renames);
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, LOAD ": %zu renames at NULL", options->n_renames);
     }
     for (size_t i = 0; i < options->n_renames; i++) {
         if (options->renames[i].from == NULL) {
-            return fsdpi_fail(model->ctx, FSDP_ERR_ARG, LOAD ": rename %zu is from NULL; \"\" stands before every name",
-                              i);
+            return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                       LOAD ": rename %zu is from NULL; \"\" stands before every name", i);
         }
     }
     return fsdpi_check_at_step_end(model, LOAD);

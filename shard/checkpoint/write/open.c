@@ -20,13 +20,13 @@
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_checkpoint_options *o)
 {
     if (o->dtype != FSDP_F32 && o->dtype != FSDP_BF16) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16", fsdp_dtype_name(o->dtype));
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16", fsdp_dtype_name(o->dtype));
     }
     if (o->keep_every > 0 && o->keep_last == 0) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG,
-                          OPEN
-                          ": keep_every is %zu and keep_last 0, which keeps all; set keep_last, or keep_every to 0",
-                          o->keep_every);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG,
+            OPEN ": keep_every is %zu and keep_last 0, which keeps all; set keep_last, or keep_every to 0",
+            o->keep_every);
     }
     return FSDP_OK;
 }
@@ -54,11 +54,11 @@ static fsdp_status check_open(fsdp_model *model, const fsdp_optimizer *optimizer
                               const fsdp_checkpoint_options *options, fsdp_checkpoint *const *checkpoint)
 {
     if (checkpoint == NULL) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, OPEN ": the place for the checkpoint is NULL");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, OPEN ": the place for the checkpoint is NULL");
     }
     if (!model->committed) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
-                          OPEN ": the model is not committed; call fsdp_model_commit first");
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
+                                   OPEN ": the model is not committed; call fsdp_model_commit first");
     }
     FSDP_TRY(fsdpi_check_optimizer(model, OPEN, optimizer));
     FSDP_TRY(fsdpi_check_path(model->ctx, OPEN, folder));

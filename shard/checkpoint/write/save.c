@@ -126,8 +126,8 @@ static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
 static fsdp_status check_state(fsdp_checkpoint *c, const char *function, const fsdp_checkpoint_state *program)
 {
     if (program == NULL || memchr(program->text, '\0', sizeof program->text) == NULL) {
-        return fsdpi_fail(c->ctx, FSDP_ERR_ARG, "%s: the state's %s", function,
-                          program == NULL ? "pointer is NULL" : "text has no end");
+        return fsdpi_fail_together(c->ctx, FSDP_ERR_ARG, "%s: the state's %s", function,
+                                   program == NULL ? "pointer is NULL" : "text has no end");
     }
     const size_t good = fsdpi_utf8_good(program->text);
     if (program->text[good] != '\0') {
@@ -143,9 +143,9 @@ static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asy
 {
     FSDP_TRY(check_state(c, function, program));
     if (asynchronous && !c->options.asynchronous) {
-        return fsdpi_fail(c->ctx, FSDP_ERR_STATE,
-                          "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open",
-                          function);
+        return fsdpi_fail_together(
+            c->ctx, FSDP_ERR_STATE,
+            "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open", function);
     }
     return fsdpi_check_at_step_end(c->model, function);
 }
