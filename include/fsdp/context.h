@@ -49,6 +49,7 @@ FSDP_EXTERN_C_BEGIN
  * Opens a context on a duplicate of `comm`. Collective over `comm`. Blocking.
  * The duplicate returns errors (MPI_ERRORS_RETURN); the error handler of `comm` is left alone. The calling thread may be
  * bound to fewer cores, to memory and to a GPU, as fsdp_config::bind says; see fsdp_binding().
+ * In a process that fork() makes later, every call on the context returns FSDP_ERR_STATE, and changes nothing for this one.
  *
  * @param[in]  comm    an intra-communicator, of MPI_Init() or of a session (MPI 4); it may be freed once this has returned
  * @param[in]  config  settings; or NULL for environment and defaults. Copied.

@@ -32,6 +32,7 @@ struct fsdpi_device;
     int                  size;                                                                                         \
     int                  shown_rank; /* what errors call this rank: of a part of another context its number there */   \
     _Atomic fsdp_status  broken;     /* FSDP_OK; or why the context can only be finalized */                           \
+    int                  copy_of;    /* 0; or, in a process that fork() has made, the one whose context this is */     \
     const fsdpi_kernels *kernels;                                                                                      \
     const struct fsdpi_device *device; /* that memory is had from */                                                   \
     fsdp_config                config; /* resolved: no field is unset */                                               \

@@ -201,6 +201,13 @@ const char *fsdpi_doing(const char *call)
     return before;
 }
 
+fsdp_status fsdpi_fail_copy(fsdp_context *ctx)
+{
+    return fsdpi_fail(ctx, FSDP_ERR_STATE,
+                      "this process was made by fork(), and the context is that of process %d; call libfsdp there only",
+                      fsdpi_core_of(ctx)->copy_of);
+}
+
 /* MPI does not tell whom its collectives wait for. */
 static fsdp_status fail_in_time(fsdp_context *ctx)
 {

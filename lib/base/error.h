@@ -65,6 +65,9 @@ const char *fsdpi_error_recorded(fsdp_context *ctx);
 /** Records what was recorded last for one context for another as well, where `status` is not FSDP_OK and they are two. */
 void fsdpi_error_hand_on(fsdp_context *from, fsdp_context *to, fsdp_status status);
 
+/** The error of a context in a process that fork() has made: see lib/context/forks.h. */
+fsdp_status fsdpi_fail_copy(fsdp_context *ctx);
+
 /**
  * Records an MPI failure in MPI's words, and marks the context as fit for fsdp_finalize() only.
  * @param[in] call  what has failed, as in the source

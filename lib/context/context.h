@@ -61,7 +61,8 @@ struct fsdp_context {
     fsdpi_lock    owned_lock;
     fsdpi_owned  *owned;
     fsdpi_trace   trace;
-    int           mpi_end_key; /* see lib/context/mpi_end.h */
+    fsdp_context *next_watched; /* see lib/context/forks.h */
+    int           mpi_end_key;  /* see lib/context/mpi_end.h */
     bool          expects_mpi_end;
 };
 

@@ -13,6 +13,7 @@
 #include "lib/base/yielding.h"
 #include "lib/context/buffer_alloc.h"
 #include "lib/context/context.h"
+#include "lib/context/forks.h"
 #include "lib/context/gpu_context.h"
 #include "lib/context/mpi_end.h"
 #include "lib/context/same_settings.h"
@@ -414,6 +415,7 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
         release_failed(made, status);
         return status;
     }
+    fsdpi_forks_watch(made);
     if (made->rank == 0) {
         fsdpi_settings_warn_unknown(made);
     }
@@ -450,6 +452,11 @@ fsdp_status fsdp_finalize(fsdp_context *ctx)
     if (ctx == NULL) {
         return FSDP_OK;
     }
+    if (ctx->copy_of != 0) {
+        (void)fsdpi_fail_copy(ctx);
+        return fsdpi_record(NULL, FSDP_ERR_STATE, "%s", fsdp_last_error(ctx));
+    }
+    fsdpi_forks_forget(ctx);
     const size_t requests = fsdpi_queue_drain(&ctx->queue);
     const size_t objects  = release_owned(ctx);
     if (ctx->broken == FSDP_ERR_STATE) {

@@ -18,6 +18,9 @@ fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken)
 {
     char why[FSDPI_DETAIL_BYTES];
 
+    if (queue->engine.core->copy_of != 0) {
+        return fsdpi_fail_copy(queue->engine.core->ctx);
+    }
     fsdpi_inquest_describe(queue, broken, why, sizeof why);
     (void)fsdpi_record(queue->engine.core->ctx, broken,
                        "the context cannot be used any more since an earlier failure (%s); finalize it", why);

@@ -157,6 +157,9 @@ fsdp_status fsdp_wait(fsdp_request *request)
     if (fsdpi_state_of(request) == FSDPI_REQUEST_FREE) {
         return ended_before(request);
     }
+    if (request->engine->core->copy_of != 0) {
+        return fsdpi_fail_copy(request->ctx);
+    }
     if (!fsdpi_is_done(request)) {
         fsdpi_wait_for(request, false);
     }
@@ -187,6 +190,9 @@ fsdp_status fsdp_test(fsdp_request *request, int *done)
     }
     if (fsdpi_state_of(request) == FSDPI_REQUEST_FREE) {
         return ended_before(request);
+    }
+    if (request->engine->core->copy_of != 0) {
+        return fsdpi_fail_copy(request->ctx);
     }
     const bool moved = !fsdpi_is_done(request) && fsdpi_side_work_advance(&request->queue->side_work) == FSDPI_MOVED;
     if (!fsdpi_is_done(request) && fsdpi_take_over(request->queue, false)) {
@@ -307,6 +313,9 @@ static void drain_lane(fsdpi_queue *queue, int lane)
 
 size_t fsdpi_queue_drain(fsdpi_queue *queue)
 {
+    if (queue->engine.core->copy_of != 0) { /* the thread is not here, nor whoever would carry anything out */
+        return 0;
+    }
     drain_lane(queue, FSDPI_LANE_SHORT); /* after which no operation comes into the long one */
     drain_lane(queue, FSDPI_LANE_LONG);
     end_progress(queue);

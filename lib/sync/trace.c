@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -62,6 +63,14 @@ void fsdpi_trace_close(fsdpi_trace *trace)
     if (trace->file != NULL && trace->row == FSDPI_ROW_ALL) {
         (void)fputs("\n]\n", trace->file);
         (void)fclose(trace->file);
+    }
+    trace->file = NULL;
+}
+
+void fsdpi_trace_forget(fsdpi_trace *trace)
+{
+    if (trace->file != NULL) {
+        __fpurge(trace->file); /* else written again where the process ends */
     }
     trace->file = NULL;
 }

@@ -28,6 +28,9 @@ typedef struct fsdpi_trace {
 fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core);
 void        fsdpi_trace_close(fsdpi_trace *trace);
 
+/** Without writing anything: in a process that fork() has made, where the file is the parent's. */
+void fsdpi_trace_forget(fsdpi_trace *trace);
+
 /** Lets the operations of a part of a context go into the same file. */
 void fsdpi_trace_share(const fsdpi_trace *trace, fsdpi_trace *part, fsdpi_trace_row row);
 

@@ -1,6 +1,8 @@
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fsdp/buffer.h"
@@ -215,6 +217,86 @@ static void a_failure_of_mpi_names_the_function(void **state)
     assert_memory_equal("MPI in fsdp_init failed: ", fsdp_last_error(NULL), strlen("MPI in fsdp_init failed: "));
 }
 
+static bool is_refused(const fsdp_context *ctx, fsdp_status status)
+{
+    char words[80];
+
+    (void)snprintf(words, sizeof words, "made by fork(), and the context is that of process %d", (int)getppid());
+    return status == FSDP_ERR_STATE && strstr(fsdp_last_error(ctx), words) != NULL;
+}
+
+/* In the process that fork() has made, which ends here: with the number of the first call that is not refused, or 0. */
+static void use_in_child(fsdp_context *ctx, fsdp_request *request)
+{
+    enum { SECONDS = 60 };
+    int32_t       value = 1;
+    int           done, failed;
+    void         *memory;
+    fsdp_request *other;
+
+    (void)alarm(SECONDS); /* where a call waits after all */
+    failed = !is_refused(ctx, fsdp_allreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM)) ? 1
+             : !is_refused(ctx, fsdp_ibarrier(ctx, &other))                                      ? 2
+             : !is_refused(ctx, fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, 64, &memory))       ? 3
+             : request != NULL && !is_refused(ctx, fsdp_test(request, &done))                    ? 4
+             : request != NULL && !is_refused(ctx, fsdp_wait(request))                           ? 5
+             : !is_refused(ctx, fsdp_finalize(ctx))                                              ? 6
+                                                                                                 : 0;
+    (void)fflush(NULL); /* as exit() does */
+    _exit(failed);
+}
+
+static int count_words(const char *path, const char *words)
+{
+    FILE *file = fopen(path, "r");
+    char  line[1024];
+    int   n = 0;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        n += strstr(line, words) != NULL;
+    }
+    assert_int_equal(0, fclose(file));
+    return n;
+}
+
+/* While an operation is under way that waits for the last rank; and the trace is written once. */
+static void a_fork_cannot_use_the_context_and_does_not_harm_it(void **state)
+{
+    const int     last  = fsdp_test_size() - 1;
+    int32_t       value = 1;
+    int           status;
+    char          prefix[64], path[96];
+    fsdp_config   config;
+    fsdp_context *ctx;
+    fsdp_request *request = NULL;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.log_level = FSDP_LOG_OFF;
+    config.trace     = prefix;
+    (void)snprintf(prefix, sizeof prefix, "/tmp/fsdp-fork-%d", (int)getpid());
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    (void)snprintf(path, sizeof path, "%s.%d.json", prefix, fsdp_test_rank());
+    if (fsdp_test_rank() != last) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM, &request));
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        use_in_child(ctx, request);
+    }
+    assert_int_equal(child, waitpid(child, &status, 0));
+    assert_int_equal(0, status);
+    if (request == NULL) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_I32, FSDP_SUM, &request));
+    }
+    assert_int_equal(FSDP_OK, fsdp_wait(request));
+    assert_int_equal(fsdp_test_size(), value);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    assert_int_equal(1, count_words(path, "process_name"));
+    assert_int_equal(0, unlink(path));
+}
+
 /* Across nodes an alltoall in place needs memory of its own meanwhile. */
 static fsdp_context *context_of_nodes_of_one(void)
 {
@@ -319,6 +401,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_bad_argument_is_printed_as_often_as_it_differs),
         cmocka_unit_test(an_instruction_set_of_another_processor_is_refused_by_name),
         cmocka_unit_test(a_failure_of_mpi_names_the_function),
+        cmocka_unit_test(a_fork_cannot_use_the_context_and_does_not_harm_it),
         cmocka_unit_test(memory_is_counted_to_the_byte),
         cmocka_unit_test(which_rank_is_where_is_kept_once_per_node),
         cmocka_unit_test(no_memory_on_one_rank_is_an_error_on_every_rank),

@@ -195,7 +195,7 @@ static void release(fsdp_checkpoint *c)
     fsdp_context *ctx = c->ctx;
 
     fsdpi_work_join(c);
-    if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0) {
+    if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0 && ctx->copy_of == 0) {
         fsdpi_folder_abandon(c->folder, c->partial);
     }
     if (c->lock >= 0) {

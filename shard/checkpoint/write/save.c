@@ -43,7 +43,7 @@ static fsdp_status verdict(fsdp_checkpoint *c)
 /* Ends a save, with or without success: nothing of a failed one stays. */
 static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
 {
-    if (status != FSDP_OK && c->ctx->rank == 0 && c->partial[0] != '\0') {
+    if (status != FSDP_OK && c->ctx->rank == 0 && c->partial[0] != '\0' && c->ctx->copy_of == 0) {
         fsdpi_folder_abandon(c->folder, c->partial);
     }
     c->phase = FSDPI_SAVE_IDLE;

@@ -52,7 +52,7 @@ void fsdpi_work_start(fsdp_checkpoint *checkpoint, fsdp_status (*work)(fsdp_chec
 
 void fsdpi_work_join(fsdp_checkpoint *checkpoint)
 {
-    if (checkpoint->has_thread) {
+    if (checkpoint->has_thread && checkpoint->ctx->copy_of == 0) { /* in a fork there is no such thread */
         (void)pthread_join(checkpoint->thread, NULL);
         checkpoint->has_thread = false;
     }
