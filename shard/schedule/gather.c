@@ -4,10 +4,11 @@
  * reads what was there before. So all that is done with places here follows from the calls alone, never from what has
  * arrived when: it is the same on all ranks.
  *
- * An event is the beginning of a pass of a unit. The last events are kept; of the places where they went as they do now, the
+ * An event is the beginning of a pass of a unit, or a change of the masters. The last events are kept; of the places where they went as they do now, the
  * one that agrees for longest, and of several the latest, says what is expected next, and gathered ahead. So a unit may come
  * several times in a step, for a recomputation or because it is used twice, and what comes behind it is still known. Where
- * something else comes, the time is lost and nothing more: PyTorch's order of execution.
+ * something else comes, the time is lost and nothing more: PyTorch's order of execution. Nothing is gathered beyond a change
+ * that is expected: it would have to be gathered again.
  */
 #include "shard/schedule/gather.h"
 
@@ -20,7 +21,12 @@
 #include "shard/storage/compute.h"
 #include "shard/storage/quantized.h"
 
-/* Event number 2 i is the forward pass of unit i, and 2 i + 1 its backward pass. */
+/* Event number 2 i is the forward pass of unit i, and 2 i + 1 its backward pass; behind those of all units comes the change. */
+static size_t change_event(const fsdp_model *model)
+{
+    return 2 * model->n_units;
+}
+
 static fsdp_unit *unit_of_event(const fsdp_model *model, size_t event)
 {
     fsdp_unit *unit = model->first;
@@ -82,6 +88,13 @@ static void drop(fsdp_unit *unit)
     if (unit->slot != NULL) {
         unit->slot->unit = NULL;
         unit->slot       = NULL;
+    }
+}
+
+static void drop_all(fsdp_model *model)
+{
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        drop(unit);
     }
 }
 
@@ -185,9 +198,13 @@ static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
 /* Behind the last event that is expected soon enough to be gathered ahead. */
 static size_t end_of_expected(const fsdp_model *model)
 {
-    const size_t left = model->n_events - model->expected, depth = (size_t)model->ctx->config.prefetch;
+    const size_t depth = (size_t)model->ctx->config.prefetch;
+    size_t       end   = model->expected;
 
-    return model->expected + (left < depth ? left : depth);
+    while (end < model->n_events && end < model->expected + depth && model->events[end] != change_event(model)) {
+        end++;
+    }
+    return end;
 }
 
 static fsdp_status gather_ahead(fsdp_model *model)
@@ -273,14 +290,30 @@ static void note_event(fsdp_model *model, size_t event)
         model->n_events -= model->n_units;
         memmove(model->events, model->events + model->n_units, model->n_events * sizeof *model->events);
     }
-    model->order                     = fsdpi_hash_word(model->order, event);
     model->events[model->n_events++] = event;
     model->expected                  = find_expected(model);
 }
 
+static void note_pass(const fsdp_unit *unit, fsdpi_pass pass)
+{
+    fsdp_model  *model = unit->model;
+    const size_t event = 2 * unit->index + (pass == FSDPI_BACKWARD);
+
+    model->order = fsdpi_hash_word(model->order, event);
+    note_event(model, event);
+}
+
+/* Once, where nothing comes between several changes: they must not take the place of passes. */
+static void note_change(fsdp_model *model)
+{
+    if (model->n_events > 0 && model->events[model->n_events - 1] != change_event(model)) {
+        note_event(model, change_event(model));
+    }
+}
+
 static fsdp_status fetch(fsdp_unit *unit, fsdpi_pass pass)
 {
-    note_event(unit->model, 2 * unit->index + (pass == FSDPI_BACKWARD));
+    note_pass(unit, pass);
     if (is_gathered(unit)) {
         FSDP_TRY(compare(unit, pass, FSDP_OK));
     } else {
@@ -343,14 +376,13 @@ void fsdpi_gather_forget(fsdp_model *model)
 {
     model->n_events = 0;
     model->expected = 0;
-    fsdpi_gather_drop(model);
+    drop_all(model);
 }
 
 void fsdpi_gather_drop(fsdp_model *model)
 {
-    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        drop(unit);
-    }
+    note_change(model);
+    drop_all(model);
 }
 
 static void refresh_low(fsdpi_flat *flat)

@@ -344,12 +344,13 @@ static void assert_gathers(const char *passes, int prefetch, size_t begins, gath
 }
 
 /* A step begins with a unit that nobody could gather ahead: its parameters have just changed. Every backward pass reads its
- * unit again, as a recomputation does, which gathers nothing. */
+ * unit again, as a recomputation does, which gathers nothing. Nothing is gathered for the next step. */
 static void what_comes_next_is_known_wherever_a_unit_comes_again(void **state)
 {
     (void)state;
     assert_gathers("fa fb fc bc bb ba", 0, 2, (gathers){6, 6});
     assert_gathers("fa fb fc bc bb ba", 1, 2, (gathers){5, 1});
+    assert_gathers("fa fb fc bc bb ba", 2, 2, (gathers){5, 1});
     assert_gathers("fa fb fc fb fc bc bb fa ba", 1, 3, (gathers){7, 1});
     assert_gathers("+a fb fc -a <a bc bb >a", 1, 2, (gathers){5, 1});
     assert_gathers("+a fb fc -a <a bc bb >a", 2, 2, (gathers){4, 1});
