@@ -67,6 +67,8 @@ ROOMS = [
     ("shard", "model", "making, sizing, committing and releasing a model, and looking into one that is whole"),
     ("shard", "checkpoint/format",
      "how a checkpoint is laid out on a disk: JSON, safetensors, checksums, and the folder that it is in"),
+    ("shard", "checkpoint/folder",
+     "the folder that a run saves in: who may save there, and how a checkpoint appears and goes"),
     ("shard", "checkpoint/common",
      "what writing and reading share: a model as tensors of files, and what can be wrong with a call"),
     ("shard", "checkpoint/write", "saving, at once or behind the next steps"),

@@ -155,7 +155,9 @@ static fsdp_status write_all(conversion *c, fsdpi_problem *problem)
     if (c->plan.index_name != NULL) {
         FSDP_TRY(give_name(c, c->plan.index_name, problem));
     }
-    return fsdpi_sync_path(c->folder, problem);
+    int unsupported = 0; /* then it is as durable as files get there */
+
+    return fsdpi_sync_folder(c->folder, &unsupported, problem);
 }
 
 /* What has been begun, when something has failed. */

@@ -15,7 +15,7 @@
 
 #include "fsdp/checkpoint.h"
 #include "lib/context/owned.h"
-#include "shard/checkpoint/format/folder.h"
+#include "shard/checkpoint/folder/run_folder.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/write/writer.h"
 
@@ -27,8 +27,8 @@ struct fsdp_checkpoint {
     fsdp_optimizer         *optimizer; /* NULL: none */
     fsdpi_owned             owned;
     fsdp_checkpoint_options options;
-    char                    folder[FSDP_CHECKPOINT_PATH_BYTES];
-    int                     lock; /* rank 0's; -1 */
+    fsdpi_run_folder        folder;        /* rank 0 alone holds its lock, and knows the stage of a save */
+    bool                    told_unsynced; /* that its file system does not sync folders */
     fsdpi_stem              stems[FSDPI_N_STEMS];
     fsdpi_writer            writer;
     size_t                 *counts; /* of each rank's chunks, in 64 bit words */
@@ -38,7 +38,6 @@ struct fsdp_checkpoint {
     /* The save under way. */
     fsdpi_save_phase phase;
     fsdpi_state      state;
-    char             partial[FSDPI_FOLDER_NAME_BYTES], name[FSDPI_FOLDER_NAME_BYTES];
     const char      *function; /* the public one that began it */
     bool             asynchronous;
     fsdp_status (*work)(struct fsdp_checkpoint *checkpoint); /* what is done, or has been, in this phase */

@@ -7,10 +7,25 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 void fsdpi_checkpoint_partial_path(const fsdp_checkpoint *checkpoint, char *path)
 {
-    fsdpi_path_join(path, checkpoint->folder, checkpoint->partial);
+    fsdpi_path_join(path, checkpoint->folder.path, checkpoint->folder.partial);
+}
+
+void fsdpi_checkpoint_tell_unsynced(fsdp_checkpoint *c)
+{
+    char text[128];
+
+    if (c->folder.unsynced != 0 && !c->told_unsynced) {
+        c->told_unsynced = true;
+        fsdpi_log(
+            c->ctx, FSDP_LOG_WARN,
+            "%s: its file system does not sync folders (%s): files are on the disk, but after a crash of the host "
+            "`latest` may name an older checkpoint",
+            c->folder.path, strerror_r(c->folder.unsynced, text, sizeof text));
+    }
 }
 
 /* ---- the checksums of all files ---------------------------------------------------------------------------------- */
@@ -75,7 +90,7 @@ static fsdp_status write_state_file(fsdp_checkpoint *c)
     fsdp_status      status;
 
     if (chunks == NULL || files == NULL) {
-        status = fsdpi_problem_memory(&c->problem, c->folder, c->n_sums * sizeof *chunks);
+        status = fsdpi_problem_memory(&c->problem, c->folder.path, c->n_sums * sizeof *chunks);
     } else {
         qsort(c->sums, c->n_sums, sizeof *c->sums, by_place);
         status = write_state_with(c, chunks, files);
@@ -92,7 +107,7 @@ fsdp_status fsdpi_checkpoint_commit(fsdp_checkpoint *c)
     const fsdp_checkpoint_options *o = &c->options;
 
     FSDP_TRY(write_state_file(c));
-    FSDP_TRY(fsdpi_folder_commit(c->folder, c->state.program.step, c->partial, c->name, &c->problem));
-    fsdpi_folder_prune(c->folder, o->keep_last, o->keep_every, c->name);
+    FSDP_TRY(fsdpi_run_folder_commit(&c->folder, c->state.program.step, &c->problem));
+    fsdpi_run_folder_prune(&c->folder, o->keep_last, o->keep_every);
     return FSDP_OK;
 }

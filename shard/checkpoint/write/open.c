@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "collectives/collectives.h"
 #include "lib/base/hash.h"
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
+#include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/work.h"
 
 #define OPEN "fsdp_checkpoint_open"
@@ -40,10 +40,11 @@ static fsdp_status check_names(const fsdp_model *model)
             const size_t good = fsdpi_utf8_good(name);
 
             if (name[good] != '\0') {
-                return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                                  OPEN ": unit '%s', tensor %zu, '%.*s...': the name is not UTF-8: byte %zu is 0x%02x; "
-                                       "rename it",
-                                  unit->name, t, (int)good, name, good, (unsigned)(unsigned char)name[good]);
+                return fsdpi_fail_together(
+                    model->ctx, FSDP_ERR_ARG,
+                    OPEN ": unit '%s', tensor %zu, '%.*s...': the name is not UTF-8: byte %zu is 0x%02x; "
+                         "rename it",
+                    unit->name, t, (int)good, name, good, (unsigned)(unsigned char)name[good]);
             }
         }
     }
@@ -178,16 +179,38 @@ static fsdp_status take_folder(fsdp_checkpoint *c)
 {
     fsdpi_problem problem = {0};
 
-    return c->ctx->rank != 0 || fsdpi_folder_open(c->folder, &c->lock, &problem) == FSDP_OK
-               ? FSDP_OK
-               : fsdpi_fail_problem(c->ctx, OPEN, &problem);
+    if (c->ctx->rank == 0 && (fsdpi_run_folder_open(&c->folder, &problem) != FSDP_OK ||
+                              fsdpi_run_folder_mark(&c->folder, &problem) != FSDP_OK)) {
+        return fsdpi_fail_problem(c->ctx, OPEN, &problem);
+    }
+    return FSDP_OK;
+}
+
+/* Whether rank 0's folder is every rank's. */
+static fsdp_status find_folder(fsdp_checkpoint *c)
+{
+    fsdpi_problem problem = {0};
+    fsdp_status   status  = fsdp_broadcast(c->ctx, c->folder.job, FSDPI_JOB_BYTES, FSDP_U8, 0);
+
+    if (status == FSDP_OK) {
+        status = fsdpi_run_folder_find_mark(&c->folder, &problem) == FSDP_OK
+                     ? FSDP_OK
+                     : fsdpi_fail_problem(c->ctx, OPEN, &problem);
+        status = fsdpi_agree(c->ctx, OPEN, "the same folder", 0, status, true);
+    }
+    if (c->ctx->rank == 0) {
+        fsdpi_run_folder_unmark(&c->folder);
+    }
+    return status;
 }
 
 static fsdp_status open_all(fsdp_checkpoint *c)
 {
     FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "files", 0, lay_out(c), true));
     const fsdp_status status = share_counts(c);
-    return fsdpi_agree(c->ctx, OPEN, "folder", 0, status == FSDP_OK ? take_folder(c) : status, true);
+    FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "folder", 0, status == FSDP_OK ? take_folder(c) : status, true));
+    fsdpi_checkpoint_tell_unsynced(c);
+    return find_folder(c);
 }
 
 static void release(fsdp_checkpoint *c)
@@ -196,11 +219,9 @@ static void release(fsdp_checkpoint *c)
 
     fsdpi_work_join(c);
     if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0 && ctx->copy_of == 0) {
-        fsdpi_folder_abandon(c->folder, c->partial);
+        fsdpi_run_folder_abandon(&c->folder);
     }
-    if (c->lock >= 0) {
-        (void)close(c->lock);
-    }
+    fsdpi_run_folder_close(&c->folder);
     fsdpi_writer_close(&c->writer);
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         fsdpi_file_plan_free(&c->stems[s].plan);
@@ -217,20 +238,22 @@ static void release_leaked(void *object)
     release(object);
 }
 
-static fsdp_checkpoint *create(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
-                               const fsdp_checkpoint_options *options)
+static fsdp_status create(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+                          const fsdp_checkpoint_options *options, fsdp_checkpoint **made)
 {
-    fsdp_checkpoint *c = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *c);
+    fsdpi_problem    problem = {0};
+    fsdp_checkpoint *c       = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *c);
 
-    if (c != NULL) {
-        c->ctx       = model->ctx;
-        c->model     = model;
-        c->optimizer = optimizer;
-        c->options   = *options;
-        c->lock      = -1;
-        memcpy(c->folder, folder, strlen(folder) + 1);
+    *made = c;
+    if (c == NULL) {
+        return FSDP_ERR_MEMORY;
     }
-    return c;
+    c->ctx       = model->ctx;
+    c->model     = model;
+    c->optimizer = optimizer;
+    c->options   = *options;
+    return fsdpi_run_folder_set(&c->folder, folder, &problem) == FSDP_OK ? FSDP_OK
+                                                                         : fsdpi_fail_problem(c->ctx, OPEN, &problem);
 }
 
 fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
@@ -247,8 +270,7 @@ fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, c
     fsdp_status status = check_open(model, optimizer, folder, &chosen, checkpoint);
     if (status == FSDP_OK) {
         *checkpoint = NULL;
-        made        = create(model, optimizer, folder, &chosen);
-        status      = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+        status      = create(model, optimizer, folder, &chosen, &made);
     }
     (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s",
                    folder != NULL ? folder : "", fsdp_dtype_name(chosen.dtype), chosen.file_bytes, chosen.keep_last,

@@ -40,12 +40,13 @@ static fsdp_status verdict(fsdp_checkpoint *c)
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
-/* Ends a save, with or without success: nothing of a failed one stays. */
+/* Ends a save, with or without success: nothing of a failed one stays, unless `latest` names it already. */
 static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
 {
-    if (status != FSDP_OK && c->ctx->rank == 0 && c->partial[0] != '\0' && c->ctx->copy_of == 0) {
-        fsdpi_folder_abandon(c->folder, c->partial);
+    if (status != FSDP_OK && c->ctx->rank == 0 && c->ctx->copy_of == 0) {
+        fsdpi_run_folder_abandon(&c->folder);
     }
+    fsdpi_checkpoint_tell_unsynced(c);
     c->phase = FSDPI_SAVE_IDLE;
     return status;
 }
@@ -131,9 +132,9 @@ static fsdp_status check_state(fsdp_checkpoint *c, const char *function, const f
     }
     const size_t good = fsdpi_utf8_good(program->text);
     if (program->text[good] != '\0') {
-        return fsdpi_fail(c->ctx, FSDP_ERR_ARG,
-                          "%s: the state's text is not UTF-8: byte %zu is 0x%02x; encode binary data as text", function,
-                          good, (unsigned)(unsigned char)program->text[good]);
+        return fsdpi_fail_together(c->ctx, FSDP_ERR_ARG,
+                                   "%s: the state's text is not UTF-8: byte %zu is 0x%02x; encode binary data as text",
+                                   function, good, (unsigned)(unsigned char)program->text[good]);
     }
     return FSDP_OK;
 }
@@ -172,7 +173,7 @@ static fsdp_status make_files(fsdp_checkpoint *c)
     if (c->ctx->rank != 0) {
         return FSDP_OK;
     }
-    fsdp_status status = fsdpi_folder_begin(c->folder, c->partial, &c->problem);
+    fsdp_status status = fsdpi_run_folder_begin(&c->folder, &c->problem);
     if (status == FSDP_OK) {
         fsdpi_checkpoint_partial_path(c, path);
         status = fsdpi_writer_make_files(&c->writer, path, &c->problem);
@@ -185,7 +186,7 @@ static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *pr
 {
     FSDP_TRY(check_save(c, c->function, c->asynchronous, program));
     set_state(c, program);
-    fsdpi_folder_name_partial(program->step, c->partial);
+    fsdpi_run_folder_name_partial(&c->folder, program->step);
     const fsdp_status made = make_files(c);
     if (c->asynchronous) {
         fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
@@ -199,7 +200,6 @@ static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchro
     c->function              = function;
     c->asynchronous          = asynchronous;
     c->phase                 = FSDPI_SAVE_WRITING;
-    c->partial[0]            = '\0';
     const fsdp_status ready  = get_ready(c, program);
     const fsdp_status status = agree_on_state(c, program, ready);
     if (status != FSDP_OK) {

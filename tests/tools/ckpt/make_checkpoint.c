@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard/checkpoint/format/folder.h"
+#include "shard/checkpoint/folder/run_folder.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/format/tensor_files.h"
 
@@ -94,22 +94,24 @@ static void make_state(const char *folder, const fsdpi_checksums *sums)
 
 int main(int argc, char **argv)
 {
-    char            partial[FSDPI_FOLDER_NAME_BYTES], name[FSDPI_FOLDER_NAME_BYTES], path[FSDPI_FOLDER_PATH_BYTES];
-    fsdpi_file_sums files[2] = {{.name = NULL}, {.name = NULL}};
-    fsdpi_checksums sums     = {.n_files = 2, .files = files};
-    int             lock;
+    char             path[FSDPI_FOLDER_PATH_BYTES];
+    fsdpi_file_sums  files[2] = {{.name = NULL}, {.name = NULL}};
+    fsdpi_checksums  sums     = {.n_files = 2, .files = files};
+    fsdpi_run_folder folder;
 
     if (argc != 2) {
         return EXIT_FAILURE;
     }
-    must(fsdpi_folder_open(argv[1], &lock, &problem));
-    fsdpi_folder_name_partial(5, partial);
-    must(fsdpi_folder_begin(argv[1], partial, &problem));
-    fsdpi_path_join(path, argv[1], partial);
+    must(fsdpi_run_folder_set(&folder, argv[1], &problem));
+    must(fsdpi_run_folder_open(&folder, &problem));
+    fsdpi_run_folder_name_partial(&folder, 5);
+    must(fsdpi_run_folder_begin(&folder, &problem));
+    fsdpi_path_join(path, folder.path, folder.partial);
     make_file(path, "model", &files[0]);
     make_file(path, "optimizer", &files[1]);
     make_state(path, &sums);
-    must(fsdpi_folder_commit(argv[1], 5, partial, name, &problem));
+    must(fsdpi_run_folder_commit(&folder, 5, &problem));
+    fsdpi_run_folder_close(&folder);
     for (size_t i = 0; i < 2; i++) {
         free(files[i].name);
         free(files[i].chunks);
