@@ -78,9 +78,10 @@ static fsdp_status print_settings(void)
 
 static fsdp_status print_report(const topo_world *world, const topo_options *options, const topo_report *report)
 {
-    topo_texts texts;
+    topo_writer *writer = options->json ? topo_json_write : options->why ? topo_text_write_why : topo_text_write;
+    topo_texts   texts;
 
-    TOPO_TRY(topo_collect(world, report, options->json ? topo_json_write : topo_text_write, &texts));
+    TOPO_TRY(topo_collect(world, report, writer, &texts));
     if (world->rank == 0 && options->json) {
         topo_json_document(stdout, &texts);
     } else {
@@ -161,25 +162,47 @@ static fsdp_status show_plan(const topo_world *world, const topo_options *option
     return topo_agree(world, status);
 }
 
-static fsdp_status show_job(const topo_world *world, const topo_options *options)
+/* Collective. @return how many ranks of the job are not where the plan of their node has them; rank 0 says it */
+static int count_deviating(const topo_world *world, const topo_report *report)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < report->n; i++) {
+        count += topo_report_differs(report, i);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (count > 0) {
+        (void)topo_fail(world, "--check: %d of %d ranks not where the plan has them; what fsdp_init() says tells why",
+                        count, world->size);
+    }
+    return count;
+}
+
+static fsdp_status show_job(const topo_world *world, const topo_options *options, int *deviating)
 {
     topo_report report;
     fsdp_status status = topo_report_gather(world, &report);
 
     status = status == FSDP_OK ? show(world, options, 1, &report) : status;
+    if (status == FSDP_OK && options->check) {
+        *deviating = count_deviating(world, &report);
+    }
     topo_report_release(&report);
     return status;
 }
 
-static fsdp_status run(const topo_world *world, const topo_options *options)
+static fsdp_status run(const topo_world *world, const topo_options *options, int *deviating)
 {
+    if (options->check && !world->has_mpi) {
+        return topo_fail(world, "--check compares ranks that run with their plan; start it under mpirun");
+    }
     TOPO_TRY(topo_agree(world, can_write(world, "svg", options->svg)));
     TOPO_TRY(topo_agree(world, can_write(world, "wrapper", options->wrapper)));
     if (options->settings) {
         return print_settings();
     }
     if (world->has_mpi && !options->input && !options->ranks && !options->launch) {
-        return show_job(world, options);
+        return show_job(world, options, deviating);
     }
     return show_plan(world, options);
 }
@@ -199,7 +222,7 @@ int main(int argc, char **argv)
     topo_world   world;
     char         message[CLI_MESSAGE_BYTES];
     fsdp_status  status = FSDP_OK;
-    int          with_mpi;
+    int          with_mpi, deviating = 0;
 
     topo_options_parse(argc, argv, &options, message);
     with_mpi = topo_was_launched() || (options.settings && !message[0] && !options.help && !options.version);
@@ -210,12 +233,12 @@ int main(int argc, char **argv)
     if (message[0]) {
         status = topo_fail(&world, "%s", message);
     } else if (!topo_options_answer(&options, world.rank)) {
-        status = run(&world, &options);
+        status = run(&world, &options, &deviating);
     }
     status = status == FSDP_OK ? flush_output(&world) : status;
     topo_world_close(&world);
     if (with_mpi) {
         MPI_Finalize();
     }
-    return exit_status(status);
+    return status == FSDP_OK && deviating > 0 ? TOPO_EXIT_DEVIATES : exit_status(status);
 }

@@ -59,7 +59,7 @@ shows '^  rocm-smi +present' '^  HIP +present' '^  GPU 0 0000:11:00.0 .* rocm-sm
 hides '^the plan where it differs'
 
 run FSDP_BIND=none --
-shows '^ +0  GPU 0 .* shared-gpu, overlapping-cores' '^ +1  GPU 0 .* shared-gpu' '^  shared-gpu: .*: rank 0-1$' \
+shows '^ +0  GPU 0 .* shared-gpu, overlapping-cores' '^ +1  GPU 0 .* shared-gpu' '^  shared-gpu: .*: ranks 0-1$' \
     '^the plan where it differs' '^ +0  GPU 1 0000:22:00.0 +1  0 '
 
 # a launcher that puts each rank next to the other's GPU, and leaves it that GPU only
@@ -68,7 +68,7 @@ printf '#!/bin/sh\nr=${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}\nROCR_VISIB
 chmod +x "$folder/crossed"
 mpiexec+=("$folder/crossed")
 run FSDP_BIND=none --
-shows '^ +0  GPU 0 0000:11:00.0 +0  0 .*remote-gpu' '^ +1  GPU 1 0000:22:00.0 +0  1 .*remote-gpu' '^  remote-gpu: .*: rank 0-1$'
+shows '^ +0  GPU 0 0000:11:00.0 +0  0 .*remote-gpu' '^ +1  GPU 1 0000:22:00.0 +0  1 .*remote-gpu' '^  remote-gpu: .*: ranks 0-1$'
 
 run -- --watch --count 1
 shows '^ +0  GPU 0 0000:11:00.0 +- +- +- +- +- .* 0$' \

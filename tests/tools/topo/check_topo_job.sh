@@ -17,6 +17,8 @@ run() {
 
 run "$@" "$program"
 grep -q '^2 ranks as bound by fsdp_init()$' "$folder/out" || fail "no table of ranks"
+grep -Eq '^2 ranks, .*(no problems|problems: )' "$folder/out" || fail "no verdict"
+run "$@" "$program" --why
 grep -Eq '^  rank 1  [^ ]' "$folder/out" || fail "rank 1 does not say what fsdp_init() did"
 [[ $(grep -c '^node ' "$folder/out") -eq 1 ]] || fail "one node is not described once"
 
@@ -24,7 +26,17 @@ grep -Eq '^  rank 1  [^ ]' "$folder/out" || fail "rank 1 does not say what fsdp_
 first=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 FSDP_BIND=none run taskset -c "$first" "$@" "$program"
 grep -Eq "^ +1  .*  $first  .*overlapping-cores" "$folder/out" || fail "an overlap that is not marked"
-grep -Eq '^  overlapping-cores: .*: rank 0-1$' "$folder/out" || fail "an overlap that is not explained"
+grep -Eq '^  overlapping-cores: .*: ranks 0-1$' "$folder/out" || fail "an overlap that is not explained"
+
+# --check: 0 on that one thread, where all ranks have the same by plan too; 3 where each could have its own
+FSDP_BIND=none run taskset -c "$first" "$@" "$program" --check
+if [[ $(nproc) -gt 1 ]]; then
+    status=0
+    FSDP_BIND=none "$1" --bind-to none "${@:2}" "$program" --check >"$folder/out" 2>"$folder/err" </dev/null || status=$?
+    [[ $status -eq 3 ]] || fail "--check ends with $status where ranks share cores and need not"
+    grep -Eq '^2 ranks, .* 2 not as planned, problems: .*overlapping-cores' "$folder/out" || fail "no verdict on ranks elsewhere than planned"
+    grep -q '^fsdp-topo: --check: 2 of 2 ranks not where the plan has them' "$folder/err" || fail "--check does not say why it fails"
+fi
 
 run "$@" "$program" --json --svg "$folder/svg"
 if command -v python3 >/dev/null; then

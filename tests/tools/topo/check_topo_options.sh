@@ -73,6 +73,15 @@ wrong "--masks has 3 lists and --ranks is 2; give one list, or one per rank" --r
 wrong "--masks is for planned ranks; add --ranks" --masks 0
 wrong "--reserve-first-core is for planned ranks; add --ranks" --reserve-first-core
 wrong "--reserve-first-core and --masks both say what ranks may use; use one" --ranks 1 --masks 0 --reserve-first-core
+wrong "--reserve is for planned ranks; add --ranks" --reserve 0
+wrong "--reserve and --masks both say what ranks may use; use one" --ranks 1 --masks 0 --reserve 0
+wrong "--reserve is 'x'; give a list of hardware threads" --ranks 1 --reserve x
+wrong "--reserve has 3000-3001, and this machine has no such" --ranks 1 --reserve 0,3000-3001
+wrong "--reserve leaves no core of this machine; reserve fewer" --ranks 1 --input "$nodes/laptop.xml" --reserve 0-3
+wrong "--why is about the ranks of a node.*; use it without" --launch --why
+wrong "--check is about the ranks of a node.*; use it without" --check --watch
+wrong "--check shows what runs here, not a plan; leave out --ranks" --check --ranks 2
+wrong "--check compares ranks that run with their plan; start it under mpirun" --check
 wrong "--launch, --watch and --settings are runs of their own; use one" --launch --watch
 wrong "--json and --svg describe nodes.*; use them without" --launch --json
 wrong "--watch shows what runs here, not a plan; leave out --input" --watch --input "$nodes/laptop.xml"

@@ -53,11 +53,35 @@ shows '^node .*: 1 package, 4 NUMA nodes, 8 last-level caches, 16 cores, 32 hard
     '^  hsi0 +0000:d5:00.0 +NUMA node 0 +fabric$' '^  eth0 +0000:94:00.0 +NUMA node 0$'
 hides '^[0-9]+ ranks?'
 
+# first FIRST_LINE: the verdict
+first() {
+    [[ $(head -1 "$folder/out") == "$1" ]] || {
+        echo "'${call[*]}' begins with '$(head -1 "$folder/out")', not '$1'"
+        failures=$((failures + 1))
+    }
+}
+
 # in core order, ranks 0 to 7 belong on GPUs 4 5 2 3 6 7 0 1
 run --input "$nodes/eight_gpus.xml" --ranks 8
 shows '^8 ranks as planned$' '^ +0  GPU 4 0000:d1:00.0 +- +0-1,16-17 +0 +hsi0 +-$' '^ +1  GPU 5 .* 2-3,18-19 ' '^ +2  GPU 2 ' \
     '^ +3  GPU 3 ' '^ +4  GPU 6 ' '^ +5  GPU 7 ' '^ +6  GPU 0 ' '^ +7  GPU 1 0000:c6:00.0 .* 14-15,30-31 ' '^problems: none$' \
-    '^reasons of the plan$' '^    GPU +[^ ]' '^    cores +[^ ]' '^    memory +[^ ]' '^    network +[^ ]'
+    '^reasons of the plan; --why ' '^  ranks 0,2,4,6$' '^    GPU +local, on NUMA node N$' '^    cores +part 1 of 2 .* NUMA node N,' \
+    '^    memory +[^ ]' '^    network +[^ ]'
+first "8 ranks, each with its own local GPU, 2 cores, no problems"
+[[ $(grep -c '^    GPU ' "$folder/out") -le 2 ]] || {
+    echo "like reasons are not put together"
+    failures=$((failures + 1))
+}
+
+run --input "$nodes/eight_gpus.xml" --ranks 8 --why
+shows '^reasons of the plan$' '^  rank 7$' '^    GPU +local, on NUMA node 3$'
+[[ $(grep -c '^    GPU ' "$folder/out") -eq 8 ]] || {
+    echo "--why does not give the reasons of each rank"
+    failures=$((failures + 1))
+}
+
+run --input "$nodes/eight_gpus.xml" --ranks 8 --reserve 0,16,14-15
+shows '^ +0  GPU 4 .* 1,17 ' '^ +7  GPU 1 .* 30-31 ' '^problems: none$'
 
 run --input "$nodes/eight_gpus.xml" --ranks 8 --reserve-first-core
 shows '^ +0  GPU 4 .* 1,17 ' '^ +7  GPU 1 .* 15,31 ' '^problems: none$'
@@ -67,16 +91,17 @@ shows '^ +0  GPU 0 .* 12-13 ' '^ +1  GPU 1 .* 14,30 '
 
 # one mask for all, next to two of the GPUs: the others are far from it, and marked
 run --input "$nodes/eight_gpus.xml" --ranks 3 --masks 12-15
-shows 'remote-gpu' '^  remote-gpu: .*: rank [0-9]' 'masked-gpu'
+shows '^3 ranks, each with its own GPU, 1 remote, .*cores?, problems: .*masked-gpu' 'remote-gpu' '^  remote-gpu: .*: ranks? [0-9]' 'masked-gpu'
 
 run --input "$nodes/laptop.xml" --ranks 9 # more than cores
-shows '^9 ranks as planned$' 'few-cores' '^  overlapping-cores: .*: rank 0-' '^GPUs: none$'
+shows '^9 ranks, each with .* cores?, problems: overlapping-cores, few-cores$' '^9 ranks as planned$' 'few-cores' '^  overlapping-cores: .*: ranks 0-' '^GPUs: none$'
 
 run --input "$nodes/two_sockets.xml" --ranks 4
-shows '^  NVLink, 50000 MB/s$' '^    1-2$' '^  shared-gpu: .*: rank 0-1$'
+first "4 ranks, on 3 GPUs, 2 cores, problems: shared-gpu"
+shows '^  NVLink, 50000 MB/s$' '^    1-2$' '^  shared-gpu: .*: ranks 0-1$'
 
 run --input "$nodes/unknown_locality.xml" --ranks 2
-shows '^  GPU 0 0002:01:00.0 .* NUMA node unknown +threads unknown' '^  unknown-locality: .*: rank 0-1$' '^links between GPUs: unknown$'
+shows '^2 ranks, each with its own GPU, locality of the GPUs unknown, .* cores?, problems: unknown-locality' '^  GPU 0 0002:01:00.0 .* NUMA node unknown +threads unknown' '^  unknown-locality: .*: ranks 0-1$' '^links between GPUs: unknown$'
 
 FSDP_TOPOLOGY=$nodes/laptop.xml run
 shows ': 1 package, 1 NUMA node, 1 last-level cache, 4 cores, '

@@ -17,6 +17,10 @@ static const cli_option rows[] = {
              "1-7/9-15; one list is for all"},
     {"reserve-first-core", CLI_FLAG, FIELD(reserve_first_core),
      .help = "plan without the first core of each last-level cache, which some machines keep for the system"},
+    {"reserve", CLI_TEXT, FIELD(reserve), .fallback = "nothing",
+     .help = "plan without these hardware threads, as 0,64, which are kept for the system"},
+    {"why", CLI_FLAG, FIELD(why), .help = "give the reasons of each rank, not once for all ranks with like ones"},
+    {"check", CLI_FLAG, FIELD(check), .help = "under mpirun: exit status 3 if a rank is not where the plan has it"},
     {"json", CLI_FLAG, FIELD(json), .help = "print JSON"},
     {"svg", CLI_TEXT, FIELD(svg), .help = "draw the nodes and the ranks on them into this file too"},
     {"launch", CLI_FLAG, FIELD(launch),
@@ -39,22 +43,42 @@ static const cli_option rows[] = {
 
 static const topo_options defaults = {.interval = 1};
 
-/* What no single option can know. */
-static void check_together(const topo_options *o, char *message)
+/* The first of these options that is given and makes no sense without --ranks. */
+static const char *belongs_to_ranks(const topo_options *o)
+{
+    return o->masks ? "masks" : o->reserve ? "reserve" : o->reserve_first_core ? "reserve-first-core" : NULL;
+}
+
+/* What asks for one way of showing, with another. */
+static void check_modes(const topo_options *o, char *message)
 {
     const int   modes = o->launch + o->watch + o->settings;
-    const char *live  = o->watch ? "--watch" : "--settings";
+    const char *live  = o->watch ? "--watch" : o->settings ? "--settings" : "--check";
 
     if (modes > 1) {
         CLI_SAY(message, "--launch, --watch and --settings are runs of their own; use one of them");
     } else if (modes && (o->json || o->svg)) {
         CLI_SAY(message, "--json and --svg describe nodes, not --launch, --watch or --settings; use them without");
-    } else if ((o->watch || o->settings) && (o->input || o->ranks)) {
+    } else if (modes && (o->why || o->check)) {
+        CLI_SAY(message, "--%s is about the ranks of a node, not --launch, --watch or --settings; use it without",
+                o->why ? "why" : "check");
+    } else if ((o->watch || o->settings || o->check) && (o->input || o->ranks)) {
         CLI_SAY(message, "%s shows what runs here, not a plan; leave out --%s", live, o->input ? "input" : "ranks");
-    } else if ((o->masks || o->reserve_first_core) && !o->ranks) {
-        CLI_SAY(message, "--%s is for planned ranks; add --ranks", o->masks ? "masks" : "reserve-first-core");
-    } else if (o->masks && o->reserve_first_core) {
-        CLI_SAY(message, "--reserve-first-core and --masks both say what ranks may use; use one of them");
+    }
+}
+
+/* What no single option can know. */
+static void check_together(const topo_options *o, char *message)
+{
+    check_modes(o, message);
+    if (message[0]) {
+        return;
+    }
+    if (belongs_to_ranks(o) && !o->ranks) {
+        CLI_SAY(message, "--%s is for planned ranks; add --ranks", belongs_to_ranks(o));
+    } else if (o->masks && (o->reserve_first_core || o->reserve)) {
+        CLI_SAY(message, "--%s and --masks both say what ranks may use; use one of them",
+                o->reserve ? "reserve" : "reserve-first-core");
     } else if (o->wrapper && !o->launch) {
         CLI_SAY(message, "--wrapper is '%.60s', which belongs to --launch; add that", o->wrapper);
     } else if ((o->count || o->interval < defaults.interval || o->interval > defaults.interval) && !o->watch) {
@@ -103,7 +127,7 @@ static const char notes[] =
     "exit status\n"
     "  0: done, also where problems are marked; 1: failed; 2: a wrong option, input that cannot be read, or a file "
     "that\n"
-    "  cannot be written. Rank 0 says why.\n";
+    "  cannot be written; 3: --check, and a rank is not where the plan has it. Rank 0 says why.\n";
 
 int topo_options_answer(const topo_options *options, int rank)
 {

@@ -14,7 +14,10 @@ typedef struct topo_options {
     const char *input;              /* hwloc's XML; NULL: this machine, or what FSDP_TOPOLOGY names */
     size_t      ranks;              /* to plan for; 0: not given */
     const char *masks;              /* of the ranks, with / between them; NULL: all of the machine */
+    const char *reserve;            /* hardware threads that ranks may not use; NULL: none */
     int         reserve_first_core; /* of each last-level cache */
+    int         why;                /* reasons of each rank */
+    int         check;              /* exit status TOPO_EXIT_DEVIATES where ranks are not as planned */
     int         json;
     const char *svg; /* file; NULL: not drawn */
     int         launch;

@@ -3,6 +3,32 @@
 #include <stdarg.h>
 #include <string.h>
 
+void topo_line_add(topo_line *line, const char *format, ...)
+{
+    va_list arguments;
+    int     n;
+
+    va_start(arguments, format);
+    n = vsnprintf(line->text + line->used, line->size - line->used, format, arguments);
+    va_end(arguments);
+    if (n > 0) {
+        line->used = line->used + (size_t)n < line->size ? line->used + (size_t)n : line->size - 1;
+    }
+}
+
+void topo_deviation_names(unsigned deviations, char *text, size_t size)
+{
+    topo_line line = {text, size, 0};
+
+    text[0] = 0;
+    for (unsigned bit = 1; deviations; bit <<= 1) {
+        if (deviations & bit) {
+            topo_line_add(&line, "%s%s", line.used ? ", " : "", fsdp_deviation_name((fsdp_deviation)bit));
+            deviations &= ~bit;
+        }
+    }
+}
+
 topo_word topo_bytes(uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -107,34 +133,23 @@ const char *topo_link_name(fsdp_link_type type)
     return "unknown";
 }
 
-static void append(topo_word *word, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void append(topo_word *word, const char *format, ...)
-{
-    const size_t used = strlen(word->text);
-    va_list      arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(word->text + used, sizeof word->text - used, format, arguments);
-    va_end(arguments);
-}
-
 topo_word topo_link(const fsdp_link *link)
 {
     topo_word word = {""};
+    topo_line line = {word.text, sizeof word.text, 0};
 
-    append(&word, "%s", topo_link_name(link->type));
+    topo_line_add(&line, "%s", topo_link_name(link->type));
     if (link->hops > 0) {
-        append(&word, ", %llu hop%s", (unsigned long long)link->hops, link->hops == 1 ? "" : "s");
+        topo_line_add(&line, ", %llu hop%s", (unsigned long long)link->hops, link->hops == 1 ? "" : "s");
     }
     if (link->weight > 0) {
-        append(&word, ", weight %llu", (unsigned long long)link->weight);
+        topo_line_add(&line, ", weight %llu", (unsigned long long)link->weight);
     }
     if (link->min_bandwidth > 0 && link->min_bandwidth != link->max_bandwidth) {
-        append(&word, ", %llu to %llu MB/s", (unsigned long long)link->min_bandwidth,
-               (unsigned long long)link->max_bandwidth);
+        topo_line_add(&line, ", %llu to %llu MB/s", (unsigned long long)link->min_bandwidth,
+                      (unsigned long long)link->max_bandwidth);
     } else if (link->max_bandwidth > 0) {
-        append(&word, ", %llu MB/s", (unsigned long long)link->max_bandwidth);
+        topo_line_add(&line, ", %llu MB/s", (unsigned long long)link->max_bandwidth);
     }
     return word;
 }

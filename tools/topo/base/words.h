@@ -18,6 +18,17 @@ typedef struct topo_word {
     char text[TOPO_WORD_BYTES];
 } topo_word;
 
+/** A text that grows within `size` BYTES, and is cut there. Starts with `used` 0. */
+typedef struct topo_line {
+    char  *text;
+    size_t size, used;
+} topo_line;
+
+void topo_line_add(topo_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** "shared-gpu, few-cores"; "" for none. */
+void topo_deviation_names(unsigned deviations, char *text, size_t size);
+
 /** "125.6 GiB"; "unknown" for 0. */
 topo_word topo_bytes(uint64_t bytes);
 

@@ -10,6 +10,9 @@
 /** Exit status for a wrong option, and for what cannot be read or written. */
 #define TOPO_EXIT_USAGE 2
 
+/** Exit status of --check where ranks are not as planned. */
+#define TOPO_EXIT_DEVIATES 3
+
 /** Returns from the calling function where `call` does not return FSDP_OK. */
 #define TOPO_TRY(call)                                                                                                 \
     do {                                                                                                               \

@@ -50,13 +50,34 @@ static fsdp_status read_masks(const topo_world *world, const char *text, topo_re
     return FSDP_OK;
 }
 
+/* Takes the hardware threads of --reserve out of `left`. */
+static fsdp_status remove_reserved(const topo_world *world, const fsdp_node *node, const char *text, fsdp_mask *left)
+{
+    fsdp_mask reserved, strangers;
+    char      names[64];
+
+    if (fsdp_mask_read(text, &reserved) != FSDP_OK || fsdp_mask_count(&reserved) == 0) {
+        return topo_fail(world, "--reserve is '%.60s'; give a list of hardware threads, as 0,64", text);
+    }
+    strangers = reserved;
+    remove_threads(&strangers, &node->threads);
+    if (fsdp_mask_count(&strangers) > 0) {
+        fsdp_mask_text(&strangers, names, sizeof names);
+        return topo_fail(world, "--reserve has %s, and this machine has no such hardware thread; leave it out", names);
+    }
+    remove_threads(left, &reserved);
+    return FSDP_OK;
+}
+
 static fsdp_status fill_ranks(const topo_world *world, const topo_options *options, topo_report *report)
 {
     const fsdp_node *node    = report->node;
-    const fsdp_mask  threads = options->reserve_first_core ? first_cores_removed(node) : node->threads;
+    fsdp_mask        threads = options->reserve_first_core ? first_cores_removed(node) : node->threads;
 
+    TOPO_TRY(options->reserve ? remove_reserved(world, node, options->reserve, &threads) : FSDP_OK);
     if (fsdp_mask_count(&threads) == 0) {
-        return topo_fail(world, "--reserve-first-core leaves no core of this machine; leave it out");
+        return topo_fail(world, "--reserve%s leaves no core of this machine; reserve fewer",
+                         options->reserve_first_core ? "-first-core" : "");
     }
     for (size_t i = 0; i < report->n; i++) {
         report->ranks[i].before.rank      = (int)i;

@@ -86,7 +86,23 @@ int topo_report_differs(const topo_report *report, size_t rank)
     }
     real = &report->real[rank];
     plan = &report->plan[rank];
-    return memcmp(&real->threads, &plan->threads, sizeof real->threads) != 0 || real->gpu != plan->gpu;
+    return memcmp(&real->threads, &plan->threads, sizeof real->threads) != 0 ||
+           (report->ranks[rank].after.n_visible >= 0 && real->gpu != plan->gpu);
+}
+
+size_t topo_count_cores(const fsdp_node *node, const fsdp_mask *threads)
+{
+    size_t n = 0;
+
+    for (size_t c = 0; c < node->n_cores; c++) {
+        for (size_t w = 0; w < FSDP_MASK_WORDS; w++) {
+            if (node->cores[c].threads.word[w] & threads->word[w]) {
+                n++;
+                break;
+            }
+        }
+    }
+    return n;
 }
 
 size_t topo_count_deviations(const fsdp_place *places, size_t n)

@@ -55,8 +55,11 @@ static inline const fsdp_place *topo_report_shown(const topo_report *report)
     return report->real ? report->real : report->plan;
 }
 
-/** Whether the plan puts a rank elsewhere than where it is. */
+/** Whether the plan puts a rank elsewhere than where it is; which GPU a rank uses may not be known, and then is not compared. */
 int topo_report_differs(const topo_report *report, size_t rank);
+
+/** How many cores a mask has hardware threads of. */
+size_t topo_count_cores(const fsdp_node *node, const fsdp_mask *threads);
 
 /** How many marks all places have. */
 size_t topo_count_deviations(const fsdp_place *places, size_t n);

@@ -84,20 +84,6 @@ static double draw_marks(const svg_canvas *canvas, double y)
     return y;
 }
 
-static void name_deviations(unsigned deviations, char *text, size_t size)
-{
-    size_t used = 0;
-
-    text[0] = 0;
-    for (unsigned bit = 1; deviations && used < size; bit <<= 1) {
-        if (deviations & bit) {
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
-                                     fsdp_deviation_name((fsdp_deviation)bit));
-            deviations &= ~bit;
-        }
-    }
-}
-
 /* A line of the table of ranks. */
 typedef struct row {
     char rank[24], gpu[TOPO_WORD_BYTES], threads[80], near[TOPO_WORD_BYTES + 64], wrong[256];
@@ -116,7 +102,7 @@ static row row_of(const topo_report *report, size_t i)
     (void)snprintf(r.threads, sizeof r.threads, "threads %s", threads);
     (void)snprintf(r.near, sizeof r.near, "NUMA node %s%s%s", topo_number(node->numas, place->numa).text,
                    place->nic >= 0 ? ", " : "", place->nic >= 0 ? node->nics[place->nic].name : "");
-    name_deviations(place->deviations, r.wrong, sizeof r.wrong);
+    topo_deviation_names(place->deviations, r.wrong, sizeof r.wrong);
     return r;
 }
 

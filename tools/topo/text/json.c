@@ -2,6 +2,7 @@
 
 #include "tools/common/json.h"
 #include "tools/topo/base/words.h"
+#include "tools/topo/report/verdict.h"
 
 static void write_pair(FILE *file, const char *name, const char *text)
 {
@@ -215,9 +216,15 @@ static void write_ranks(FILE *file, const topo_report *report)
 void topo_json_write(FILE *file, const topo_report *report, size_t index)
 {
     const fsdp_node *node = report->node;
+    char             verdict[TOPO_VERDICT_BYTES];
 
     (void)fputs(index > 0 ? ",\n  {" : "\n  {", file);
     write_pair(file, "host", report->host);
+    if (report->n > 0) {
+        topo_verdict(report, verdict, sizeof verdict);
+        (void)fputs(", ", file);
+        write_pair(file, "verdict", verdict);
+    }
     (void)fprintf(file, ", \"recorded\": %s, ", node->is_here ? "false" : "true");
     write_mask(file, "threads", &node->threads);
     if (node->cpu_quota > 0) {

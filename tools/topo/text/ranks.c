@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "tools/topo/base/rank_list.h"
 #include "tools/topo/base/words.h"
+#include "tools/topo/text/reasons.h"
 
 #define MOST_COLUMN 48
 
@@ -19,23 +21,10 @@ static int widest_mask(const fsdp_place *places, size_t n)
     return (int)most;
 }
 
-static void print_deviation_names(FILE *file, unsigned deviations)
-{
-    const char *between = "";
-
-    for (unsigned bit = 1; deviations; bit <<= 1) {
-        if (deviations & bit) {
-            (void)fprintf(file, "%s%s", between, fsdp_deviation_name((fsdp_deviation)bit));
-            between = ", ";
-            deviations &= ~bit;
-        }
-    }
-}
-
 static void print_place(FILE *file, const topo_report *report, const fsdp_place *place, int rank, int width)
 {
     const fsdp_node *node = report->node;
-    char             threads[MOST_COLUMN], device[16] = "-";
+    char             threads[MOST_COLUMN], device[16] = "-", names[256];
 
     fsdp_mask_text(&place->threads, threads, sizeof threads);
     if (place->device >= 0) {
@@ -44,12 +33,8 @@ static void print_place(FILE *file, const topo_report *report, const fsdp_place 
     (void)fprintf(file, "  %4d  %-22s  %6s  %-*s  %-9s  %-8s  ", rank, topo_gpu(node, place->gpu).text, device, width,
                   threads, topo_number(node->numas, place->numa).text,
                   place->nic >= 0 ? node->nics[place->nic].name : "none");
-    if (place->deviations) {
-        print_deviation_names(file, place->deviations);
-    } else {
-        (void)fputs("-", file);
-    }
-    (void)fputc('\n', file);
+    topo_deviation_names(place->deviations, names, sizeof names);
+    (void)fprintf(file, "%s\n", place->deviations ? names : "-");
 }
 
 static void print_table(FILE *file, const topo_report *report)
@@ -65,29 +50,20 @@ static void print_table(FILE *file, const topo_report *report)
     }
 }
 
-/* "0-3,7": the ranks with a deviation. */
+/* "ranks 0-3,7": those with a deviation. */
 static void print_ranks_with(FILE *file, const topo_report *report, unsigned bit)
 {
-    const fsdp_place *places  = topo_report_shown(report);
-    const char       *between = "";
+    const fsdp_place *places = topo_report_shown(report);
+    topo_rank_list    list   = {0};
+    char              text[TOPO_RANK_LIST_BYTES];
 
     for (size_t i = 0; i < report->n; i++) {
-        const int first = report->ranks[i].before.rank;
-        int       last  = first;
-
-        if (!(places[i].deviations & bit)) {
-            continue;
+        if (places[i].deviations & bit) {
+            topo_rank_list_add(&list, report->ranks[i].before.rank);
         }
-        while (i + 1 < report->n && places[i + 1].deviations & bit && report->ranks[i + 1].before.rank == last + 1) {
-            last++;
-            i++;
-        }
-        (void)fprintf(file, "%s%d", between, first);
-        if (last > first) {
-            (void)fprintf(file, "-%d", last);
-        }
-        between = ",";
     }
+    topo_rank_list_text(&list, text, sizeof text);
+    (void)fprintf(file, "%s\n", text);
 }
 
 /* Each kind of deviation once. */
@@ -102,35 +78,11 @@ static void print_problems(FILE *file, const topo_report *report)
     (void)fprintf(file, "\nproblems%s\n", all ? "" : ": none");
     for (unsigned bit = 1; all; bit <<= 1) {
         if (all & bit) {
-            (void)fprintf(file, "  %s: %s: rank ", fsdp_deviation_name((fsdp_deviation)bit),
+            (void)fprintf(file, "  %s: %s: ", fsdp_deviation_name((fsdp_deviation)bit),
                           fsdp_deviation_text((fsdp_deviation)bit));
             print_ranks_with(file, report, bit);
-            (void)fputc('\n', file);
             all &= ~bit;
         }
-    }
-}
-
-static void print_reasons(FILE *file, const topo_report *report)
-{
-    (void)fprintf(file, "\nreasons of the plan\n");
-    for (size_t i = 0; i < report->n; i++) {
-        const fsdp_place *p = &report->plan[i];
-
-        (void)fprintf(file, "  rank %d\n", report->ranks[i].before.rank);
-        (void)fprintf(file, "    GPU      %s\n    cores    %s\n    memory   %s\n    network  %s\n", p->gpu_reason,
-                      p->cores_reason, p->memory_reason, p->nic_reason);
-        if (p->spare >= 0) {
-            (void)fprintf(file, "    spare    hardware thread %d, for the progress thread\n", p->spare);
-        }
-    }
-}
-
-static void print_bindings(FILE *file, const topo_report *report)
-{
-    (void)fprintf(file, "\nwhat fsdp_init() says\n");
-    for (size_t i = 0; i < report->n; i++) {
-        (void)fprintf(file, "  rank %d  %s\n", report->ranks[i].before.rank, report->ranks[i].binding);
     }
 }
 
@@ -166,14 +118,14 @@ static void print_freed_if_better(FILE *file, const topo_report *report)
     }
 }
 
-void topo_text_ranks(FILE *file, const topo_report *report)
+void topo_text_ranks(FILE *file, const topo_report *report, int all_reasons)
 {
     print_table(file, report);
     print_problems(file, report);
     if (report->real) {
         print_plan_if_different(file, report);
         print_freed_if_better(file, report);
-        print_bindings(file, report);
+        topo_bindings_write(file, report, all_reasons);
     }
-    print_reasons(file, report);
+    topo_reasons_write(file, report, all_reasons);
 }

@@ -3,25 +3,10 @@
 #include <string.h>
 
 #include "tools/topo/base/words.h"
+#include "tools/topo/report/verdict.h"
 #include "tools/topo/text/ranks.h"
 
 #define PAIRS_PER_LINE 16
-
-/* The cores that a domain holds. */
-static size_t count_cores(const fsdp_node *node, const fsdp_domain *domain)
-{
-    size_t n = 0;
-
-    for (size_t c = 0; c < node->n_cores; c++) {
-        for (size_t w = 0; w < FSDP_MASK_WORDS; w++) {
-            if (node->cores[c].threads.word[w] & domain->threads.word[w]) {
-                n++;
-                break;
-            }
-        }
-    }
-    return n;
-}
 
 static void print_domain(FILE *file, int indent, const char *name, const fsdp_node *node, const fsdp_domain *domain)
 {
@@ -30,7 +15,7 @@ static void print_domain(FILE *file, int indent, const char *name, const fsdp_no
     fsdp_mask_text(&domain->threads, threads, sizeof threads);
     (void)fprintf(file, "%*s%-*s  %9s  %9s  threads %s\n", indent, "", 20 - indent, name,
                   domain->bytes > 0 ? topo_bytes(domain->bytes).text : "",
-                  topo_counted(count_cores(node, domain), "core").text, threads);
+                  topo_counted(topo_count_cores(node, &domain->threads), "core").text, threads);
 }
 
 static void print_caches(FILE *file, int indent, const fsdp_node *node, int package, int numa)
@@ -175,11 +160,17 @@ static void print_nics(FILE *file, const fsdp_node *node)
     }
 }
 
-void topo_text_write(FILE *file, const topo_report *report, size_t index)
+static void write_all(FILE *file, const topo_report *report, size_t index, int all_reasons)
 {
     const fsdp_node *node = report->node;
+    char             verdict[TOPO_VERDICT_BYTES];
 
-    (void)fprintf(file, "%snode %s: %s, %s, %s, %s, %s, %s, %s\n", index > 0 ? "\n" : "",
+    (void)fputs(index > 0 ? "\n" : "", file);
+    if (report->n > 0) {
+        topo_verdict(report, verdict, sizeof verdict);
+        (void)fprintf(file, "%s\n\n", verdict);
+    }
+    (void)fprintf(file, "node %s: %s, %s, %s, %s, %s, %s, %s\n",
                   report->host[0] ? report->host : "of a record without a name",
                   topo_counted(node->n_packages, "package").text, topo_counted(node->n_numas, "NUMA node").text,
                   topo_counted(node->n_caches, "last-level cache").text, topo_counted(node->n_cores, "core").text,
@@ -191,6 +182,16 @@ void topo_text_write(FILE *file, const topo_report *report, size_t index)
     print_links(file, node);
     print_nics(file, node);
     if (report->n > 0) {
-        topo_text_ranks(file, report);
+        topo_text_ranks(file, report, all_reasons);
     }
+}
+
+void topo_text_write(FILE *file, const topo_report *report, size_t index)
+{
+    write_all(file, report, index, 0);
+}
+
+void topo_text_write_why(FILE *file, const topo_report *report, size_t index)
+{
+    write_all(file, report, index, 1);
 }
