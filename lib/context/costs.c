@@ -20,11 +20,8 @@ static const double SETUP = 5e-6;
 /* What comes from the caches of other cores, rather than from one's own. */
 static const double FROM_PEERS = 4;
 
-/*
- * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric, and over TCP; and
- * of a block.
- */
-enum { EAGER = 4 << 10, EAGER_TCP = 64 << 10, BLOCK = 512 << 10 };
+/* BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric; and of a block. Over a slow link data is cut. */
+enum { EAGER = 4 << 10, BLOCK = 512 << 10 };
 
 /* BYTES per second above which a link is taken for a fast one, as the rails do. */
 static const double FAST = 1.6e9;
@@ -75,7 +72,7 @@ static size_t short_rest_bytes(const fsdpi_world *world)
 /* One message, but for its bytes. Before a long one MPI asks the receiver, who answers. */
 static double message(const fsdpi_costs *costs, double bytes)
 {
-    return (bytes > (is_fast(costs) ? EAGER : EAGER_TCP) ? 3 : 1) * costs->alpha_m;
+    return (bytes > (is_fast(costs) ? (double)EAGER : FSDPI_CUT_SLOW) ? 3 : 1) * costs->alpha_m;
 }
 
 /* Messages to all other nodes at once. */

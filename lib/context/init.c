@@ -333,6 +333,7 @@ static void settle_lanes(fsdp_context *ctx)
         fsdpi_mailbox_set_cores(&ctx->lanes[i].box, cores);
         ctx->lanes[i].exchange.in_pairs = in_pairs;
         ctx->lanes[i].exchange.together = fsdpi_link_together(ctx->link.rate);
+        ctx->lanes[i].messages.cut      = fsdpi_link_cut(&ctx->link);
     }
 }
 

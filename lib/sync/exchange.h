@@ -29,9 +29,9 @@ typedef struct fsdpi_exchange {
     size_t together; /* in pairs: BYTES of data that follow a head in its message, at most; the same on all ranks */
     bool   heard;    /* in pairs: all heads have come */
     size_t first;    /* of these: which message has the first head */
-    unsigned char *outgoing; /* where the next message of theirs is put together */
-    int            expected; /* the tag of data that is received already; 0: none is */
-    size_t         awaited;  /* which message that is */
+    unsigned char *outgoing;           /* where the next message of theirs is put together */
+    int            expected;           /* the tag of data that is received already; 0: none is */
+    size_t         awaited, n_awaited; /* the first of its messages, and how many they are */
 } fsdpi_exchange;
 
 /** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */

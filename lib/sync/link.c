@@ -3,13 +3,19 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/yielding.h"
-#include "lib/sync/messages.h"
 
 /* As large as the largest pieces; the first try sets up the connection, and the fastest is the least disturbed one. */
 enum { BYTES = 256 << 10, TRIES = 4 };
 
 /* Short messages, alone and several at once: so short that MPI sends them without asking. */
 enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_TRIES = 6 };
+
+/* What some MPIs send without asking at half the length only; so many tries that all buffers of theirs have been used. */
+enum { HALF_BYTES = 8 << 10, HALVES_TRIES = 48 };
+static const double CLEARLY = 0.85;
+
+/* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
+static const double FAST = 1.6e9;
 
 /* Longer ones have met a process that did not run: that says nothing of the link. */
 static const double LONGEST_ALPHA = 200e-6;
@@ -59,16 +65,22 @@ static fsdp_status time_exchanges(const trial *t, int tries, double *best)
     return FSDP_OK;
 }
 
-enum { LONG, ONE, MORE, N_TIMES };
+enum { LONG, WHOLE, HALVES, ONE, MORE, N_TIMES };
+
+/* On a leader: with its neighbours. */
+static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
+{
+    return (trial){.core   = box->core,
+                   .memory = fsdpi_rest_of(box, 0),
+                   .to     = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, 0),
+                   .from   = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, 0),
+                   .n      = 1};
+}
 
 /* On a leader. What there is no room for stays 0. */
 static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
 {
-    trial t = {.core   = box->core,
-               .memory = fsdpi_rest_of(box, 0),
-               .to     = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, 0),
-               .from   = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, 0),
-               .n      = 1};
+    trial t = trial_of(nodes, box);
 
     if (box->rest_bytes >= (size_t)2 * BYTES) {
         t.bytes = BYTES;
@@ -83,28 +95,55 @@ static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
     return FSDP_OK;
 }
 
+/* A message of twice HALF_BYTES, and two of half as many. */
+static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
+{
+    trial t = trial_of(nodes, box);
+
+    t.bytes = 2 * HALF_BYTES;
+    FSDP_TRY(time_exchanges(&t, HALVES_TRIES, &times[WHOLE]));
+    t.n     = 2;
+    t.bytes = HALF_BYTES;
+    return time_exchanges(&t, HALVES_TRIES, &times[HALVES]);
+}
+
+typedef fsdp_status measurement(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES]);
+
+/* By all leaders at once; the slowest one counts. Collective. */
+static fsdp_status measure(measurement *times_of, const fsdpi_nodes *nodes, const fsdpi_mailbox *box,
+                           double times[N_TIMES])
+{
+    const fsdpi_core *core = box->core;
+
+    if (nodes->position == 0) {
+        FSDP_TRY(times_of(nodes, box, times));
+    }
+    FSDPI_TRY_MPI(core->ctx,
+                  fsdpi_mpi_allreduce(times, N_TIMES, MPI_DOUBLE, MPI_MAX, core->comm, core->config.timeout_s));
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link)
 {
-    const fsdpi_core *core           = box->core;
-    double            times[N_TIMES] = {0};
+    double times[N_TIMES] = {0};
 
     if (nodes->count == 1) {
         return FSDP_OK;
     }
-    if (nodes->position == 0) {
-        FSDP_TRY(time_all(nodes, box, times));
-    }
-    FSDPI_TRY_MPI(core->ctx,
-                  fsdpi_mpi_allreduce(times, N_TIMES, MPI_DOUBLE, MPI_MAX, core->comm, core->config.timeout_s));
+    FSDP_TRY(measure(time_all, nodes, box, times));
     link->rate  = times[LONG] > 0 ? BYTES / times[LONG] : 0;
     link->alpha = times[ONE] < LONGEST_ALPHA ? times[ONE] : LONGEST_ALPHA;
     link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
     link->gap   = link->gap < link->alpha ? link->gap : link->alpha;
+    if (link->rate > FAST) {
+        FSDP_TRY(measure(time_halves, nodes, box, times));
+    }
+    link->halves = times[HALVES] < CLEARLY * times[WHOLE];
     return FSDP_OK;
 }
 
-/* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
-static const double FAST = 1.6e9;
+/* Of messages that go by TCP, which MPI sends without asking the receiver first up to 64 KiB with its own head, by default. */
+enum { SLOW_BYTES = 48 << 10 };
 
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
@@ -113,7 +152,7 @@ static const double FAST = 1.6e9;
  */
 size_t fsdpi_link_chunk(double rate, bool whole)
 {
-    enum { SLOW_BYTES = 48 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10 };
+    enum { FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10 };
     static const double LONGEST_CALL = 80e-6;
 
     size_t bytes = rate > FAST ? FAST_BYTES : SLOW_BYTES;
@@ -123,10 +162,19 @@ size_t fsdpi_link_chunk(double rate, bool whole)
     return bytes;
 }
 
+/* To copy more by way of MPI's own buffers takes longer than to ask the receiver. */
+fsdpi_cut fsdpi_link_cut(const fsdpi_link *link)
+{
+    if (link->rate <= FAST) {
+        return (fsdpi_cut){.piece = SLOW_BYTES, .until = FSDPI_CUT_SLOW};
+    }
+    return (fsdpi_cut){.piece = HALF_BYTES, .until = link->halves ? 4 * HALF_BYTES : 0};
+}
+
 /* To send a message by TCP takes as long as to copy this on both sides. */
 size_t fsdpi_link_together(double rate)
 {
-    enum { SLOW_BYTES = 32 << 10, FAST_BYTES = 8 << 10 };
+    enum { SLOW = 32 << 10, FAST_ONE = 8 << 10 };
 
-    return rate > FAST ? FAST_BYTES : SLOW_BYTES;
+    return rate > FAST ? FAST_ONE : SLOW;
 }

@@ -11,11 +11,14 @@
 
 #include "lib/node/nodes.h"
 #include "lib/sync/mailbox.h"
+#include "lib/sync/messages.h"
 
 typedef struct fsdpi_link {
     double rate;  /* BYTES per second that every leader can send and receive at once; 0: not known */
     double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
     double gap;   /* and each further one that is sent with it */
+    bool
+        halves; /* 16 KiB in two messages take clearly less than in one: MPI asks the receiver before a message so long */
 } fsdpi_link;
 
 /**
@@ -31,6 +34,12 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
  * piece but to receive it where it belongs, so that longer ones do not keep any work waiting.
  */
 size_t fsdpi_link_chunk(double rate, bool whole);
+
+/** BYTES of data that is cut where the link is a slow one, at most: much longer data does better in turns, as the rails send it. */
+enum { FSDPI_CUT_SLOW = 128 << 10 };
+
+/** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
+fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
 /** BYTES up to which data costs less to copy behind another message than a message of its own does. */
 size_t fsdpi_link_together(double rate);

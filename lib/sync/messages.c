@@ -95,9 +95,17 @@ fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag)
+/* BYTES of the pieces of so many. */
+static size_t piece_bytes(const fsdpi_messages *messages, size_t bytes)
 {
     const size_t most = (size_t)messages->core->config.message_bytes;
+
+    return bytes <= messages->cut.until && messages->cut.piece < most ? messages->cut.piece : most;
+}
+
+fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag)
+{
+    const size_t most = piece_bytes(messages, bytes);
 
     for (size_t done = 0; done < bytes; done += most) {
         FSDP_TRY(fsdpi_post_send_whole(messages, (const unsigned char *)data + done,
@@ -108,7 +116,7 @@ fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t b
 
 fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag)
 {
-    const size_t most = (size_t)messages->core->config.message_bytes;
+    const size_t most = piece_bytes(messages, bytes);
 
     for (size_t done = 0; done < bytes; done += most) {
         FSDP_TRY(fsdpi_post_receive_whole(messages, (unsigned char *)data + done,
@@ -150,9 +158,11 @@ fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first,
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t number)
+fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t first, size_t n)
 {
-    FSDPI_TRY_MPI(messages->core->ctx, MPI_Cancel(&messages->list[number]));
+    for (size_t i = first; i < first + n; i++) {
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Cancel(&messages->list[i]));
+    }
     return FSDP_OK;
 }
 

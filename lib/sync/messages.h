@@ -24,10 +24,16 @@ enum {
     FSDPI_TAG_PORTIONS = 16
 };
 
+/** Data of up to `until` BYTES travels in messages of up to `piece`. */
+typedef struct fsdpi_cut {
+    size_t piece, until;
+} fsdpi_cut;
+
 typedef struct fsdpi_messages {
     fsdpi_core  *core;
     MPI_Comm     comm;        /* that they are sent on */
     int          largest_tag; /* there */
+    fsdpi_cut    cut;         /* of data; {0}: none */
     MPI_Request *list;
     size_t       n, capacity;
 } fsdpi_messages;
@@ -37,7 +43,7 @@ fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core, MPI_
 void        fsdpi_messages_close(fsdpi_messages *messages);
 size_t      fsdpi_messages_bookkeeping(void);
 
-/** Cut into pieces of config.message_bytes; 0 bytes are no message. */
+/** Cut into pieces as the link and config.message_bytes say; 0 bytes are no message. */
 fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t bytes, int root);
@@ -52,8 +58,8 @@ fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datat
 /** Whether `n` of them, from one on, are complete. They are not forgotten. */
 fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete);
 
-/** Takes back one that is received and has no sender. It is complete then. */
-fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t number);
+/** Takes back `n` that are received and have no sender, from one on. They are complete then. */
+fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t first, size_t n);
 
 /** Whether all of them are complete, and if so forgets them. */
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete);

@@ -156,24 +156,19 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
     }
 }
 
-/* A message of its own, and a single one: what MPI has been given can only be taken back as a whole. */
-static bool can_be_expected(const fsdpi_exchange *exchange, size_t bytes)
-{
-    return exchange->nodes->count == 2 && bytes > fsdpi_pairs_together(exchange) &&
-           bytes <= (size_t)exchange->messages->core->config.message_bytes;
-}
-
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes)
 {
     const fsdpi_record_head expected = {.all = record_of(exchange, exchange->nodes->mine)->all, .bytes = bytes};
 
-    if (!can_be_expected(exchange, bytes)) {
+    if (exchange->nodes->count != 2 || bytes <= fsdpi_pairs_together(exchange)) {
         return FSDP_OK;
     }
     exchange->expected = portion_tag(exchange, &expected);
     exchange->awaited  = exchange->messages->n;
-    return fsdpi_post_receive(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
-                              fsdpi_rank_at(exchange->nodes, node, 0), exchange->expected);
+    FSDP_TRY(fsdpi_post_receive(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
+                                fsdpi_rank_at(exchange->nodes, node, 0), exchange->expected));
+    exchange->n_awaited = exchange->messages->n - exchange->awaited;
+    return FSDP_OK;
 }
 
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
@@ -186,7 +181,7 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
         return FSDP_OK;
     }
     if (expected != 0) {
-        FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited));
+        FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, exchange->n_awaited));
     }
     return comes ? fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, record->bytes,
                                       fsdpi_rank_at(exchange->nodes, node, 0), tag)

@@ -289,7 +289,10 @@ static fsdp_context *open_context(int node_size, fsdp_algorithm asked)
     config.algo_alltoall       = (int)asked;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs =
-        false; /* leaders meet in rounds; test_pairs.c counts what they send in pairs */
+        false; /* leaders meet in rounds; test_pairs.c counts what they send in pairs, and in pieces */
+    for (int i = 0; i < FSDPI_LANES; i++) {
+        ctx->lanes[i].messages.cut = (fsdpi_cut){0};
+    }
     return ctx;
 }
 

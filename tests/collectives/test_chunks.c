@@ -107,6 +107,18 @@ static void more_data_rides_behind_a_head_over_a_slow_link(void **state)
     assert_int_equal(fsdpi_link_together(1e9), fsdpi_link_together(0)); /* not known */
 }
 
+static void data_is_cut_where_mpi_would_ask_first(void **state)
+{
+    const fsdpi_link slow = {.rate = 1e9}, fast = {.rate = 3e9}, asks_early = {.rate = 3e9, .halves = true};
+
+    (void)state;
+    assert_int_equal(48 << 10, fsdpi_link_cut(&slow).piece);
+    assert_int_equal(128 << 10, fsdpi_link_cut(&slow).until);
+    assert_int_equal(0, fsdpi_link_cut(&fast).until);
+    assert_int_equal(8 << 10, fsdpi_link_cut(&asks_early).piece);
+    assert_int_equal(32 << 10, fsdpi_link_cut(&asks_early).until);
+}
+
 static void a_chunk_that_was_asked_for_is_used(void **state)
 {
     static fsdp_context ctx;
@@ -187,6 +199,7 @@ int main(void)
         cmocka_unit_test(two_nodes_take_no_turns),
         cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),
         cmocka_unit_test(more_data_rides_behind_a_head_over_a_slow_link),
+        cmocka_unit_test(data_is_cut_where_mpi_would_ask_first),
         cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
         cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
         cmocka_unit_test(with_more_nodes_they_come_in_the_order_of_nodes),

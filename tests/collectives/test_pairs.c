@@ -60,14 +60,22 @@ static void begin(void)
     sent.messages = sent.bytes = sent.expected = 0;
 }
 
-/* Each of the others has been sent `portion` BYTES, behind its head or in a message of their own. */
+/* The messages that data of so many BYTES takes, apart from its head. */
+static size_t pieces_of(size_t bytes)
+{
+    const fsdpi_cut *cut = &world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut;
+
+    return bytes <= cut->until ? (bytes + cut->piece - 1) / cut->piece : 1;
+}
+
+/* Each of the others has been sent `portion` BYTES, behind its head or in messages of their own. */
 static void assert_sent(size_t portion)
 {
     const size_t others = (size_t)world.size - 1;
     const bool   apart  = portion > fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange);
 
     assert_string_equal("inline", fsdp_last_algorithm(world.ctx));
-    assert_int_equal(others * (apart ? 2 : 1), sent.messages);
+    assert_int_equal(others * (apart ? 1 + pieces_of(portion) : 1), sent.messages);
     assert_int_equal(others * (HEAD + portion), sent.bytes);
 }
 
@@ -222,6 +230,23 @@ static void one_without_data_among_others_leaves_nothing_behind(void **state)
     }
 }
 
+/* ---- data in pieces ------------------------------------------------------------------------------------------------- */
+
+/* All of the above, where a message of 1000 bytes is the longest that MPI sends at once; and where data up to a length is cut. */
+static void pieces_do_as_one_message_does(void **state)
+{
+    const fsdpi_cut cuts[] = {{1000, SIZE_MAX}, {1000, 4 * LONG - 4}, {12288, 4 * LONG}};
+
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = cuts[i];
+        data_travels_with_the_agreement(state);
+        data_is_expected(state);
+        lengths_that_differ_leave_nothing_behind(state);
+        one_without_data_among_others_leaves_nothing_behind(state);
+    }
+    world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = (fsdpi_cut){0};
+}
+
 /* ---- the context ---------------------------------------------------------------------------------------------------- */
 
 static int open_world(void **state)
@@ -247,6 +272,7 @@ static int open_world(void **state)
     }
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together = fsdpi_link_together(3e9);
+    world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut      = (fsdpi_cut){0};
     return 0;
 }
 
@@ -267,6 +293,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_too_long_goes_another_way),
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
         cmocka_unit_test(one_without_data_among_others_leaves_nothing_behind),
+        cmocka_unit_test(pieces_do_as_one_message_does),
     };
 
     return fsdp_test_main(argc, argv, tests, open_world, close_world);

@@ -11,8 +11,11 @@
 
 static const int        NODES[] = {2, 3, 4, 5, 8, 15, 16, 17, 64, 100, 256, 1000, 1024, 4096, 10007, 16384};
 static const int        EACH[]  = {1, 2, 8, 64};
-static const fsdpi_link LINKS[] = {
-    {0}, {2.5e9, 1e-6, 0.2e-6}, {1.2e9, 15e-6, 3e-6}, {1.18e8, 40e-6, 40e-6}, {5e10, 1.5e-6, 0}};
+static const fsdpi_link LINKS[] = {{0},
+                                   {.rate = 2.5e9, .alpha = 1e-6, .gap = 0.2e-6},
+                                   {.rate = 1.2e9, .alpha = 15e-6, .gap = 3e-6},
+                                   {.rate = 1.18e8, .alpha = 40e-6, .gap = 40e-6},
+                                   {.rate = 5e10, .alpha = 1.5e-6, .gap = 0}};
 enum {
     N_NODES = sizeof NODES / sizeof NODES[0],
     N_EACH  = sizeof EACH / sizeof EACH[0],
@@ -124,7 +127,7 @@ static void what_does_not_fit_is_not_inline(void **state)
 
 static fsdp_algorithm cheapest(int nodes, int each, fsdpi_collective_id collective, size_t bytes)
 {
-    const fsdpi_link  link  = {2.5e9, 1e-6, 0.2e-6};
+    const fsdpi_link  link  = {.rate = 2.5e9, .alpha = 1e-6, .gap = 0.2e-6};
     const fsdpi_world world = {.nodes = nodes, .each = each, .staging_bytes = STAGING};
     const fsdpi_costs costs = fsdpi_costs_of(&link, &world);
 
