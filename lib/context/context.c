@@ -101,6 +101,7 @@ fsdp_status fsdp_algorithms_print_for(const fsdp_context *ctx, const fsdp_cluste
     if (cluster->latency_s > 0) {
         link.alpha = cluster->latency_s;
         link.gap   = 0;
+        link.busy  = 0;
     }
     link.rate               = cluster->bytes_per_s > 0 ? cluster->bytes_per_s : link.rate;
     const fsdpi_world world = {

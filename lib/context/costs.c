@@ -42,6 +42,7 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
 
     return (fsdpi_costs){.alpha_s = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
                          .alpha_m = alpha,
+                         .alpha_r = world->each > 1 && link->busy > alpha ? link->busy : alpha,
                          .gap     = link->gap > 0 ? link->gap : alpha / 4,
                          .beta    = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
                          .gamma   = 1 / MEMORY_RATE};
@@ -69,16 +70,28 @@ static size_t short_rest_bytes(const fsdpi_world *world)
     return rest_bytes(fsdpi_staging_short(world->staging_bytes));
 }
 
-/* One message, but for its bytes. Before a long one MPI asks the receiver, who answers. */
+/* How many in a row make one message. Before a long one MPI asks the receiver, who answers. */
+static int trips(const fsdpi_costs *costs, double bytes)
+{
+    return bytes > (is_fast(costs) ? (double)EAGER : FSDPI_CUT_SLOW) ? 3 : 1;
+}
+
+/* One message of a leader, but for its bytes. */
 static double message(const fsdpi_costs *costs, double bytes)
 {
-    return (bytes > (is_fast(costs) ? (double)EAGER : FSDPI_CUT_SLOW) ? 3 : 1) * costs->alpha_m;
+    return trips(costs, bytes) * costs->alpha_m;
 }
 
 /* Messages to all other nodes at once. */
 static double to_each(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
 {
     return message(costs, bytes) + at_least_0(world->nodes - 2) * costs->gap;
+}
+
+/* And by all ranks of a node. */
+static double by_all(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
+{
+    return trips(costs, bytes) * costs->alpha_r + at_least_0(world->nodes - 2) * costs->gap;
 }
 
 bool fsdpi_costs_in_pairs(const fsdpi_costs *costs, const fsdpi_world *world)
@@ -213,7 +226,7 @@ static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, doubl
 
     const double more = at_least_0(costs->gap - chunk * costs->beta);
 
-    return SETUP + to_each(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * more +
+    return SETUP + by_all(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * more +
            others / world->nodes * bytes * costs->beta * shared;
 }
 
@@ -245,7 +258,8 @@ static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, doub
 {
     const double part = s / world->nodes / world->each, chunk = chunk_of(costs, false);
 
-    return agreement(costs, world) + SETUP + (world->nodes - 1) * message(costs, part < chunk ? part : chunk) +
+    return agreement(costs, world) + SETUP +
+           (world->nodes - 1) * trips(costs, part < chunk ? part : chunk) * costs->alpha_r +
            (world->nodes - 1.0) / world->nodes * s * costs->beta +
            (world->each > 1 ? s : s / world->nodes) * costs->gamma;
 }

@@ -24,6 +24,7 @@ typedef struct fsdpi_world {
 typedef struct fsdpi_costs {
     double alpha_s; /* a synchronisation of the node */
     double alpha_m; /* a short message, from one node to another */
+    double alpha_r; /* and where all ranks of a node wait for one each */
     double gap;     /* each further one that is sent with it */
     double beta;    /* over the link of a node */
     double gamma;   /* of memory traffic, mostly in caches */

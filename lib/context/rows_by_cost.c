@@ -102,8 +102,10 @@ void fsdpi_costs_print(const fsdpi_costs *costs, const fsdpi_world *world, FILE 
 {
     (void)fprintf(file,
                   "# here: M = %d, L = %d, alpha_m = %.2f us, and %.2f us for each further message sent with it, "
-                  "1/beta = %.2f GB/s;\n# agreements %s\n",
+                  "1/beta = %.2f GB/s;\n# %.2f us on the rails, where all ranks of a node wait for a message each; "
+                  "agreements %s\n",
                   world->nodes, world->each, costs->alpha_m * 1e6, costs->gap * 1e6, 1e-9 / costs->beta,
+                  costs->alpha_r * 1e6,
                   fsdpi_costs_in_pairs(costs, world) ? "in pairs of nodes, each with each other one at once"
                                                      : "in rounds, ceil(log2 M) of them");
     (void)fprintf(file, "# %-14s %9s", "microseconds", "S");

@@ -4,14 +4,17 @@
 #include "lib/base/error.h"
 #include "lib/base/yielding.h"
 
-/* As large as the largest pieces; the first try sets up the connection, and the fastest is the least disturbed one. */
-enum { BYTES = 256 << 10, TRIES = 4 };
+/* Of exchanges that are timed, at least one more than the first, which sets up the connections. */
+enum { SERIES = 4 };
+
+/* As large as the largest pieces. */
+enum { BYTES = 256 << 10, LONG_EACH = 2 };
 
 /* Short messages, alone and several at once: so short that MPI sends them without asking. */
-enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_TRIES = 6 };
+enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_EACH = 6, BUSY_EACH = 16 };
 
-/* What some MPIs send without asking at half the length only; so many tries that all buffers of theirs have been used. */
-enum { HALF_BYTES = 8 << 10, HALVES_TRIES = 48 };
+/* What some MPIs send without asking at half the length only; so many exchanges that all buffers of theirs have been used. */
+enum { HALF_BYTES = 8 << 10, HALVES_EACH = 16 };
 static const double CLEARLY = 0.85;
 
 /* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
@@ -53,27 +56,32 @@ static fsdp_status exchange_once(const trial *t)
 
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
-/* SECONDS of the fastest of some exchanges with the neighbours. */
-static fsdp_status time_exchanges(const trial *t, int tries, double *best)
+/*
+ * SECONDS of an exchange, by the fastest of some series: one alone may find that what it waits for has come before it asks, a
+ * series cannot. The first series sets up the connections.
+ */
+static fsdp_status time_exchanges(const trial *t, int series, int each, double *best)
 {
-    for (int i = 0; i < tries; i++) {
+    for (int i = 0; i < series; i++) {
         const double begin = fsdpi_seconds();
-        FSDP_TRY(exchange_once(t));
-        const double seconds = fsdpi_seconds() - begin;
+        for (int k = 0; k < each; k++) {
+            FSDP_TRY(exchange_once(t));
+        }
+        const double seconds = (fsdpi_seconds() - begin) / each;
         *best                = i == 0 || seconds < *best ? seconds : *best;
     }
     return FSDP_OK;
 }
 
-enum { LONG, WHOLE, HALVES, ONE, MORE, N_TIMES };
+enum { LONG, WHOLE, HALVES, ONE, MORE, BUSY, N_TIMES };
 
-/* On a leader: with its neighbours. */
+/* With the ranks in the same position on the nodes next to this one. */
 static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
 {
     return (trial){.core   = box->core,
-                   .memory = fsdpi_rest_of(box, 0),
-                   .to     = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, 0),
-                   .from   = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, 0),
+                   .memory = fsdpi_rest_of(box, nodes->position),
+                   .to     = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, nodes->position),
+                   .from   = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, nodes->position),
                    .n      = 1};
 }
 
@@ -84,13 +92,13 @@ static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
 
     if (box->rest_bytes >= (size_t)2 * BYTES) {
         t.bytes = BYTES;
-        FSDP_TRY(time_exchanges(&t, TRIES, &times[LONG]));
+        FSDP_TRY(time_exchanges(&t, SERIES, LONG_EACH, &times[LONG]));
     }
     if (box->rest_bytes >= (size_t)2 * SEVERAL * SHORT_BYTES) {
         t.bytes = SHORT_BYTES;
-        FSDP_TRY(time_exchanges(&t, SHORT_TRIES, &times[ONE]));
+        FSDP_TRY(time_exchanges(&t, SERIES, SHORT_EACH, &times[ONE]));
         t.n = SEVERAL;
-        FSDP_TRY(time_exchanges(&t, SHORT_TRIES, &times[MORE]));
+        FSDP_TRY(time_exchanges(&t, SERIES, SHORT_EACH, &times[MORE]));
     }
     return FSDP_OK;
 }
@@ -101,21 +109,33 @@ static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     trial t = trial_of(nodes, box);
 
     t.bytes = 2 * HALF_BYTES;
-    FSDP_TRY(time_exchanges(&t, HALVES_TRIES, &times[WHOLE]));
+    FSDP_TRY(time_exchanges(&t, SERIES, HALVES_EACH, &times[WHOLE]));
     t.n     = 2;
     t.bytes = HALF_BYTES;
-    return time_exchanges(&t, HALVES_TRIES, &times[HALVES]);
+    return time_exchanges(&t, SERIES, HALVES_EACH, &times[HALVES]);
+}
+
+/* By every rank that has one in its position on each node; in long series, since cores that are shared are shared in turns. */
+static fsdp_status time_busy(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
+{
+    trial t = trial_of(nodes, box);
+
+    if (box->rest_bytes < (size_t)2 * SHORT_BYTES) {
+        return FSDP_OK;
+    }
+    t.bytes = SHORT_BYTES;
+    return time_exchanges(&t, 2, BUSY_EACH, &times[BUSY]);
 }
 
 typedef fsdp_status measurement(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES]);
 
-/* By all leaders at once; the slowest one counts. Collective. */
-static fsdp_status measure(measurement *times_of, const fsdpi_nodes *nodes, const fsdpi_mailbox *box,
+/* By the first `ranks` of each node at once; the slowest one counts. Collective. */
+static fsdp_status measure(measurement *times_of, int ranks, const fsdpi_nodes *nodes, const fsdpi_mailbox *box,
                            double times[N_TIMES])
 {
     const fsdpi_core *core = box->core;
 
-    if (nodes->position == 0) {
+    if (nodes->position < ranks) {
         FSDP_TRY(times_of(nodes, box, times));
     }
     FSDPI_TRY_MPI(core->ctx,
@@ -130,14 +150,18 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     if (nodes->count == 1) {
         return FSDP_OK;
     }
-    FSDP_TRY(measure(time_all, nodes, box, times));
+    FSDP_TRY(measure(time_all, 1, nodes, box, times));
     link->rate  = times[LONG] > 0 ? BYTES / times[LONG] : 0;
     link->alpha = times[ONE] < LONGEST_ALPHA ? times[ONE] : LONGEST_ALPHA;
     link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
     link->gap   = link->gap < link->alpha ? link->gap : link->alpha;
     if (link->rate > FAST) {
-        FSDP_TRY(measure(time_halves, nodes, box, times));
+        FSDP_TRY(measure(time_halves, 1, nodes, box, times));
     }
+    if (nodes->largest > 1) {
+        FSDP_TRY(measure(time_busy, nodes->smallest, nodes, box, times));
+    }
+    link->busy   = times[BUSY] < LONGEST_ALPHA ? times[BUSY] : LONGEST_ALPHA;
     link->halves = times[HALVES] < CLEARLY * times[WHOLE];
     return FSDP_OK;
 }

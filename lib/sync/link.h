@@ -16,7 +16,9 @@
 typedef struct fsdpi_link {
     double rate;  /* BYTES per second that every leader can send and receive at once; 0: not known */
     double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
-    double gap;   /* and each further one that is sent with it */
+    double
+        busy; /* SECONDS that it takes where every rank sends one, and not only a leader: longer if ranks share cores */
+    double gap; /* and each further one that is sent with it */
     bool
         halves; /* 16 KiB in two messages take clearly less than in one: MPI asks the receiver before a message so long */
 } fsdpi_link;
