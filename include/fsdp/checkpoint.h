@@ -18,7 +18,8 @@
  *     run1/step-000000500/model.safetensors     the parameters, and ignored tensors, under their names in the model
  *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer
  *     run1/step-000000500/state.json            step, sampler, loss scaler, checksums of the other files, version
- *     run1/.lock                                held, with flock(2), by the program that saves there
+ *     run1/.lock                                held, with flock(2), by the program that saves there; or else run1/.owner, which
+ *                                               names it: see FSDP_CHECKPOINT_LOCK in docs/settings.md
  *
  * model.safetensors is Hugging Face's format: safetensors and PyTorch open it as it is. A tensor that is tied is there once,
  * under its owner's name; the header's metadata notes "tied.NAME": "OWNER" for each other name. Of ignored tensors, which may
@@ -123,7 +124,8 @@ FSDP_EXTERN_C_BEGIN
 
 /**
  * Opens a folder to save checkpoints of a model in; makes it if its parent exists. Locks it until fsdp_checkpoint_close(), or
- * until the program ends in any way.
+ * until the program ends in any way: where .owner is the lock, and the program has not closed it, other hosts find it free a minute
+ * after that.
  *
  * @param[in]  model       committed; outlives the checkpoint, as does `optimizer`
  * @param[in]  optimizer   of the model, whose state is saved too; or NULL
@@ -144,8 +146,8 @@ FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *opt
  * already is a checkpoint of that step, the new one's name ends in "-2" and so on.
  *
  * @param[in] state  the same on all ranks; copied
- * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a text that is not UTF-8; FSDP_ERR_STATE: a pass is open, or there are
- *         gradients that no step has used; FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest`
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a text that is not UTF-8; FSDP_ERR_STATE: a pass is open, there are
+ *         gradients that no step has used, or another program has taken the folder over; FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest`
  *         and the checkpoint it names are as before, and the next save may succeed. Only if the folder could not be synced last
  *         of all, the new checkpoint is whole and `latest`, and the error says that; FSDP_ERR_MISMATCH: states differ; or the
  *         error of an asynchronous save that was under way, in which case nothing new has been begun.

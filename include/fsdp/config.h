@@ -81,6 +81,14 @@ typedef enum fsdp_gpu_aware {
     FSDP_GPU_AWARE_ON   = 2
 } fsdp_gpu_aware;
 
+/** Values of fsdp_config::checkpoint_lock; see fsdp/checkpoint.h. */
+typedef enum fsdp_checkpoint_lock {
+    FSDP_CHECKPOINT_LOCK_AUTO  = 0, /**< flock(2); where that is not to be had, or stays on one host, the file .owner */
+    FSDP_CHECKPOINT_LOCK_FLOCK = 1, /**< an error where that is not to be had */
+    FSDP_CHECKPOINT_LOCK_OWNER = 2, /**< the file .owner, and flock(2) where it is to be had */
+    FSDP_CHECKPOINT_LOCK_NONE  = 3  /**< none: the caller sees to it that one program at a time saves in a folder */
+} fsdp_checkpoint_lock;
+
 #define FSDP_ALGORITHM_NAMES "auto|inline|staged|direct|cma|rails|ring"
 
 /**
@@ -130,6 +138,8 @@ typedef enum fsdp_gpu_aware {
     X(algo_alltoall, CHOICE, "FSDP_ALGO_ALLTOALL", "auto", 1, FSDP_ALGORITHM_NAMES, "comes before the table")          \
     X(tuning_file, PATH, "FSDP_TUNING_FILE", "", 0, "a file written by fsdp-bench --tune",                             \
       "rows that replace the table of algorithms")                                                                     \
+    X(checkpoint_lock, CHOICE, "FSDP_CHECKPOINT_LOCK", "auto", 1, "auto|flock|owner|none",                             \
+      "what keeps other programs from saving in a folder")                                                             \
     X(trace, PATH, "FSDP_TRACE", "", 0, "the beginning of a file's name",                                              \
       "write what was issued, begun and done when, to NAME.RANK.json")
 

@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "shard/checkpoint/folder/flock_reach.h"
 #include "shard/checkpoint/format/file_io.h"
-#include "shard/checkpoint/format/folder.h"
 
-#define LOCK ".lock"
+#define FILE_NAME ".lock"
+#define SETTING   "FSDP_CHECKPOINT_LOCK"
+
+enum { KERNEL_ENOTSUPP = 524 }; /* of Cray DVS */
 
 /* Who holds the lock, as that process has written it: for the text of an error only. */
 static fsdp_status refuse_locked(const char *folder, int lock, fsdpi_problem *problem)
@@ -19,51 +22,90 @@ static fsdp_status refuse_locked(const char *folder, int lock, fsdpi_problem *pr
     char          holder[256];
     const ssize_t n = pread(lock, holder, sizeof holder - 1, 0);
 
-    holder[n > 0 ? n : 0]         = '\0';
-    holder[strcspn(holder, "\n")] = '\0';
-    return fsdpi_problem_set(problem, FSDP_ERR_STATE,
-                             "%s: another program saves checkpoints here (%s); end it, or use another folder", folder,
-                             holder[0] != '\0' ? holder : "it has not said which");
+    holder[n > 0 ? n : 0] = '\0';
+    return fsdpi_owner_refuse(folder, holder, "", problem);
 }
 
-static fsdp_status lock_file(const char *folder, const char *path, int lock, fsdpi_problem *problem)
+static fsdp_status write_holder(const char *path, int lock, fsdpi_problem *problem)
 {
-    char host[128] = "", holder[256];
+    char holder[FSDPI_OWNER_HOLDER_BYTES];
 
-    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-        return errno == EWOULDBLOCK ? refuse_locked(folder, lock, problem) : fsdpi_problem_errno(problem, path, "lock");
-    }
-    (void)gethostname(host, sizeof host - 1);
-    const int n = snprintf(holder, sizeof holder, "host %s, process %ld\n", host, (long)getpid());
+    fsdpi_owner_describe(holder, sizeof holder - 1);
+    const size_t n = strlen(holder);
+    holder[n]      = '\n';
     if (ftruncate(lock, 0) != 0) {
         return fsdpi_problem_errno(problem, path, "write to");
     }
-    return fsdpi_file_write(lock, path, 0, holder, (size_t)n, problem);
+    return fsdpi_file_write(lock, path, 0, holder, n + 1, problem);
 }
 
-fsdp_status fsdpi_lock_take(const char *folder, int *lock, fsdpi_problem *problem)
+static bool is_unsupported(int code)
+{
+    return code == ENOSYS || code == EOPNOTSUPP || code == ENOLCK || code == KERNEL_ENOTSUPP;
+}
+
+/* What flock(2) says where it has not succeeded: an error, or that another lock is needed. */
+static fsdp_status no_flock(fsdpi_folder_lock *lock, const char *path, fsdp_checkpoint_lock wish, int code,
+                            fsdpi_problem *problem)
+{
+    char text[128];
+
+    lock->no_flock = code;
+    if (wish == FSDP_CHECKPOINT_LOCK_OWNER || (wish == FSDP_CHECKPOINT_LOCK_AUTO && is_unsupported(code))) {
+        return FSDP_OK;
+    }
+    return fsdpi_problem_set(
+        problem, FSDP_ERR_IO, "%s: cannot lock: %s; where files cannot be locked, set " SETTING " to %s", path,
+        strerror_r(code, text, sizeof text), wish == FSDP_CHECKPOINT_LOCK_FLOCK ? "auto or owner" : "owner");
+}
+
+static fsdp_status take(fsdpi_folder_lock *lock, const char *folder, const char *path, const char *job,
+                        fsdp_checkpoint_lock wish, fsdpi_problem *problem)
+{
+    if (flock(lock->fd, LOCK_EX | LOCK_NB) == 0) {
+        FSDP_TRY(write_holder(path, lock->fd, problem));
+    } else if (errno == EWOULDBLOCK) {
+        return refuse_locked(folder, lock->fd, problem);
+    } else {
+        FSDP_TRY(no_flock(lock, path, wish, errno, problem));
+    }
+    if (wish == FSDP_CHECKPOINT_LOCK_OWNER || lock->no_flock != 0 ||
+        (wish == FSDP_CHECKPOINT_LOCK_AUTO && fsdpi_flock_is_per_host(folder))) {
+        return fsdpi_owner_take(&lock->owner, folder, job, lock->fd, FSDPI_OWNER_TOUCH_MS, problem);
+    }
+    return fsdpi_owner_look(folder, job, lock->fd, problem);
+}
+
+fsdp_status fsdpi_folder_lock_take(fsdpi_folder_lock *lock, const char *folder, const char *job,
+                                   fsdp_checkpoint_lock wish, fsdpi_problem *problem)
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
 
-    *lock = -1;
-    fsdpi_path_join(path, folder, LOCK);
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
+    *lock = (fsdpi_folder_lock){.fd = -1};
+    if (wish == FSDP_CHECKPOINT_LOCK_NONE) {
+        return FSDP_OK;
+    }
+    fsdpi_path_join(path, folder, FILE_NAME);
+    lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock->fd < 0) {
         return fsdpi_problem_errno(problem, path, "create");
     }
-    const fsdp_status status = lock_file(folder, path, fd, problem);
+    const fsdp_status status = take(lock, folder, path, job, wish, problem);
     if (status != FSDP_OK) {
-        (void)close(fd);
+        (void)close(lock->fd);
+        lock->fd = -1;
         return status;
     }
-    *lock = fd;
+    lock->alone = true;
     return FSDP_OK;
 }
 
-void fsdpi_lock_release(int *lock)
+void fsdpi_folder_lock_release(fsdpi_folder_lock *lock)
 {
-    if (*lock >= 0) {
-        (void)close(*lock);
+    fsdpi_owner_release(&lock->owner);
+    if (lock->fd >= 0) {
+        (void)close(lock->fd);
     }
-    *lock = -1;
+    lock->fd    = -1;
+    lock->alone = false;
 }

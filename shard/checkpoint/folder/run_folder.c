@@ -14,7 +14,6 @@
 #include "fsdp/checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-#include "shard/checkpoint/folder/lock.h"
 #include "shard/checkpoint/folder/remove.h"
 #include "shard/checkpoint/format/file_io.h"
 
@@ -31,7 +30,7 @@ fsdp_status fsdpi_run_folder_set(fsdpi_run_folder *folder, const char *path, fsd
     char         here[FSDP_CHECKPOINT_PATH_BYTES];
     int          length;
 
-    *folder = (fsdpi_run_folder){.lock = -1};
+    *folder = (fsdpi_run_folder){.lock = {.fd = -1}};
     if (path[0] == '/') {
         length = snprintf(folder->path, most, "%s", path);
     } else if (getcwd(here, sizeof here) != NULL) {
@@ -71,7 +70,7 @@ static fsdp_status sync_parent(fsdpi_run_folder *folder, fsdpi_problem *problem)
     return fsdpi_sync_folder(parent, &folder->unsynced, problem);
 }
 
-fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdpi_problem *problem)
+fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdp_checkpoint_lock lock, fsdpi_problem *problem)
 {
     choose_job(folder->job);
     if (mkdir(folder->path, 0777) == 0) {
@@ -79,12 +78,12 @@ fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdpi_problem *probl
     } else if (errno != EEXIST) {
         return fsdpi_problem_errno(problem, folder->path, "make the folder");
     }
-    return fsdpi_lock_take(folder->path, &folder->lock, problem);
+    return fsdpi_folder_lock_take(&folder->lock, folder->path, folder->job, lock, problem);
 }
 
 void fsdpi_run_folder_close(fsdpi_run_folder *folder)
 {
-    fsdpi_lock_release(&folder->lock);
+    fsdpi_folder_lock_release(&folder->lock);
 }
 
 /* ---- one folder for all ranks ------------------------------------------------------------------------------------ */
@@ -145,7 +144,8 @@ fsdp_status fsdpi_run_folder_begin(fsdpi_run_folder *folder, fsdpi_problem *prob
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
 
-    FSDP_TRY(fsdpi_leftovers_remove(folder->path, NULL, problem));
+    FSDP_TRY(fsdpi_owner_check(&folder->lock.owner, problem));
+    FSDP_TRY(fsdpi_leftovers_remove(folder->path, folder->lock.alone ? NULL : folder->job, problem));
     fsdpi_path_join(path, folder->path, folder->partial);
     if (mkdir(path, 0777) != 0) {
         return fsdpi_problem_errno(problem, path, "make the folder");
@@ -260,6 +260,7 @@ fsdp_status fsdpi_run_folder_commit(fsdpi_run_folder *folder, uint64_t step, fsd
     FSDP_TRY(fsdpi_sync_folder(path, &folder->unsynced, problem));
     FSDP_TRY(rename_partial(folder, step, problem));
     FSDP_TRY(fsdpi_sync_folder(folder->path, &folder->unsynced, problem));
+    FSDP_TRY(fsdpi_owner_check(&folder->lock.owner, problem));
     FSDP_TRY(make_latest(folder, problem));
     return sync_latest(folder, problem);
 }

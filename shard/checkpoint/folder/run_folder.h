@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shard/checkpoint/folder/lock.h"
 #include "shard/checkpoint/folder/names.h"
 #include "shard/checkpoint/format/problem.h"
 
@@ -27,10 +28,10 @@ typedef enum fsdpi_save_stage {
 } fsdpi_save_stage;
 
 typedef struct fsdpi_run_folder {
-    char path[FSDPI_FOLDER_PATH_BYTES];
-    char job[FSDPI_JOB_BYTES];
-    int  lock;     /* a descriptor, which has it; -1 */
-    int  unsynced; /* why a folder there could not be synced, if its file system does not do that: errno; 0 */
+    char              path[FSDPI_FOLDER_PATH_BYTES];
+    char              job[FSDPI_JOB_BYTES];
+    fsdpi_folder_lock lock;
+    int unsynced; /* why a folder there could not be synced, if its file system does not do that: errno; 0 */
     fsdpi_save_stage stage;
     char             partial[FSDPI_FOLDER_NAME_BYTES], name[FSDPI_FOLDER_NAME_BYTES];
 } fsdpi_run_folder;
@@ -38,8 +39,11 @@ typedef struct fsdpi_run_folder {
 /** Names it, without looking at it. FSDP_ERR_ARG where its absolute path is FSDP_CHECKPOINT_PATH_BYTES long or more. */
 fsdp_status fsdpi_run_folder_set(fsdpi_run_folder *folder, const char *path, fsdpi_problem *problem);
 
-/** Makes the folder if need be, takes its lock, and chooses `job`. FSDP_ERR_IO; FSDP_ERR_STATE where the lock is taken. */
-fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdpi_problem *problem);
+/**
+ * Makes the folder if need be, takes its lock, and chooses `job`. FSDP_ERR_IO; FSDP_ERR_STATE where the lock is taken. `folder` stays
+ * where it is until it is closed.
+ */
+fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdp_checkpoint_lock lock, fsdpi_problem *problem);
 
 /** Gives the lock back. Where none is held does nothing. */
 void fsdpi_run_folder_close(fsdpi_run_folder *folder);
@@ -54,11 +58,11 @@ fsdp_status fsdpi_run_folder_find_mark(const fsdpi_run_folder *folder, fsdpi_pro
 /** Sets `partial` for a save, on every rank. */
 void fsdpi_run_folder_name_partial(fsdpi_run_folder *folder, uint64_t step);
 
-/** Removes what interrupted saves have left, and makes `partial`. */
+/** Removes what interrupted saves have left, and makes `partial`. FSDP_ERR_STATE where the lock has been lost; FSDP_ERR_IO. */
 fsdp_status fsdpi_run_folder_begin(fsdpi_run_folder *folder, fsdpi_problem *problem);
 
 /**
- * Makes the files in `partial`, which are on the disk already, a checkpoint, and the latest one. After an error `stage` says how far it
+ * Makes the files in `partial`, which are on the disk already, a checkpoint, and the latest one. Errors as above. After an error `stage` says how far it
  * has come, and so does the text if `latest` has moved.
  */
 fsdp_status fsdpi_run_folder_commit(fsdpi_run_folder *folder, uint64_t step, fsdpi_problem *problem);

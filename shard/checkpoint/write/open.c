@@ -7,6 +7,7 @@
 
 #include "collectives/collectives.h"
 #include "lib/base/hash.h"
+#include "lib/base/log.h"
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
@@ -175,15 +176,33 @@ static fsdp_status share_counts(fsdp_checkpoint *c)
     return c->sums != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 }
 
+/* Where another lock is held than flock(2)'s. */
+static void tell_lock(const fsdp_checkpoint *c)
+{
+    const fsdpi_folder_lock *lock = &c->folder.lock;
+    char                     text[128];
+
+    if (lock->owner.path[0] != '\0') {
+        fsdpi_log(c->ctx, FSDP_LOG_INFO, "%s holds this folder (flock: %s)", lock->owner.path,
+                  lock->no_flock != 0 ? strerror_r(lock->no_flock, text, sizeof text)
+                                      : "other hosts may not hear of it");
+    }
+}
+
 static fsdp_status take_folder(fsdp_checkpoint *c)
 {
     fsdpi_problem problem = {0};
 
-    if (c->ctx->rank == 0 && (fsdpi_run_folder_open(&c->folder, &problem) != FSDP_OK ||
-                              fsdpi_run_folder_mark(&c->folder, &problem) != FSDP_OK)) {
-        return fsdpi_fail_problem(c->ctx, OPEN, &problem);
+    if (c->ctx->rank != 0) {
+        return FSDP_OK;
     }
-    return FSDP_OK;
+    const fsdp_checkpoint_lock lock   = (fsdp_checkpoint_lock)c->ctx->config.checkpoint_lock;
+    fsdp_status                status = fsdpi_run_folder_open(&c->folder, lock, &problem);
+    if (status == FSDP_OK) {
+        tell_lock(c);
+        status = fsdpi_run_folder_mark(&c->folder, &problem);
+    }
+    return status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, OPEN, &problem);
 }
 
 /* Whether rank 0's folder is every rank's. */
@@ -221,7 +240,9 @@ static void release(fsdp_checkpoint *c)
     if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0 && ctx->copy_of == 0) {
         fsdpi_run_folder_abandon(&c->folder);
     }
-    fsdpi_run_folder_close(&c->folder);
+    if (ctx->copy_of == 0) { /* the lock is the other process's */
+        fsdpi_run_folder_close(&c->folder);
+    }
     fsdpi_writer_close(&c->writer);
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         fsdpi_file_plan_free(&c->stems[s].plan);

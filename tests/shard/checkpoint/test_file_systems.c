@@ -101,6 +101,10 @@ typedef struct fault {
 } fault;
 
 static const fault FAULTS[] = {
+    {CALL_FLOCK, ENOSYS, NULL},
+    {CALL_FLOCK, EOPNOTSUPP, NULL},
+    {CALL_FLOCK, ENOLCK, NULL},
+    {CALL_FLOCK, KERNEL_ENOTSUPP, NULL},
     {CALL_FLOCK, EIO, "/.lock: cannot lock: "},
     {CALL_OPEN_DIRECT, EINVAL, NULL},
     {CALL_WRITE_DIRECT, EINVAL, NULL},

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     must(fsdpi_run_folder_set(&folder, argv[1], &problem));
-    must(fsdpi_run_folder_open(&folder, &problem));
+    must(fsdpi_run_folder_open(&folder, FSDP_CHECKPOINT_LOCK_AUTO, &problem));
     fsdpi_run_folder_name_partial(&folder, 5);
     must(fsdpi_run_folder_begin(&folder, &problem));
     fsdpi_path_join(path, folder.path, folder.partial);
