@@ -21,6 +21,9 @@
 #include "fsdp/dtype.h"
 #include "shard/checkpoint/format/problem.h"
 
+/* Numbers go into files and come out of them as they are in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints need a little-endian machine, as their files are");
+
 #define FSDPI_SAFETENSORS_HEADER_MOST 100000000u /* BYTES */
 
 /** The header's own bytes and the 8 before it fill a multiple of this, so that data begins at one. */

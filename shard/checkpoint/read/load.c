@@ -160,13 +160,25 @@ static fsdp_status open_values(load *l)
                         : fsdpi_tensor_files_open(l->path, &l->values.files, &l->problem);
 }
 
-/* Whether the optimizer's files hold masters is seen from the first tensor. */
-static bool has_masters(const load *l)
+static bool has_master(const load *l, const char *tensor)
 {
     char name[FSDPI_NAME_BYTES + 16];
 
-    (void)snprintf(name, sizeof name, "%s.master", l->model->flats->tensors[0]->name);
+    (void)snprintf(name, sizeof name, "%s.master", tensor);
     return fsdpi_tensor_files_find(&l->moments.files, name) != NULL;
+}
+
+/* Whether the optimizer's files hold masters: of any tensor, since others may be new to them. */
+static bool has_masters(const load *l)
+{
+    for (const fsdpi_flat *flat = l->model->flats; flat != NULL; flat = flat->next) {
+        for (size_t t = 0; t < flat->n_tensors; t++) {
+            if (has_master(l, flat->tensors[t]->name)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static bool has_optimizer_file(const load *l)
@@ -184,7 +196,7 @@ static fsdp_status open_moments(load *l)
     if (has_optimizer_file(l)) {
         FSDP_TRY(fsdpi_tensor_files_open_in(l->path, "optimizer", &l->moments.files, &l->problem));
     }
-    return fsdpi_parts_of_optimizer(l->optimizer, l->model->flats != NULL && has_masters(l), &l->moments.parts,
+    return fsdpi_parts_of_optimizer(l->optimizer, has_masters(l), &l->moments.parts,
                                     &l->problem);
 }
 

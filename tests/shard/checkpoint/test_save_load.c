@@ -395,6 +395,72 @@ static void what_is_rounded_in_the_model_file_is_exact_with_the_optimizer(void *
 }
 
 /* Every optimizer's state, and none. */
+enum { W_ELEMENTS = 1000, NEW_ELEMENTS = 5 };
+
+/* With `grown`, a unit comes before the one that both have. */
+static fsdp_model *open_grown(fsdp_context *ctx, int grown, fsdp_optimizer **optimizer)
+{
+    const fsdp_tensor added = {
+        .name = "new", .n_dims = 1, .shape = {NEW_ELEMENTS}, .dtype = FSDP_F32, .fill = FSDP_FILL_CONSTANT, .a = 3.0};
+    const fsdp_tensor      w = {.name   = "w",
+                                .n_dims = 1,
+                                .shape  = {W_ELEMENTS},
+                                .dtype  = FSDP_F32,
+                                .fill   = grown ? FSDP_FILL_CONSTANT : FSDP_FILL_NORMAL,
+                                .b      = 0.5};
+    fsdp_model            *model;
+    fsdp_unit             *unit;
+    fsdp_optimizer_options o;
+
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &model));
+    if (grown) {
+        assert_int_equal(FSDP_OK, fsdp_unit_add(model, "first", &added, 1, &unit));
+    }
+    assert_int_equal(FSDP_OK, fsdp_unit_add(model, "u", &w, 1, &unit));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(model));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_ADAMW, &o));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(model, &o, optimizer));
+    return model;
+}
+
+/* What rank 0 is told of a tensor; on others nothing. */
+static void export_tensor(fsdp_model *model, const char *name, float *values, size_t elements)
+{
+    memset(values, 0, elements * sizeof *values);
+    assert_int_equal(FSDP_OK, fsdp_tensor_export(model, name, 0, values, elements * sizeof *values));
+}
+
+static void a_tensor_that_is_new_to_rounded_files_leaves_the_others_exact(void **state)
+{
+    const fsdp_checkpoint_options      bf16 = {.dtype = FSDP_BF16, .keep_last = 1};
+    const fsdp_checkpoint_state        at   = {.step = 1};
+    const fsdp_checkpoint_load_options some = {.allow_missing = 1};
+    static float                       saved[W_ELEMENTS], loaded[W_ELEMENTS];
+    float                              added[NEW_ELEMENTS];
+    char                               where[512];
+    fsdp_checkpoint                   *checkpoint;
+    fsdp_optimizer                    *optimizer, *grown_optimizer;
+    fsdp_context                      *ctx;
+
+    (void)state;
+    (void)snprintf(where, sizeof where, "%s/grown", saved_folder);
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    fsdp_model *model = open_grown(ctx, 0, &optimizer), *grown = open_grown(ctx, 1, &grown_optimizer);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_open(model, optimizer, where, &bf16, &checkpoint));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save(checkpoint, &at));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(checkpoint));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_load(grown, grown_optimizer, where, NULL, NULL));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_load(grown, grown_optimizer, where, &some, NULL));
+    export_tensor(model, "w", saved, W_ELEMENTS);
+    export_tensor(grown, "w", loaded, W_ELEMENTS);
+    export_tensor(grown, "new", added, NEW_ELEMENTS);
+    assert_memory_equal(saved, loaded, sizeof saved);
+    assert_true(fsdp_test_rank() != 0 || (added[0] == 3.0F && saved[0] != 0.0F));
+    fsdp_model_destroy(grown);
+    fsdp_model_destroy(model);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void every_optimizer_is_restored_and_another_kind_is_refused(void **state)
 {
     const fsdp_model_options model = options_of(FSDP_SHARD_GRAD_OP, 1);
@@ -461,6 +527,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_any_number_of_ranks_saves_any_other_loads),
     cmocka_unit_test(other_units_load_them_tensor_by_tensor),
     cmocka_unit_test(what_is_rounded_in_the_model_file_is_exact_with_the_optimizer),
+    cmocka_unit_test(a_tensor_that_is_new_to_rounded_files_leaves_the_others_exact),
     cmocka_unit_test(every_optimizer_is_restored_and_another_kind_is_refused),
     cmocka_unit_test(budgets_are_kept),
 };
