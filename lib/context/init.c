@@ -19,6 +19,7 @@
 #include "lib/context/same_settings.h"
 #include "lib/device/gpu.h"
 #include "lib/device/memory.h"
+#include "lib/node/hosts.h"
 #include "lib/progress/agreement.h"
 #include "lib/sync/staging.h"
 
@@ -229,6 +230,7 @@ static fsdp_status find_nodes(fsdp_context *ctx)
             "count as other nodes; give all of them one folder, or set FSDP_NODE_SIZE=1",
             ctx->nodes.apart, ctx->config.shm_dir, ctx->rank);
     }
+    FSDP_TRY(fsdpi_hosts_find(&ctx->core, &ctx->nodes));
     if (ctx->nodes.count == 1) {
         FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &ctx->node_comm, ctx->config.timeout_s));
     } else {
@@ -320,6 +322,7 @@ static void release_context(fsdp_context *ctx)
     fsdpi_peers_close(&ctx->peers);
     release_lanes(ctx);
     free(ctx->found);
+    free(ctx->nodes.hosts);
     (void)pthread_mutex_destroy(&ctx->memory_lock);
     fsdpi_device_host.release(ctx);
 }

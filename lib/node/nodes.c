@@ -176,6 +176,16 @@ static int count_apart(const uint64_t *identities, int rank, int size)
     return apart;
 }
 
+static bool are_of_several_hosts(const uint64_t *identities, int size)
+{
+    for (int r = 1; r < size; r++) {
+        if (identities[r] >> FOLDER_BITS != identities[0] >> FOLDER_BITS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether every rank has the memory that it needs. MPI's code. */
 static int have_memory(MPI_Comm comm, int timeout_s, const void *memory, const void *scratch, bool *have)
 {
@@ -201,7 +211,8 @@ static fsdp_status find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, i
     }
     FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(&mine, scratch, 1, MPI_UINT64_T, comm, timeout_s));
     fsdpi_nodes_divide(size, rank, divided, scratch, memory, nodes);
-    nodes->apart = count_apart(scratch, rank, size);
+    nodes->apart         = count_apart(scratch, rank, size);
+    nodes->several_hosts = are_of_several_hosts(scratch, size);
     return FSDP_OK;
 }
 

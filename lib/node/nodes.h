@@ -9,22 +9,25 @@
 #define FSDPI_NODES_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "fsdp/status.h"
 
 typedef struct fsdpi_nodes {
-    int  count;       /* M */
-    int  mine;        /* this rank's node */
-    int  size;        /* L: ranks on it */
-    int  position;    /* of this rank among them */
-    int  largest;     /* ranks on the largest node */
-    int  smallest;    /* and on the smallest */
-    int  apart;       /* on the lowest rank of a host: how many others of it share no memory with this one */
-    int *node_of;     /* of each rank; the four arrays are one piece of memory, which begins here */
-    int *position_of; /* of each rank, on its node */
-    int *first;       /* of each node, and one behind the last: where its ranks begin in `members` */
-    int *members;     /* all ranks, node by node */
+    int   count;    /* M */
+    int   mine;     /* this rank's node */
+    int   size;     /* L: ranks on it */
+    int   position; /* of this rank among them */
+    int   largest;  /* ranks on the largest node */
+    int   smallest; /* and on the smallest */
+    int   apart;    /* on the lowest rank of a host: how many others of it share no memory with this one */
+    bool  several_hosts;
+    char *hosts;       /* see lib/node/hosts.h */
+    int  *node_of;     /* of each rank; the four arrays are one piece of memory, which begins here */
+    int  *position_of; /* of each rank, on its node */
+    int  *first;       /* of each node, and one behind the last: where its ranks begin in `members` */
+    int  *members;     /* all ranks, node by node */
 } fsdpi_nodes;
 
 /**

@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/node/hosts.h"
 #include "lib/progress/awaited.h"
 #include "lib/progress/queue_inside.h"
 
@@ -389,12 +390,18 @@ bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request)
 
 /* ---- in words ------------------------------------------------------------------------------------------------------ */
 
-static void name_ranks(const fsdpi_rank_list *list, char *text, size_t size)
+/* Where there are several hosts, each behind its last rank: "ranks 2, 3 on node7, 5 on node9". */
+static void name_ranks(const fsdpi_nodes *nodes, const fsdpi_rank_list *list, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, list->n + list->more == 1 ? "rank" : "ranks");
 
     for (int i = 0; i < list->n && used < size; i++) {
-        used += (size_t)snprintf(text + used, size - used, "%s %d", i > 0 ? "," : "", list->ranks[i]);
+        const char *host = fsdpi_host_of(nodes, list->ranks[i]);
+        const char *next = i + 1 < list->n ? fsdpi_host_of(nodes, list->ranks[i + 1]) : "";
+        const bool  ends = strcmp(host, next) != 0;
+
+        used += (size_t)snprintf(text + used, size - used, "%s %d%s%s", i > 0 ? "," : "", list->ranks[i],
+                                 ends ? " on " : "", ends ? host : "");
     }
     if (list->more > 0 && used < size) {
         (void)snprintf(text + used, size - used, " and %d more", list->more);
@@ -405,9 +412,9 @@ static void describe_notice(const fsdpi_queue *queue, char *text, size_t size)
 {
     const fsdpi_notice *notice  = &queue->inquest.notice;
     const bool          several = notice->missing.n > 1;
-    char                ranks[FSDPI_RANKS_LISTED * 12 + 32];
+    char                ranks[FSDPI_RANKS_LISTED * (12 + FSDPI_HOST_BYTES) + 32];
 
-    name_ranks(&notice->missing, ranks, sizeof ranks);
+    name_ranks(queue->engine.nodes, &notice->missing, ranks, sizeof ranks);
     if (is_missing_itself(queue)) {
         (void)snprintf(text, size, "this rank itself %s",
                        notice->stuck != 0 ? "does not get on" : "was stopped or late, and its peers had given up");
@@ -439,12 +446,12 @@ void fsdpi_inquest_describe_end(const fsdpi_queue *queue, char *text, size_t siz
 
     fsdpi_describe(&head->call, core_of(queue)->size, call, sizeof call);
     describe_notice(queue, why, sizeof why);
-    if (is_missing_itself(queue)) {
+    if (is_missing_itself(queue) && given_up == head->sequence) {
         (void)snprintf(text, size,
                        "%s (operation %" PRIu64 ") has been given up after FSDP_TIMEOUT_S=%d seconds: %s; finalize the "
                        "context",
                        call, given_up, timeout_s, why);
-    } else if (given_up < head->sequence) {
+    } else if (given_up != head->sequence) {
         (void)snprintf(text, size,
                        "%s (operation %" PRIu64 ") cannot be carried out, since operation %" PRIu64
                        " had not moved for FSDP_TIMEOUT_S=%d seconds on other ranks: %s; finalize the context",
