@@ -80,3 +80,20 @@ foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_weights.n${n} ${n} check_gpt_weights.sh $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
               ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
 endforeach()
+
+# A rank that stops: each one, once, and many times in soak. On nodes of all, one and two ranks.
+fsdp_test_allowed_ranks(allowed ON "5")
+foreach(n IN LISTS allowed)
+    foreach(size 0 1 2)
+        foreach(times 1 20)
+            set(chosen full)
+            if(times GREATER 1)
+                set(chosen soak)
+            endif()
+            fsdp_add_test(NAME examples.gpt_stopped_rank.nodes_of_${size}.times_${times}.n${n} RANKS ${n} SET ${chosen} TIMEOUT 7200
+                          ENVIRONMENT FSDP_NODE_SIZE=${size}
+                          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpt_stopped_rank.sh" ${times} $<TARGET_FILE:03_gpt> "${gpt_text}"
+                                  ${n} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+        endforeach()
+    endforeach()
+endforeach()
