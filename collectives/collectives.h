@@ -6,14 +6,19 @@
 #ifndef FSDPI_COLLECTIVES_H
 #define FSDPI_COLLECTIVES_H
 
+#include <stdbool.h>
+
 #include "fsdp/collectives.h"
 
-/** What a collective is a step of. Ranks must agree on `name` and `label`, and a `status` that is not FSDP_OK fails all. */
+/**
+ * What a collective is a step of. Ranks must agree on `name` and `label`, and a `status` that is not FSDP_OK fails all.
+ */
 typedef struct fsdpi_purpose {
     const char *name;  /* the public function, as "fsdp_unit_begin_forward" */
     const char *label; /* what it is called on, as a unit's name; or NULL */
     fsdp_status
-        status; /* this rank's own verdict, its detail recorded in the context; buffers are not looked at then */
+         status;   /* this rank's own verdict, its detail recorded in the context; buffers are not looked at then */
+    bool reserved; /* it takes a request of those that were reserved: see fsdpi_queue_reserve() */
 } fsdpi_purpose;
 
 fsdp_status fsdpi_allgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,

@@ -43,8 +43,9 @@ static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *shard, void 
 {
     fsdpi_call call = call_of(purpose->name, shard, full, count, dtype);
 
-    call.label   = purpose->label;
-    call.is_step = true;
+    call.label       = purpose->label;
+    call.is_step     = true;
+    call.is_reserved = purpose->reserved;
     return call;
 }
 

@@ -51,8 +51,9 @@ static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *full, void *
 {
     fsdpi_call call = call_of(purpose->name, full, shard, count, dtype, op);
 
-    call.label   = purpose->label;
-    call.is_step = true;
+    call.label       = purpose->label;
+    call.is_step     = true;
+    call.is_reserved = purpose->reserved;
     return call;
 }
 

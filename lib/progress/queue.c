@@ -78,7 +78,7 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
         return broken;
     }
     fsdpi_queue_lock(queue);
-    fsdp_request *made = fsdpi_request_take(queue);
+    fsdp_request *made = fsdpi_request_take(queue, call->is_reserved);
     if (made == NULL) {
         fsdpi_queue_unlock(queue);
         return FSDP_ERR_MEMORY;
@@ -319,7 +319,7 @@ size_t fsdpi_queue_drain(fsdpi_queue *queue)
     drain_lane(queue, FSDPI_LANE_SHORT); /* after which no operation comes into the long one */
     drain_lane(queue, FSDPI_LANE_LONG);
     end_progress(queue);
-    return queue->n_made - queue->n_free;
+    return queue->ordinary.n_made + queue->reserved.n_made - queue->ordinary.n_free - queue->reserved.n_free;
 }
 
 void fsdpi_queue_close(fsdpi_queue *queue)

@@ -63,6 +63,16 @@ double      fsdpi_queue_wait_seconds(fsdpi_queue *queue);
 double      fsdpi_queue_wait_cpu_seconds(fsdpi_queue *queue);
 const char *fsdpi_queue_last_algorithm(fsdpi_queue *queue);
 
+/**
+ * Provides requests for `n` operations more with call.is_reserved, and takes them back when those have ended: so that a budget
+ * knows them. Any thread.
+ */
+fsdp_status fsdpi_queue_reserve(fsdpi_queue *queue, size_t n);
+void        fsdpi_queue_unreserve(fsdpi_queue *queue, size_t n);
+
+/** BYTES of bookkeeping that it takes. */
+size_t fsdpi_queue_reserve_bookkeeping(size_t n);
+
 /** BYTES of bookkeeping of a queue just opened. */
 size_t fsdpi_queue_bookkeeping(void);
 

@@ -75,8 +75,8 @@ size_t fsdpi_requests_bookkeeping(void);
 fsdp_status fsdpi_requests_make(fsdpi_queue *queue);
 void        fsdpi_requests_release(fsdpi_queue *queue);
 
-/** NULL: there is no memory. */
-fsdp_request *fsdpi_request_take(fsdpi_queue *queue);
+/** `reserved`: one of those, if there are any left. NULL: there is no memory. */
+fsdp_request *fsdpi_request_take(fsdpi_queue *queue, bool reserved);
 void          fsdpi_request_put(fsdpi_queue *queue, fsdp_request *request);
 
 /* ---- carry_out.c: by one thread at a time, which holds `running` instead of the lock ------------------------------- */

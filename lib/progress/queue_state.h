@@ -38,14 +38,22 @@ typedef struct fsdpi_line {
     fsdp_request           *tail;
 } fsdpi_line;
 
+typedef struct fsdpi_request_block fsdpi_request_block;
+
+/** See lib/progress/request_pool.c. */
+typedef struct fsdpi_request_pool {
+    fsdp_request        *free_head, *free_tail; /* first in, first out: a request ended twice is noticed for long */
+    fsdpi_request_block *blocks;                /* all requests, for release */
+    size_t               n_made, n_free;
+} fsdpi_request_pool;
+
 typedef struct fsdpi_queue {
     fsdpi_engine             engine;     /* set before it is opened */
     const fsdpi_request_ops *device_ops; /* of requests whose call.on_device is set; NULL: there are none */
     fsdpi_lock               lock;       /* over all of this that is not atomic */
     fsdpi_line               lines[FSDPI_LANES];
-    fsdp_request            *free_head, *free_tail; /* first in, first out: a request ended twice is noticed for long */
-    struct request_block    *blocks;                /* all requests, for release */
-    size_t                   n_made, n_free;
+    fsdpi_request_pool       ordinary, reserved;
+    size_t                   n_reserved;
     uint64_t                 sequence;
     bool                     running;     /* a thread is carrying out the heads */
     bool                     passed_over; /* the progress thread found it running, and sleeps */

@@ -75,10 +75,11 @@ typedef struct fsdpi_call {
     bool                    has_op;
     bool                    has_root;
     bool                    has_data;
-    bool                    on_device; /* the buffers are on this rank's GPU */
-    bool                    is_step;   /* of something else: ranks have to agree on its name too */
-    bool                    is_behind; /* begins only when all that was issued before it is done */
-    uint64_t                salt;      /* further arguments that ranks must agree on */
+    bool                    on_device;   /* the buffers are on this rank's GPU */
+    bool                    is_step;     /* of something else: ranks have to agree on its name too */
+    bool                    is_behind;   /* begins only when all that was issued before it is done */
+    bool                    is_reserved; /* one of those that fsdpi_queue_reserve() was asked for */
+    uint64_t                salt;        /* further arguments that ranks must agree on */
 } fsdpi_call;
 
 /** BYTES that a step of an algorithm copies on the host, at most: what comes in between waits for some 50 us. */
@@ -149,6 +150,7 @@ struct fsdp_request {
     fsdpi_addresses          buffers_at; /* where this rank's buffers are, as peers are told */
     const fsdpi_algorithm   *algorithm;
     _Atomic int              state;       /* an fsdpi_request_state; DONE is stored last */
+    bool                     is_reserved; /* it returns to these */
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
     bool                     is_blocking; /* its caller does nothing until it is done */
     bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */

@@ -1,65 +1,107 @@
 /*
- * Requests come in blocks, which are never given back before the queue is closed; those that have been ended are used again.
+ * Requests come in blocks: ordinary ones, which are never given back before the queue is closed, and reserved ones, for what is
+ * issued by somebody who knows how many operations that are at most. Those that have been ended are used again.
  */
 #include "lib/device/memory.h"
+#include "lib/progress/queue.h"
 #include "lib/progress/queue_inside.h"
 
 enum { REQUESTS_AT_A_TIME = 32 };
 
 /* A block of requests that are allocated together. */
-typedef struct request_block {
-    struct request_block *next;
-    fsdp_request          requests[REQUESTS_AT_A_TIME];
-} request_block;
+struct fsdpi_request_block {
+    fsdpi_request_block *next;
+    size_t               n;
+    fsdp_request         requests[];
+};
+
+static size_t block_bytes(size_t n)
+{
+    return n > 0 ? sizeof(fsdpi_request_block) + n * sizeof(fsdp_request) : 0;
+}
 
 void fsdpi_request_put(fsdpi_queue *queue, fsdp_request *request)
 {
+    fsdpi_request_pool *pool = request->is_reserved ? &queue->reserved : &queue->ordinary;
+
     atomic_store_explicit(&request->state, FSDPI_REQUEST_FREE, memory_order_relaxed);
     request->next = NULL;
-    if (queue->free_tail != NULL) {
-        queue->free_tail->next = request;
+    if (pool->free_tail != NULL) {
+        pool->free_tail->next = request;
     } else {
-        queue->free_head = request;
+        pool->free_head = request;
     }
-    queue->free_tail = request;
-    queue->n_free++;
+    pool->free_tail = request;
+    pool->n_free++;
 }
 
-fsdp_status fsdpi_requests_make(fsdpi_queue *queue)
+static fsdp_request *take_from(fsdpi_request_pool *pool)
 {
-    request_block *block = fsdpi_alloc(queue->engine.core->ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *block);
+    fsdp_request *request = pool->free_head;
+
+    pool->free_head = request->next;
+    pool->free_tail = pool->free_head != NULL ? pool->free_tail : NULL;
+    pool->n_free--;
+    return request;
+}
+
+static fsdp_status make(fsdpi_queue *queue, fsdpi_request_pool *pool, size_t n)
+{
+    fsdpi_request_block *block = fsdpi_alloc(queue->engine.core->ctx, FSDP_MEMORY_BOOKKEEPING, block_bytes(n));
 
     if (block == NULL) {
         return FSDP_ERR_MEMORY;
     }
-    block->next   = queue->blocks;
-    queue->blocks = block;
-    for (size_t i = 0; i < REQUESTS_AT_A_TIME; i++) {
-        block->requests[i].ctx    = queue->engine.core->ctx;
-        block->requests[i].queue  = queue;
-        block->requests[i].engine = &queue->engine;
+    block->next  = pool->blocks;
+    block->n     = n;
+    pool->blocks = block;
+    for (size_t i = 0; i < n; i++) {
+        block->requests[i].ctx         = queue->engine.core->ctx;
+        block->requests[i].queue       = queue;
+        block->requests[i].engine      = &queue->engine;
+        block->requests[i].is_reserved = pool == &queue->reserved;
         fsdpi_request_put(queue, &block->requests[i]);
     }
-    queue->n_made += REQUESTS_AT_A_TIME;
+    pool->n_made += n;
     return FSDP_OK;
 }
 
-/* Some free requests are kept back, so that one just ended is not in use again when it is ended a second time. */
-fsdp_request *fsdpi_request_take(fsdpi_queue *queue)
+fsdp_status fsdpi_requests_make(fsdpi_queue *queue)
 {
-    if (queue->n_free < REQUESTS_AT_A_TIME / 2 && fsdpi_requests_make(queue) != FSDP_OK && queue->n_free == 0) {
+    return make(queue, &queue->ordinary, REQUESTS_AT_A_TIME);
+}
+
+/* Some free ordinary requests are kept back, so that one just ended is not in use again when it is ended a second time. */
+fsdp_request *fsdpi_request_take(fsdpi_queue *queue, bool reserved)
+{
+    fsdpi_request_pool *ordinary = &queue->ordinary;
+
+    if (reserved && queue->reserved.n_free > 0) {
+        return take_from(&queue->reserved);
+    }
+    if (ordinary->n_free < REQUESTS_AT_A_TIME / 2 && fsdpi_requests_make(queue) != FSDP_OK && ordinary->n_free == 0) {
         return NULL;
     }
-    fsdp_request *request = queue->free_head;
-    queue->free_head      = request->next;
-    queue->free_tail      = queue->free_head != NULL ? queue->free_tail : NULL;
-    queue->n_free--;
-    return request;
+    return take_from(ordinary);
 }
 
 size_t fsdpi_requests_bookkeeping(void)
 {
-    return fsdpi_alloc_size(sizeof(request_block));
+    return fsdpi_alloc_size(block_bytes(REQUESTS_AT_A_TIME));
+}
+
+size_t fsdpi_queue_reserve_bookkeeping(size_t n)
+{
+    return fsdpi_alloc_size(block_bytes(n));
+}
+
+fsdp_status fsdpi_queue_reserve(fsdpi_queue *queue, size_t n)
+{
+    fsdpi_queue_lock(queue);
+    const fsdp_status status = n > 0 ? make(queue, &queue->reserved, n) : FSDP_OK;
+    queue->n_reserved += status == FSDP_OK ? n : 0;
+    fsdpi_queue_unlock(queue);
+    return status;
 }
 
 /* Whatever memory it has served last. */
@@ -70,15 +112,84 @@ static void release(const fsdpi_queue *queue, fsdp_request *request)
     }
 }
 
+static void release_block(const fsdpi_queue *queue, fsdpi_request_block *block)
+{
+    for (size_t i = 0; i < block->n; i++) {
+        release(queue, &block->requests[i]);
+    }
+    fsdpi_free(queue->engine.core->ctx, FSDP_MEMORY_BOOKKEEPING, block, block_bytes(block->n));
+}
+
+static bool is_unused(const fsdpi_request_block *block)
+{
+    for (size_t i = 0; i < block->n; i++) {
+        if (fsdpi_state_of(&block->requests[i]) != FSDPI_REQUEST_FREE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_in(const fsdpi_request_block *block, const fsdp_request *request)
+{
+    return request >= block->requests && request < block->requests + block->n;
+}
+
+/* Takes a block's requests, all of them free, out of the pool. */
+static void withdraw(fsdpi_request_pool *pool, const fsdpi_request_block *block)
+{
+    fsdp_request **link = &pool->free_head;
+
+    pool->free_tail = NULL;
+    while (*link != NULL) {
+        if (is_in(block, *link)) {
+            *link = (*link)->next;
+        } else {
+            pool->free_tail = *link;
+            link            = &(*link)->next;
+        }
+    }
+    pool->n_free -= block->n;
+    pool->n_made -= block->n;
+}
+
+/* Requests of others who have reserved some may be in any block: what cannot be given back now can with theirs. */
+void fsdpi_queue_unreserve(fsdpi_queue *queue, size_t n)
+{
+    fsdpi_request_pool   *pool = &queue->reserved;
+    fsdpi_request_block **link = &pool->blocks;
+
+    if (queue->engine.core->copy_of != 0) { /* whoever had the lock is not here */
+        return;
+    }
+    fsdpi_queue_lock(queue);
+    queue->n_reserved -= n;
+    while (*link != NULL) {
+        fsdpi_request_block *block = *link;
+
+        if (pool->n_made - queue->n_reserved >= block->n && is_unused(block)) {
+            withdraw(pool, block);
+            *link = block->next;
+            release_block(queue, block);
+        } else {
+            link = &block->next;
+        }
+    }
+    fsdpi_queue_unlock(queue);
+}
+
+static void release_pool(const fsdpi_queue *queue, fsdpi_request_pool *pool)
+{
+    while (pool->blocks != NULL) {
+        fsdpi_request_block *block = pool->blocks;
+
+        pool->blocks = block->next;
+        release_block(queue, block);
+    }
+}
+
 void fsdpi_requests_release(fsdpi_queue *queue)
 {
-    while (queue->blocks != NULL) {
-        request_block *block = queue->blocks;
-
-        for (size_t i = 0; i < REQUESTS_AT_A_TIME; i++) {
-            release(queue, &block->requests[i]);
-        }
-        queue->blocks = block->next;
-        fsdpi_free(queue->engine.core->ctx, FSDP_MEMORY_BOOKKEEPING, block, sizeof *block);
-    }
+    release_pool(queue, &queue->ordinary);
+    release_pool(queue, &queue->reserved);
 }

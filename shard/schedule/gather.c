@@ -172,7 +172,7 @@ static bool find_place(fsdp_unit *unit, bool now)
 /* Sets `gathering` where it has to be gathered; does nothing if there is no place, which only happens ahead of time. */
 static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
 {
-    const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name};
+    const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name, .reserved = true};
 
     if (is_gathered(unit) || !find_place(unit, now)) {
         return FSDP_OK;

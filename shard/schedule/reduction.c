@@ -89,7 +89,7 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
 {
     fsdpi_flat         *flat    = member->flat;
     fsdp_model         *model   = flat->model;
-    const fsdpi_purpose purpose = {.name = end_name, .label = flat->name};
+    const fsdpi_purpose purpose = {.name = end_name, .label = flat->name, .reserved = true};
     unsigned char *view = fsdpi_element_of(member->bucket->memory, member->bucket_offset, model->options.reduce_dtype);
 
     member->landed = lands_at_once(flat);
@@ -101,7 +101,7 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
 /* The label tells ranks apart whose units came in another order. */
 static fsdp_status issue_allreduce(fsdp_model *model, fsdpi_bucket *bucket)
 {
-    const fsdpi_purpose purpose = {.name = end_name, .label = bucket->label};
+    const fsdpi_purpose purpose = {.name = end_name, .label = bucket->label, .reserved = true};
     const char         *last    = "";
     uint64_t            order   = FSDPI_HASH_START;
     size_t              n       = 0;
@@ -142,7 +142,7 @@ static fsdp_status wait_for(fsdpi_bucket *bucket)
 
 static fsdp_status add_over_replicas(fsdp_model *model, fsdpi_member *member)
 {
-    const fsdpi_purpose purpose = {.name = end_name, .label = member->flat->name};
+    const fsdpi_purpose purpose = {.name = end_name, .label = member->flat->name, .reserved = true};
 
     return fsdpi_iallreduce(model->replicas, &purpose, FSDP_IN_PLACE, own_part(member),
                             fsdpi_held_elements(member->flat), model->options.reduce_dtype, stage_op(model),

@@ -177,9 +177,11 @@ fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fs
         }
         const extent e = extent_of(first);
         FSDP_TRY(lay_out(unit, &e, plan->size, &layout));
-        sum->view_bytes +=
-            view_bytes(&layout, gathered_width(first), plan->strategy == FSDP_FULL_SHARD && is_quantized(first));
+        const bool quantized = plan->strategy == FSDP_FULL_SHARD && is_quantized(first);
+        sum->view_bytes += view_bytes(&layout, gathered_width(first), quantized);
         sum->gradients += is_frozen(first) ? 0 : layout.padded;
+        sum->gathers += quantized && !fsdpi_is_on_device(unit->model) ? 2 : 1; /* and it is unpacked */
+        sum->reductions += !is_frozen(first);
     }
     return FSDP_OK;
 }

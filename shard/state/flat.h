@@ -12,9 +12,11 @@
 /** Adds the flat parameters of a unit to the plan. FSDP_ERR_ARG, recorded, where ranks cannot divide that many elements. */
 fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan);
 
-/** What one unit needs at a time: BYTES of gathered views, ELEMENTS of gradient views. */
+/** What one unit needs at a time. */
 typedef struct fsdpi_unit_extent {
-    size_t view_bytes, gradients;
+    size_t view_bytes;
+    size_t gradients;           /* ELEMENTS of gradient views */
+    size_t gathers, reductions; /* operations under way */
 } fsdpi_unit_extent;
 
 /** Under the plan's strategy, on its ranks. Fails as fsdpi_plan_unit() does. */

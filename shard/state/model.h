@@ -152,6 +152,7 @@ typedef struct fsdpi_plan {
     size_t        views_bytes;                               /* in all, once per node */
     size_t        n_buckets, bucket, buckets;                /* the largest one, and all together */
     size_t        n_flats, n_members, n_tensors, name_bytes; /* see shard/state/flat.c */
+    size_t        gathers, reductions;                       /* under way at a time */
     size_t        bookkeeping_bytes;
     /* of a model on a GPU; else 0 */
     size_t norm_bytes, norm_scratch_bytes;
@@ -190,7 +191,8 @@ struct fsdp_model {
     fsdp_status                 add_status; /* of the first fsdp_unit_add() that failed */
     char                        add_error[FSDPI_DETAIL_BYTES];
     bool                        committed;
-    bool                        syncs;  /* passes reduce their gradients */
+    bool                        has_requests; /* reserved, for what a step has under way */
+    bool                        syncs;        /* passes reduce their gradients */
     bool                        failed; /* a pass has since fsdp_model_zero_grad(): see shard/schedule/failed_step.c */
     fsdp_status                 error;  /* with which it did, or a later call that left the step as it was; FSDP_OK */
     char                        error_text[FSDPI_DETAIL_BYTES];

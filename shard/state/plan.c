@@ -13,6 +13,11 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static fsdp_status check_group(const fsdp_model *model, const fsdpi_plan *plan)
 {
     if (plan->size % plan->group != 0) {
@@ -57,6 +62,34 @@ static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
     }
 }
 
+static size_t most_under_way(size_t slots, size_t most, size_t all)
+{
+    return least(slots * most, all);
+}
+
+/* What a step can have issued at a time. A view that stays where it is is gathered once; SHARD_OPTIM gathers all at a time. */
+static void plan_requests(const fsdp_model *model, fsdpi_plan *plan)
+{
+    fsdpi_unit_extent most = {0}, all = {0};
+
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        fsdpi_unit_extent one;
+
+        (void)fsdpi_unit_measure(unit, plan, &one); /* which has been done for the slots */
+        most.gathers    = larger(most.gathers, one.gathers);
+        most.reductions = larger(most.reductions, one.reductions);
+        all.gathers += one.gathers;
+        all.reductions += one.reductions;
+    }
+    if (plan->strategy == FSDP_NO_SHARD) {
+        plan->reductions = plan->n_buckets;
+        return;
+    }
+    plan->gathers =
+        fsdpi_keeps_views(plan->strategy) ? plan->n_flats : most_under_way(plan->n_views, most.gathers, all.gathers);
+    plan->reductions = most_under_way(plan->n_buckets, most.reductions, all.reductions);
+}
+
 static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
 {
     const fsdp_buffer_kind kind      = fsdpi_is_on_device(model) ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_RANK;
@@ -71,7 +104,11 @@ static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
                                fsdpi_alloc_size(fsdpi_flats_bytes(plan)) +
                                fsdpi_alloc_size(plan->n_views * sizeof(fsdpi_slot)) +
                                fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
-                               fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t));
+                               fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t)) +
+                               fsdpi_queue_reserve_bookkeeping(plan->gathers + plan->reductions);
+    if (fsdpi_is_hybrid(plan->strategy) && plan->group < plan->size) {
+        plan->bookkeeping_bytes += fsdpi_queue_reserve_bookkeeping(plan->reductions);
+    }
 }
 
 static void plan_device(const fsdp_model *model, fsdpi_plan *plan)
@@ -116,6 +153,7 @@ fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int
     plan->local          = model->options.local_gradients ? plan->padded_trainable : 0;
     plan_views(model, plan);
     plan_buckets(model, plan);
+    plan_requests(model, plan);
     plan_bookkeeping(model, plan);
     plan_device(model, plan);
     return FSDP_OK;

@@ -65,15 +65,16 @@ static const fsdpi_collective UNPACK = {.name = "unpack", .id = UNPACK_ID, .choo
 
 fsdp_status fsdpi_unpack_on_host(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view)
 {
-    const fsdpi_call call = {.collective = &UNPACK,
-                             .name       = purpose->name,
-                             .label      = purpose->label,
-                             .in         = fsdpi_packed_slices(flat, view),
-                             .in_bytes   = fsdpi_packed_slice_bytes(&flat->layout), /* of one slice */
-                             .out        = view->memory,
-                             .count      = flat->layout.shard,
-                             .dtype      = flat->dtype,
-                             .is_step    = true};
+    const fsdpi_call call = {.collective  = &UNPACK,
+                             .name        = purpose->name,
+                             .label       = purpose->label,
+                             .in          = fsdpi_packed_slices(flat, view),
+                             .in_bytes    = fsdpi_packed_slice_bytes(&flat->layout), /* of one slice */
+                             .out         = view->memory,
+                             .count       = flat->layout.shard,
+                             .dtype       = flat->dtype,
+                             .is_step     = true,
+                             .is_reserved = purpose->reserved};
 
     return fsdpi_issue(flat->model->shards, &call, FSDP_OK, &view->unpacking);
 }

@@ -12,6 +12,7 @@
 #include "shard/state/tensor.h"
 #include "shard/storage/model_gpu.h"
 #include "shard/storage/model_memory.h"
+#include "shard/storage/model_requests.h"
 
 /* ---- allocating -------------------------------------------------------------------------------------------------- */
 
@@ -21,13 +22,13 @@ static fsdp_status open_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_me
                                void **memory)
 {
     FSDP_TRY(fsdpi_buffer_alloc(model->shards, kind, purpose, bytes, memory));
+    if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) { /* first, so that no peak has it twice */
+        fsdpi_uncount_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
+    }
     if (kind == FSDP_BUFFER_DEVICE && model->shards != model->ctx) {
         fsdpi_count_device_memory(model->ctx, purpose, bytes);
     } else if (kind == FSDP_BUFFER_PER_NODE || model->shards != model->ctx) {
         fsdpi_count_memory(model->ctx, purpose, bytes);
-    }
-    if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) {
-        fsdpi_uncount_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
     }
     if (model->shards != model->ctx && bytes > 0) {
         fsdpi_count_memory(model->ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_buffer_bookkeeping(kind, model->shards->size));
@@ -230,6 +231,7 @@ fsdp_status fsdpi_storage_open(fsdp_model *model)
     fsdp_status   status = fsdpi_plan_make(model, model->options.strategy, model->ctx->size, &model->plan);
 
     status = status == FSDP_OK ? open_private(model) : status;
+    status = status == FSDP_OK ? fsdpi_model_requests_open(model) : status;
     status = status == FSDP_OK ? open_offload(model) : status;
     FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", "allocation", 0, status, true));
     list_shared(model, list);
@@ -259,6 +261,7 @@ void fsdpi_storage_close(fsdp_model *model)
         close_shared(model, list[i].kind, list[i].purpose, list[i].bytes, *list[i].place);
         *list[i].place = NULL;
     }
+    fsdpi_model_requests_close(model);
     close_private(model);
     model->flats = NULL;
 }
