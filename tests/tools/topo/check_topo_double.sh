@@ -54,7 +54,7 @@ run() {
 
 run FSDP_BIND=auto --
 shows '^  rocm-smi +present' '^  HIP +present' '^  GPU 0 0000:11:00.0 .* rocm-smi 1 +hive 1f' \
-    '^  XGMI, 1 hop, weight 15, 50000 to 100000 MB/s$' '^    0-1$' \
+    '^  XGMI100 +XGMI, 1 hop, weight 15, 50000 to 100000 MB/s$' '^  GPU 0 0000:11:00.0 +X +XGMI100' \
     '^ +0  GPU 1 0000:22:00.0 +1  0 +0 ' '^ +1  GPU 0 0000:11:00.0 +0  1 +' '^problems: none$'
 hides '^the plan where it differs'
 

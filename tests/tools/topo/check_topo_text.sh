@@ -49,7 +49,10 @@ shows '^node .*: 1 package, 4 NUMA nodes, 8 last-level caches, 16 cores, 32 hard
     '^  hwloc +present' '^  rocm-smi +missing' '^    NUMA node 3 +16 GiB +4 cores +threads 12-15,28-31$' \
     '^      L3 7 +32 MiB +2 cores +threads 14-15,30-31$' \
     '^  GPU 4 0000:d1:00.0 +AMD 7408 +NUMA node 0 +threads 0-1,16-17 +64 GiB' \
-    '^  XGMI, 200000 MB/s$' '^    0-1 2-3 4-5 6-7$' '^  XGMI, 50000 MB/s$' '^    0-2 0-3 1-2 1-3 4-6 4-7 5-6 5-7$' \
+    '^ +GPU0 +GPU1 +GPU2 +GPU3 +GPU4 +GPU5 +GPU6 +GPU7 +NIC0 +NIC1 +NIC2 +NIC3 +NIC4$' \
+    '^  GPU 0 0000:c1:00.0 +X +XGMI200 +XGMI50 +XGMI50 +XGMI100 +XGMI100 +XGMI100 +XGMI100 +PKG +PKG +PKG +PKG +NODE$' \
+    '^  NIC0 hsi0 +PKG +PKG +PKG +PKG +NODE +NODE +PKG +PKG +X +NODE +PKG +PKG +PKG$' \
+    '^  XGMI200 +XGMI, 200000 MB/s$' '^  XGMI50 +XGMI, 50000 MB/s$' '^  NODE +within a NUMA node$' '^  PKG +between' \
     '^  hsi0 +0000:d5:00.0 +NUMA node 0 +fabric$' '^  eth0 +0000:94:00.0 +NUMA node 0$'
 hides '^[0-9]+ ranks?'
 
@@ -98,10 +101,10 @@ shows '^9 ranks, each with .* cores?, problems: overlapping-cores, few-cores$' '
 
 run --input "$nodes/two_sockets.xml" --ranks 4
 first "4 ranks, on 3 GPUs, 2 cores, problems: shared-gpu"
-shows '^  NVLink, 50000 MB/s$' '^    1-2$' '^  shared-gpu: .*: ranks 0-1$'
+shows '^  GPU 1 0000:11:00.0 +SYS +X +NV50 +SYS$' '^ +GPU0 +GPU1 +GPU2 +NIC0$' '^  NV50 +NVLink, 50000 MB/s$' '^  SYS +between packages$' '^  shared-gpu: .*: ranks 0-1$'
 
 run --input "$nodes/unknown_locality.xml" --ranks 2
-shows '^2 ranks, each with its own GPU, locality of the GPUs unknown, .* cores?, problems: unknown-locality' '^  GPU 0 0002:01:00.0 .* NUMA node unknown +threads unknown' '^  unknown-locality: .*: ranks 0-1$' '^links between GPUs: unknown$'
+shows '^2 ranks, each with its own GPU, locality of the GPUs unknown, .* cores?, problems: unknown-locality' '^  GPU 0 0002:01:00.0 .* NUMA node unknown +threads unknown' '^  unknown-locality: .*: ranks 0-1$' '^  GPU 0 0002:01:00.0 +X +[?]$' '^  [?] +not known$'
 
 FSDP_TOPOLOGY=$nodes/laptop.xml run
 shows ': 1 package, 1 NUMA node, 1 last-level cache, 4 cores, '

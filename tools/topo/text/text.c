@@ -1,12 +1,9 @@
 #include "tools/topo/text/text.h"
 
-#include <string.h>
-
 #include "tools/topo/base/words.h"
 #include "tools/topo/report/verdict.h"
+#include "tools/topo/text/matrix.h"
 #include "tools/topo/text/ranks.h"
-
-#define PAIRS_PER_LINE 16
 
 static void print_domain(FILE *file, int indent, const char *name, const fsdp_node *node, const fsdp_domain *domain)
 {
@@ -91,64 +88,6 @@ static void print_gpus(FILE *file, const fsdp_node *node)
     }
 }
 
-static int has_links(const fsdp_node *node)
-{
-    for (size_t i = 0; i < node->n_gpus * node->n_gpus; i++) {
-        if (node->links[i].type != FSDP_LINK_UNKNOWN) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Whether a pair before this one has the same link. */
-static int is_known_kind(const fsdp_node *node, size_t pair)
-{
-    for (size_t i = 0; i < pair; i++) {
-        if (i / node->n_gpus != i % node->n_gpus &&
-            strcmp(topo_link(&node->links[i]).text, topo_link(&node->links[pair]).text) == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Pairs with one kind of link: "0-1" where both directions are alike, or else "0>1". */
-static void print_kind(FILE *file, const fsdp_node *node, size_t pair)
-{
-    const topo_word kind = topo_link(&node->links[pair]);
-    const size_t    n    = node->n_gpus;
-    int             on   = 0;
-
-    (void)fprintf(file, "  %s\n   ", kind.text);
-    for (size_t i = 0; i < n * n; i++) {
-        const size_t from = i / n, to = i % n;
-        const int    there = strcmp(topo_link(&node->links[i]).text, kind.text) == 0;
-        const int    back  = strcmp(topo_link(&node->links[to * n + from]).text, kind.text) == 0;
-
-        if (from == to || !there || (back && from > to)) {
-            continue;
-        }
-        (void)fprintf(file, "%s %zu%c%zu", on > 0 && on % PAIRS_PER_LINE == 0 ? "\n   " : "", from, back ? '-' : '>',
-                      to);
-        on++;
-    }
-    (void)fputc('\n', file);
-}
-
-static void print_links(FILE *file, const fsdp_node *node)
-{
-    if (node->n_gpus < 2) {
-        return;
-    }
-    (void)fprintf(file, "\nlinks between GPUs%s\n", has_links(node) ? "" : ": unknown");
-    for (size_t i = 0; i < node->n_gpus * node->n_gpus && has_links(node); i++) {
-        if (i / node->n_gpus != i % node->n_gpus && !is_known_kind(node, i)) {
-            print_kind(file, node, i);
-        }
-    }
-}
-
 static void print_nics(FILE *file, const fsdp_node *node)
 {
     (void)fprintf(file, "\nnetwork cards%s\n", node->n_nics ? "" : ": none");
@@ -179,8 +118,8 @@ static void write_all(FILE *file, const topo_report *report, size_t index, int a
     print_sources(file, node);
     print_domains(file, node);
     print_gpus(file, node);
-    print_links(file, node);
     print_nics(file, node);
+    topo_matrix_write(file, node);
     if (report->n > 0) {
         topo_text_ranks(file, report, all_reasons);
     }
