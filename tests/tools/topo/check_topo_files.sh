@@ -54,8 +54,19 @@ assert svg.tagName == "svg" and float(svg.getAttribute("width")) > 100
 words = [t.firstChild.data for t in svg.getElementsByTagName("text") if t.firstChild]
 numbers = sorted(int(w) for w in words if w.isdigit())
 assert numbers == sorted(threads), "every hardware thread is drawn once"
-for gpu in gpus:
+def list_of(numbers):
+    runs = []
+    for n in sorted(numbers):
+        runs[-1:] = [(runs[-1][0], n)] if runs and runs[-1][1] == n - 1 else runs[-1:] + [(n, n)]
+    return ",".join("%d" % a if a == b else "%d-%d" % (a, b) for a, b in runs)
+
+for number, gpu in enumerate(gpus):
     assert any(w.startswith(gpu["address"]) for w in words), "GPU " + gpu["address"]
+    model = gpu["name"] if len(gpu["name"]) <= 20 else gpu["name"][:17] + "..."
+    assert not model or model in words, model
+    owners = [rank["rank"] for rank in node["ranks"] if rank["plan"]["gpu"] == number]
+    said = ("rank " if len(owners) == 1 else "ranks ") + list_of(owners)
+    assert not owners or said in words or said[:8] in [w[:8] for w in words if w.endswith("...")], said
 for card in node["network_cards"]:
     assert card["name"] in words, card["name"]
 for rank in range(ranks):

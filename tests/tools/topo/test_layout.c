@@ -1,5 +1,6 @@
 /* The drawing's boxes: everything is there once, inside what it belongs to, and nothing lies on anything else. */
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +69,15 @@ static void check_devices(const svg_layout *l)
     assert_non_null(all);
     for (size_t i = 0; i < node->n_gpus; i++, n++) {
         all[n] = l->gpus[i];
-        assert_true(is_inside(all[n], l->groups[group_of(l, node->gpus[i].package, node->gpus[i].numa)].box));
-        assert_true(all[n].y >= l->gpus[0].y && all[n].y <= l->gpus[0].y); /* one row */
+
+        const svg_group *g = &l->groups[group_of(l, node->gpus[i].package, node->gpus[i].numa)];
+
+        assert_true(is_inside(all[n], g->box));
+        for (size_t k = 0; k < i; k++) { /* links can be drawn beneath */
+            const svg_group *other = &l->groups[group_of(l, node->gpus[k].package, node->gpus[k].numa)];
+
+            assert_true(other->row != g->row || fabs(all[n].y - all[k].y) < 0.1);
+        }
     }
     for (size_t i = 0; i < node->n_nics; i++, n++) {
         all[n] = l->nics[i];
@@ -101,6 +109,8 @@ static void check_nesting(const svg_layout *l)
         (void)group_of(l, l->node->numas[i].package, (int)i);
     }
     assert_true(l->links_bottom <= l->height);
+    assert_true(l->n_groups == 0 || l->width <= SVG_MOST_W + 3 * SVG_GAP ||
+                l->groups[l->n_groups - 1].row + 1 >= l->n_groups);
 }
 
 static void check_node(const fsdp_node *node)
@@ -179,11 +189,46 @@ static void what_belongs_nowhere_has_a_place(void **state)
     check_node(&(fsdp_node){.name = "nothing"});
 }
 
+/* Two packages of eight NUMA nodes with eight cores and a GPU each: three metres of paper in one row. */
+static void a_wide_machine_is_drawn_in_rows(void **state)
+{
+    enum { PACKAGES = 2, NUMAS = 16, CORES = 128 };
+    static fsdp_domain packages[PACKAGES], numas[NUMAS], cores[CORES];
+    static fsdp_gpu    gpus[NUMAS];
+    static fsdp_link   links[NUMAS * NUMAS];
+    fsdp_node          node = {.n_packages = PACKAGES, .packages = packages, .n_numas = NUMAS, .numas = numas};
+    svg_layout         layout;
+
+    (void)state;
+    for (int i = 0; i < CORES; i++) {
+        packages[i % PACKAGES] = (fsdp_domain){.number = i % PACKAGES, .package = -1, .numa = -1, .cache = -1};
+        numas[i % NUMAS]       = (fsdp_domain){.number = i % NUMAS, .package = i % NUMAS / 8, .numa = -1, .cache = -1};
+        cores[i]               = (fsdp_domain){.number = i, .package = i / 64, .numa = i / 8, .cache = -1};
+        gpus[i % NUMAS]        = (fsdp_gpu){.package = i % NUMAS / 8, .numa = i % NUMAS};
+    }
+    for (int i = 0; i < NUMAS * NUMAS; i++) {
+        links[i].type = i / NUMAS == i % NUMAS ? FSDP_LINK_UNKNOWN : FSDP_LINK_XGMI;
+    }
+    node.n_cores = CORES;
+    node.cores   = cores;
+    node.n_gpus  = NUMAS;
+    node.gpus    = gpus;
+    node.links   = links;
+    check_node(&node);
+    assert_true(svg_layout_make(&node, &layout));
+    assert_int_equal(0, layout.groups[0].row);
+    assert_int_equal(1, layout.groups[NUMAS - 1].row);
+    assert_int_equal(2, layout.n_packages);
+    assert_true(layout.groups[NUMAS - 1].box.y > layout.gpus[0].y + SVG_GPU_H);
+    svg_layout_release(&layout);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_lies_on_anything_else),
         cmocka_unit_test(what_belongs_nowhere_has_a_place),
+        cmocka_unit_test(a_wide_machine_is_drawn_in_rows),
     };
 
     folder = argc > 1 ? argv[1] : ".";

@@ -4,10 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/topo/base/rank_list.h"
 #include "tools/topo/base/words.h"
 #include "tools/topo/svg/colours.h"
 
-#define MOST_SWATCHES 5 /* of ranks on one GPU */
+#define MOST_SWATCHES 5  /* of ranks on one GPU */
+#define MOST_LETTERS  15 /* with a NUL, in the width of a device */
+#define MOST_SMALL    21 /* likewise, small ones */
 
 static double best_bandwidth(const fsdp_node *node)
 {
@@ -24,12 +27,13 @@ static void draw_link(const svg_canvas *canvas, size_t from, size_t to, double b
     const fsdp_node *node = canvas->report->node;
     const fsdp_link *link = &node->links[from * node->n_gpus + to];
     const svg_box    a = canvas->layout->gpus[from], b = canvas->layout->gpus[to];
-    const double     x1 = a.x + a.w / 2, x2 = b.x + b.w / 2, y = a.y + a.h, depth = svg_arc_depth(x1, x2);
+    const double     x1 = a.x + a.w / 2, x2 = b.x + b.w / 2, y1 = a.y + a.h, y2 = b.y + b.h;
+    const double     depth = svg_arc_depth(x1, x2);
 
     (void)fprintf(canvas->file,
                   "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"%s\" "
                   "stroke-width=\"%.1f\" opacity=\"0.75\"><title>GPU %zu - GPU %zu: %s</title></path>\n",
-                  x1, y, x1, y + depth, x2, y + depth, x2, y, svg_link_colour(link->type),
+                  x1, y1, x1, y1 + depth, x2, y2 + depth, x2, y2, svg_link_colour(link->type),
                   1 + 3 * (double)link->max_bandwidth / best, from, to, topo_link(link).text);
 }
 
@@ -58,36 +62,46 @@ static size_t count_owners(const topo_report *report, size_t gpu)
     return n;
 }
 
-/* "rank 3", "ranks 3,5", on the colours of the first of them. */
+/* "rank 3", "ranks 14-27", on the colours of the first of them. */
 static void draw_owners(const svg_canvas *canvas, size_t gpu, svg_box box)
 {
     const topo_report *report = canvas->report;
     const fsdp_place  *places = topo_report_shown(report);
     const size_t       n = count_owners(report, gpu), drawn = n < MOST_SWATCHES ? n : MOST_SWATCHES;
-    char               text[64] = "idle", look[64];
-    size_t             seen = 0, used = 0;
+    topo_rank_list     list               = {0};
+    char               text[MOST_LETTERS] = "idle", look[64];
 
-    for (size_t i = 0; i < report->n && seen < drawn; i++) {
-        if (places[i].gpu == (int)gpu) {
+    for (size_t i = 0; i < report->n; i++) {
+        if (places[i].gpu != (int)gpu) {
+            continue;
+        }
+        if (list.n < drawn) {
             const double part = (box.w - 2) / (double)drawn;
 
             (void)snprintf(look, sizeof look, "fill=\"%s\"", svg_rank_colour(i).text);
-            svg_rect(canvas->file, (svg_box){box.x + 1 + (double)seen * part, box.y + box.h - 20, part, 19}, look);
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d",
-                                     seen    ? ","
-                                     : n > 1 ? "ranks "
-                                             : "rank ",
-                                     report->ranks[i].before.rank);
-            seen++;
+            svg_rect(canvas->file, (svg_box){box.x + 1 + (double)list.n * part, box.y + box.h - 20, part, 19}, look);
         }
+        topo_rank_list_add(&list, report->ranks[i].before.rank);
     }
-    if (n > drawn && used < sizeof text) {
-        (void)snprintf(text + used, sizeof text - used, ",..");
+    if (n > 0) {
+        topo_rank_list_text(&list, text, sizeof text);
     }
     if (report->n > 0) {
         svg_text(canvas->file, box.x + box.w / 2, box.y + box.h - 7,
                  n > 0 ? "class=\"middle bold\"" : "class=\"middle\" opacity=\"0.6\"", text);
     }
+}
+
+/* As much of it as fits into the box in small letters. */
+static void draw_model(const svg_canvas *canvas, const fsdp_gpu *gpu, svg_box box)
+{
+    char text[MOST_SMALL];
+
+    (void)snprintf(text, sizeof text, "%.*s", MOST_SMALL - 1, gpu->name);
+    if (strlen(gpu->name) >= sizeof text) {
+        (void)snprintf(text + sizeof text - sizeof "...", sizeof "...", "...");
+    }
+    svg_text(canvas->file, box.x + box.w / 2, box.y + 42, "class=\"middle small\"", text);
 }
 
 static void draw_gpu(const svg_canvas *canvas, size_t gpu)
@@ -105,8 +119,9 @@ static void draw_gpu(const svg_canvas *canvas, size_t gpu)
     draw_owners(canvas, gpu, box);
     svg_text(canvas->file, box.x + box.w / 2, box.y + 15, "class=\"middle bold\"", name);
     svg_text(canvas->file, box.x + box.w / 2, box.y + 30, "class=\"middle\"", address);
+    draw_model(canvas, g, box);
     if (g->bytes > 0) {
-        svg_text(canvas->file, box.x + box.w / 2, box.y + 42, "class=\"middle small\"", topo_bytes(g->bytes).text);
+        svg_text(canvas->file, box.x + box.w / 2, box.y + 53, "class=\"middle small\"", topo_bytes(g->bytes).text);
     }
 }
 

@@ -101,16 +101,6 @@ static void find_clusters(svg_layout *l, svg_group *g, size_t *next)
     }
 }
 
-static void find_packages(svg_layout *l)
-{
-    for (size_t i = 0; i < l->n_groups; i++) {
-        if (i == 0 || l->groups[i].package != l->groups[i - 1].package) {
-            l->packages[l->n_packages++] = (svg_package){.package = l->groups[i].package, .first = i};
-        }
-        l->packages[l->n_packages - 1].n++;
-    }
-}
-
 static size_t columns_of(size_t cores)
 {
     const size_t wide = (size_t)ceil(sqrt(1.5 * (double)cores)), most = wide < cores ? wide : cores;
@@ -194,71 +184,135 @@ static void place_group(const svg_layout *l, svg_group *g, double x, double y)
     place_nics(l, g, bottom);
 }
 
-/* From left to right; heights are known only when all are placed. */
-static double place_groups(svg_layout *l, double *bottom)
+/* As wide as a package is whose groups are in one row. */
+static double width_of_package(const svg_layout *l, size_t first)
 {
-    double x = SVG_GAP;
+    double width = SVG_GAP;
+
+    for (size_t i = first; i < l->n_groups && l->groups[i].package == l->groups[first].package; i++) {
+        width += l->groups[i].box.w + SVG_GAP;
+    }
+    return width;
+}
+
+/* A new row where the next group is too wide for this one, or the next package is; their widths are known. */
+static void divide_into_rows(svg_layout *l)
+{
+    size_t row = 0;
+    double x   = SVG_GAP;
+
+    for (size_t i = 0; i < l->n_groups; i++) {
+        const int    begins = i == 0 || l->groups[i].package != l->groups[i - 1].package;
+        const double width  = begins ? width_of_package(l, i) : l->groups[i].box.w + SVG_GAP;
+
+        if (i > 0 && x + width > SVG_MOST_W) {
+            row++;
+            x = SVG_GAP;
+        }
+        if (begins || row != l->groups[i - 1].row) {
+            l->packages[l->n_packages++] = (svg_package){.package = l->groups[i].package, .row = row, .first = i};
+            x += i > 0 && row == l->groups[i - 1].row ? 3 * SVG_GAP : SVG_GAP;
+        }
+        l->packages[l->n_packages - 1].n++;
+        l->groups[i].row = row;
+        x += l->groups[i].box.w + SVG_GAP;
+    }
+}
+
+/* From left to right; heights are known only when all of the row are placed. @return their bottom */
+static double place_groups(svg_layout *l, size_t row, double y)
+{
+    double x = SVG_GAP, bottom = y;
 
     for (size_t p = 0; p < l->n_packages; p++) {
         svg_package *package = &l->packages[p];
 
-        package->box = (svg_box){.x = x, .y = TOP};
+        if (package->row != row) {
+            continue;
+        }
+        package->box = (svg_box){.x = x, .y = y};
         x += SVG_GAP;
         for (size_t i = 0; i < package->n; i++) {
             svg_group *g = &l->groups[package->first + i];
 
-            place_group(l, g, x, TOP + SVG_TITLE + 4);
+            place_group(l, g, x, y + SVG_TITLE + 4);
             x += g->box.w + SVG_GAP;
-            *bottom = fmax(*bottom, g->bottom);
+            bottom = fmax(bottom, g->bottom);
         }
         package->box.w = x - package->box.x;
         x += 2 * SVG_GAP;
     }
-    return x;
+    l->width = fmax(l->width, x);
+    return bottom;
 }
 
-static void place_gpus(const svg_layout *l, double y)
+/* @return how many there are in the row */
+static size_t place_gpus(const svg_layout *l, size_t row, double y)
 {
+    size_t n = 0;
+
     for (size_t i = 0; i < l->n_groups; i++) {
         svg_group *g    = &l->groups[i];
         size_t     seen = 0;
 
-        for (size_t k = 0; k < l->node->n_gpus; k++) {
+        for (size_t k = 0; k < l->node->n_gpus && g->row == row; k++) {
             if (l->node->gpus[k].package == g->package && l->node->gpus[k].numa == g->numa) {
                 l->gpus[k] = (svg_box){g->box.x + SVG_GAP + (double)seen++ * (SVG_DEVICE_W + SVG_GAP), y, SVG_DEVICE_W,
                                        SVG_GPU_H};
+                n++;
             }
         }
     }
+    return n;
 }
 
-static double deepest_arc(const svg_layout *l)
+/* Of the links of GPUs at this height. */
+static double deepest_arc(const svg_layout *l, double y)
 {
-    double deepest = 0;
+    const size_t n       = l->node->n_gpus;
+    double       deepest = 0;
 
-    for (size_t i = 0; i < l->node->n_gpus * l->node->n_gpus; i++) {
-        if (l->node->links[i].type != FSDP_LINK_UNKNOWN) {
-            deepest = fmax(deepest, svg_arc_depth(l->gpus[i / l->node->n_gpus].x, l->gpus[i % l->node->n_gpus].x));
+    for (size_t i = 0; i < n * n; i++) {
+        const svg_box a = l->gpus[i / n], b = l->gpus[i % n];
+
+        if (l->node->links[i].type != FSDP_LINK_UNKNOWN && fmin(fabs(a.y - y), fabs(b.y - y)) < 1) {
+            deepest = fmax(deepest, svg_arc_depth(a.x, b.x));
         }
     }
     return deepest;
 }
 
-static void place_all(svg_layout *l)
+/* @return the bottom of the row's boxes */
+static double place_row(svg_layout *l, size_t row, double y)
 {
-    double bottom = 0;
+    double bottom = place_groups(l, row, y);
 
-    l->width = place_groups(l, &bottom);
-    place_gpus(l, bottom + 4);
-    bottom += l->node->n_gpus > 0 ? SVG_GPU_H + 4 + SVG_GAP : 4;
+    bottom += place_gpus(l, row, bottom + 4) > 0 ? SVG_GPU_H + 4 + SVG_GAP : 4;
     for (size_t i = 0; i < l->n_groups; i++) {
-        l->groups[i].box.h = bottom - l->groups[i].box.y;
+        if (l->groups[i].row == row) {
+            l->groups[i].box.h = bottom - l->groups[i].box.y;
+        }
     }
     for (size_t i = 0; i < l->n_packages; i++) {
-        l->packages[i].box.h = bottom + SVG_GAP - l->packages[i].box.y;
+        if (l->packages[i].row == row) {
+            l->packages[i].box.h = bottom + SVG_GAP - l->packages[i].box.y;
+        }
     }
-    l->links_bottom = fmax(bottom + SVG_GAP, bottom + 0.75 * deepest_arc(l));
-    l->height       = l->links_bottom + SVG_GAP;
+    return bottom;
+}
+
+static void place_all(svg_layout *l)
+{
+    const size_t rows = l->n_groups > 0 ? l->groups[l->n_groups - 1].row + 1 : 0;
+    double       y    = TOP;
+
+    for (size_t row = 0; row < rows; row++) {
+        const double bottom = place_row(l, row, y);
+
+        y = fmax(bottom + SVG_GAP, bottom + 0.75 * deepest_arc(l, bottom - SVG_GPU_H - SVG_GAP)) + SVG_GAP;
+    }
+    l->links_bottom = y - SVG_GAP;
+    l->height       = y;
 }
 
 static int allocate(svg_layout *l)
@@ -294,7 +348,10 @@ int svg_layout_make(const fsdp_node *node, svg_layout *layout)
         count_devices(layout, &layout->groups[i]);
         find_clusters(layout, &layout->groups[i], &next);
     }
-    find_packages(layout);
+    for (size_t i = 0; i < layout->n_groups; i++) {
+        place_group(layout, &layout->groups[i], 0, 0);
+    }
+    divide_into_rows(layout);
     place_all(layout);
     return 1;
 }

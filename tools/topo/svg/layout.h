@@ -1,7 +1,8 @@
 /**
  * @file
  * Where things are in the drawing: packages side by side, in each its NUMA nodes, in each its caches with their cores, below
- * them the network cards, and the GPUs in one row that goes through all of them, so that links can be drawn beneath.
+ * them the network cards, and the GPUs in one row that goes through all of them, so that links can be drawn beneath. What is too
+ * wide is drawn in several such rows, one under the other; a package that is in two of them has a box in each.
  */
 #ifndef TOPO_SVG_LAYOUT_H
 #define TOPO_SVG_LAYOUT_H
@@ -16,8 +17,9 @@
 #define SVG_CELL_W   30 /* a core */
 #define SVG_STRIP_H  14 /* a hardware thread of it */
 #define SVG_DEVICE_W 104
-#define SVG_GPU_H    64
+#define SVG_GPU_H    76
 #define SVG_NIC_H    20
+#define SVG_MOST_W   1600 /* of a row of several NUMA nodes */
 
 typedef struct svg_box {
     double x, y, w, h;
@@ -35,13 +37,15 @@ typedef struct svg_group {
     int     package, numa; /* indices; -1: none */
     size_t  first, n;      /* in svg_layout::clusters */
     size_t  gpus, nics;
+    size_t  row;
     double  bottom; /* of caches and network cards, above the GPUs */
     svg_box box;
 } svg_group;
 
-/** Groups of one package. */
+/** Groups of one package in one row. */
 typedef struct svg_package {
     int     package;
+    size_t  row;
     size_t  first, n; /* in svg_layout::groups */
     svg_box box;
 } svg_package;
