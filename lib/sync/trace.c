@@ -48,9 +48,9 @@ fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core)
     file_name(core, atomic_fetch_add(&n_opened, 1), name);
     trace->file = fopen(name, "w");
     if (trace->file == NULL) {
-        return fsdpi_fail(core->ctx, FSDP_ERR_ARG,
-                          "FSDP_TRACE: '%.200s' cannot be written: %s; name a folder that exists", name,
-                          strerror(errno));
+        return fsdpi_fail_together(core->ctx, FSDP_ERR_ARG,
+                                   "FSDP_TRACE: '%.200s.*.json' cannot be written: %s; name a folder that exists",
+                                   core->config.trace, strerror(errno));
     }
     trace->rank = core->rank;
     trace->row  = FSDPI_ROW_ALL;

@@ -24,7 +24,7 @@ typedef struct fsdpi_trace {
     fsdpi_trace_row row; /* of operations */
 } fsdpi_trace;
 
-/** Local. FSDP_ERR_ARG, recorded and printed, where the file cannot be written. */
+/** Local. FSDP_ERR_ARG, recorded, for the agreement to print, where the file cannot be written. */
 fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core);
 void        fsdpi_trace_close(fsdpi_trace *trace);
 

@@ -86,6 +86,13 @@ static void a_trace_that_cannot_be_written_is_an_error_on_all_ranks(void **state
     config.trace     = fsdp_test_rank() == fsdp_test_size() - 1 ? "no such folder/t" : "";
     assert_int_equal(FSDP_ERR_ARG, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     assert_non_null(strstr(fsdp_last_error(NULL), "FSDP_TRACE: 'no such folder/t."));
+
+    config.trace     = "no such folder/t";
+    config.log_level = FSDP_LOG_ERROR;
+    fsdp_test_capture_stderr();
+    const fsdp_status status = fsdp_init(MPI_COMM_WORLD, &config, &ctx);
+    assert_int_equal(1, fsdp_test_times_printed("FSDP_TRACE: 'no such folder/t.*.json' cannot be written"));
+    assert_int_equal(FSDP_ERR_ARG, status);
 }
 
 static int make_folder(void **state)
