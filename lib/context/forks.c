@@ -31,6 +31,8 @@ static void in_child(void)
         ctx->copy_of = getppid();
         ctx->broken  = FSDP_ERR_STATE;
         fsdpi_lock_give(&ctx->error_lock);
+        fsdpi_lock_give(&ctx->owned_lock);
+        (void)pthread_mutex_init(&ctx->memory_lock, NULL);
         fsdpi_trace_forget(&ctx->trace);
     }
     fsdpi_lock_give(&list.lock);

@@ -6,11 +6,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/shard/checkpoint/saved_model.h"
@@ -506,6 +508,43 @@ static void an_asynchronous_save_goes_on_with_the_steps_and_the_next_one_waits(v
     saved_model_close(&m);
 }
 
+/* In the process that fork() has made: whatever it does to the checkpoint, it ends, and nothing is taken away. */
+static void close_in_child(fsdp_checkpoint *checkpoint)
+{
+    enum { SECONDS = 60 };
+
+    (void)alarm(SECONDS); /* where a call waits after all */
+    const bool refused = fsdp_checkpoint_wait(checkpoint) == FSDP_ERR_STATE;
+    (void)fsdp_checkpoint_close(checkpoint);
+    _exit(refused ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void a_fork_does_not_harm_a_save_that_is_under_way(void **state)
+{
+    const fsdp_checkpoint_state at = {.step = 2};
+    int                         status;
+    saved_model                 m;
+
+    (void)state;
+    open_model(&m);
+    fsdp_checkpoint *checkpoint = open_checkpoint(&m, "forked", &asynchronous);
+    saved_model_train(&m, 0, 2);
+    const uint64_t saved = hash_of(&m);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save_async(checkpoint, &at));
+    const pid_t child = fork();
+    if (child == 0) {
+        close_in_child(checkpoint);
+    }
+    assert_int_equal(child, waitpid(child, &status, 0));
+    assert_int_equal(0, status);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_wait(checkpoint));
+    saved_model_train(&m, 2, 2);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_load(m.model, m.optimizer, path_of("forked"), NULL, NULL));
+    assert_true(saved == hash_of(&m));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(checkpoint));
+    saved_model_close(&m);
+}
+
 static void what_is_loaded_is_what_was_copied(void **state)
 {
     const fsdp_checkpoint_state at = {.step = 2};
@@ -687,6 +726,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
     cmocka_unit_test(a_disk_that_is_full_for_one_rank_or_all_leaves_the_last_checkpoint),
     cmocka_unit_test(an_asynchronous_save_goes_on_with_the_steps_and_the_next_one_waits),
+    cmocka_unit_test(a_fork_does_not_harm_a_save_that_is_under_way),
     cmocka_unit_test(what_is_loaded_is_what_was_copied),
     cmocka_unit_test(a_write_that_fails_later_is_reported_once_by_the_next_call),
     cmocka_unit_test(wrong_calls_are_the_same_error_on_every_rank),
