@@ -154,7 +154,7 @@ typedef struct fsdp_local_rank {
     X(FSDP_NO_GPU, 4, "no-gpu", "the node has GPUs, but this rank may use none")                                       \
     X(FSDP_UNKNOWN_LOCALITY, 8, "unknown-locality", "which cores its GPU is next to is not known")                     \
     X(FSDP_OVERLAPPING_CORES, 16, "overlapping-cores", "another rank runs on some of its cores")                       \
-    X(FSDP_CROSSES_CACHE, 32, "crosses-cache", "it shares one last-level cache and has part of another")               \
+    X(FSDP_CROSSES_CACHE, 32, "crosses-cache", "its cores are on several last-level caches, not all of them its own")  \
     X(FSDP_CROSSES_NUMA, 64, "crosses-numa", "its cores are on several NUMA nodes")                                    \
     X(FSDP_FEW_CORES, 128, "few-cores", "there are more ranks than cores")                                             \
     X(FSDP_OUTSIDE_MACHINE, 256, "outside-machine", "its mask names hardware threads that the machine does not have")  \
@@ -227,9 +227,13 @@ FSDP_API fsdp_status fsdp_local_rank_look(fsdp_local_rank *mine);
  * Plans the ranks of one node. Pure and local: the same arguments give the same places, on any machine.
  *
  * GPUs, in this order of importance: none is shared while another that could be used is idle; as many as possible are local;
- * ranks are spread over packages and NUMA nodes; consecutive ranks are neighbours on XGMI or NVLink. Cores: ranks with the same
- * mask divide it, beginning with what is next to their GPUs, in one piece each and along the boundaries of caches if these are
- * near; a rank with a mask of its own keeps the part that is next to its GPU. If that is empty, its mask stays.
+ * ranks are spread over packages and NUMA nodes; consecutive ranks are neighbours on XGMI or NVLink.
+ *
+ * Cores: no rank shares any while each could have one of its own. Ranks with the same mask divide it: each is on the NUMA node
+ * next to its GPU while that has a core for it, else on idle cores, of the GPU's package first. Without GPUs, or if their
+ * locality is unknown, ranks spread over all NUMA nodes, or have several each for themselves. On a NUMA node they have one piece
+ * each, along the boundaries of caches if none has less than three quarters of an even share by that. If ranks outnumber cores,
+ * those of a NUMA node share it. A rank with a mask of its own keeps the part that is next to its GPU, or all if there is none.
  *
  * @param[in]  ranks   `n` of them, in rank order, 1 to 4096
  * @param[out] places  `n` of them
@@ -250,7 +254,7 @@ FSDP_API fsdp_status fsdp_plan_none(const fsdp_node *node, const fsdp_local_rank
  *
  * Under FSDP_BIND_AUTO nothing is bound if nothing can be gained (one NUMA node, one last-level cache, no GPU), if the context
  * has only some of the processes that the launcher started on the node, or if FSDP_TOPOLOGY is a record of another machine.
- * Cores are left alone if ranks outnumber them or a control group allows less time than theirs, GPUs if the caller has selected
+ * Cores are left alone if a control group allows less time than theirs, GPUs if the caller has selected
  * another than HIP's first, memory if a policy is set. Masks are only ever narrowed. Bindings stay after fsdp_finalize().
  */
 FSDP_API const char *fsdp_binding(const fsdp_context *ctx);

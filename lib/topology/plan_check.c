@@ -33,23 +33,43 @@ static unsigned check_gpu(const fsdpi_planning *plan, size_t rank)
     return deviations;
 }
 
-/* How many domains a mask has a part of, and whether another rank has a part of one of these. */
-static size_t count_touched(const fsdpi_planning *plan, const fsdp_domain *domains, size_t n, size_t rank, bool *shared)
+static size_t count_touched(const fsdp_domain *domains, size_t n, const fsdp_mask *threads)
 {
-    const fsdp_mask *mine    = &plan->places[rank].threads;
-    size_t           touched = 0;
+    size_t touched = 0;
 
-    *shared = false;
     for (size_t i = 0; i < n; i++) {
-        if (!fsdpi_mask_meets(mine, &domains[i].threads)) {
-            continue;
-        }
-        touched++;
-        for (size_t r = 0; r < plan->n && !*shared; r++) {
-            *shared = r != rank && fsdpi_mask_meets(&plan->places[r].threads, &domains[i].threads);
-        }
+        touched += fsdpi_mask_meets(threads, &domains[i].threads);
     }
     return touched;
+}
+
+/* Whether a rank has all that its mask has of a domain, and no other rank has any of it. */
+static bool is_its_own(const fsdpi_planning *plan, const fsdp_domain *domain, size_t rank)
+{
+    const fsdp_mask may = fsdpi_mask_both(&plan->masks[rank], &domain->threads);
+
+    for (size_t r = 0; r < plan->n; r++) {
+        if (r != rank && fsdpi_mask_meets(&plan->places[r].threads, &domain->threads)) {
+            return false;
+        }
+    }
+    return fsdpi_mask_within(&may, &plan->places[rank].threads);
+}
+
+/* Whether a rank is on several domains that are not all its own. */
+static bool is_cut(const fsdpi_planning *plan, const fsdp_domain *domains, size_t n, size_t rank)
+{
+    const fsdp_mask *mine = &plan->places[rank].threads;
+
+    if (count_touched(domains, n, mine) < 2) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (fsdpi_mask_meets(mine, &domains[i].threads) && !is_its_own(plan, &domains[i], rank)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 size_t fsdpi_count_cores(const fsdp_node *node, const fsdp_mask *threads)
@@ -62,22 +82,27 @@ size_t fsdpi_count_cores(const fsdp_node *node, const fsdp_mask *threads)
     return count;
 }
 
+static bool is_crowded(const fsdpi_planning *plan, size_t rank)
+{
+    return fsdpi_count_cores(plan->node, &plan->masks[rank]) < (size_t)plan->sharers[rank];
+}
+
 static unsigned check_cores(const fsdpi_planning *plan, size_t rank, bool few)
 {
     const fsdp_node  *node       = plan->node;
     const fsdp_place *place      = &plan->places[rank];
-    unsigned          deviations = few ? (unsigned)FSDP_FEW_CORES : 0;
-    bool              shared;
+    unsigned          deviations = few || is_crowded(plan, rank) ? (unsigned)FSDP_FEW_CORES : 0;
 
     for (size_t r = 0; r < plan->n; r++) {
         deviations |= r != rank && fsdpi_mask_meets(&plan->places[r].threads, &place->threads)
                           ? (unsigned)FSDP_OVERLAPPING_CORES
                           : 0;
     }
-    if (count_touched(plan, node->caches, node->n_caches, rank, &shared) > 1 && shared) {
+    if (is_cut(plan, node->caches, node->n_caches, rank)) {
         deviations |= FSDP_CROSSES_CACHE;
     }
-    if (count_touched(plan, node->numas, node->n_numas, rank, &shared) > 1 && plan->n >= node->n_numas) {
+    if (is_cut(plan, node->numas, node->n_numas, rank) ||
+        (plan->n >= node->n_numas && count_touched(node->numas, node->n_numas, &place->threads) > 1)) {
         deviations |= FSDP_CROSSES_NUMA;
     }
     if (!fsdpi_mask_within(&plan->ranks[rank].threads, &node->threads)) {

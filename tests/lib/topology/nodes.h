@@ -10,7 +10,7 @@
 
 #include "fsdp/topology.h"
 
-enum { MOST_RANKS = 16 };
+enum { MOST_RANKS = 24 };
 
 /** The folder of the file that says FSDP_TEST_NODES, and one of its files; valid until the next call. */
 const char *node_file(const char *name);

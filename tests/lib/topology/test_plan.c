@@ -277,17 +277,27 @@ static void memory_that_a_rank_may_not_use_is_left_alone(void **state)
 
 /* ---- nodes that are otherwise ------------------------------------------------------------------------------------ */
 
-static void an_unknown_locality_leaves_the_cores_alone(void **state)
+static void an_unknown_locality_is_told_and_divides_the_cores(void **state)
 {
     (void)state;
     open_on("unknown_locality.xml");
     plan(NULL, 2);
     assert_string_equal("0 1", gpus_of(places, 2));
+    assert_true(mask_is(&places[0].threads, "0-1"));
+    assert_true(mask_is(&places[1].threads, "2-3"));
     for (int r = 0; r < 2; r++) {
-        assert_true(mask_is(&places[r].threads, "0-3"));
-        assert_true((places[r].deviations & FSDP_UNKNOWN_LOCALITY) != 0);
-        assert_non_null(strstr(places[r].cores_reason, "left alone: which cores its GPU is next to is not known"));
+        assert_int_equal(FSDP_UNKNOWN_LOCALITY, places[r].deviations);
+        assert_non_null(strstr(places[r].cores_reason, "which cores its GPU is next to is not known"));
     }
+}
+
+static void a_lone_rank_far_from_its_gpu_keeps_its_mask(void **state)
+{
+    (void)state;
+    open_on("unknown_locality.xml");
+    plan(NULL, 1);
+    assert_true(mask_is(&places[0].threads, "0-3"));
+    assert_non_null(strstr(places[0].cores_reason, "left alone: which cores its GPU is next to is not known"));
 }
 
 static void interleaved_numbers_are_no_matter(void **state)
@@ -345,19 +355,6 @@ static void ranks_without_gpus_divide_their_cores(void **state)
         assert_int_equal(-1, places[r].gpu);
         assert_int_equal(0, places[r].deviations);
         assert_non_null(strstr(places[r].gpu_reason, "the node has none"));
-    }
-}
-
-static void more_ranks_than_cores_are_left_alone(void **state)
-{
-    (void)state;
-    open_on("laptop.xml");
-    plan(NULL, 5);
-    for (int r = 0; r < 5; r++) {
-        assert_true(mask_is(&places[r].threads, "0-3"));
-        assert_int_equal(-1, places[r].spare);
-        assert_int_equal(FSDP_FEW_CORES | FSDP_OVERLAPPING_CORES, places[r].deviations);
-        assert_non_null(strstr(places[r].cores_reason, "left alone: there are more ranks than cores"));
     }
 }
 
@@ -468,12 +465,12 @@ int main(void)
         WITH_NODE(variables_at_odds_are_told),
         WITH_NODE(parts_of_a_gpu_are_told_apart_by_ordinal),
         WITH_NODE(memory_that_a_rank_may_not_use_is_left_alone),
-        WITH_NODE(an_unknown_locality_leaves_the_cores_alone),
+        WITH_NODE(an_unknown_locality_is_told_and_divides_the_cores),
+        WITH_NODE(a_lone_rank_far_from_its_gpu_keeps_its_mask),
         WITH_NODE(interleaved_numbers_are_no_matter),
         WITH_NODE(gpus_on_half_of_the_numa_nodes_draw_the_ranks_there),
         WITH_NODE(a_gpu_in_a_numa_node_that_is_masked_off_is_remote),
         WITH_NODE(ranks_without_gpus_divide_their_cores),
-        WITH_NODE(more_ranks_than_cores_are_left_alone),
         WITH_NODE(a_mask_partly_outside_the_machine_keeps_the_part_inside),
         WITH_NODE(a_mask_outside_the_machine_is_an_error_that_names_the_rank),
         WITH_NODE(bad_arguments_are_errors),

@@ -9,7 +9,7 @@
 #include "tests/lib/topology/nodes.h"
 #include "tests/support/mpi_test.h"
 
-enum { N_NODES = 1000, MOST_GPUS = 16, MOST_CORES = 64, MOST_DOMAINS = 32, FEW = 4 };
+enum { N_NODES = 1000, MANY = 16, MOST_GPUS = 16, MOST_CORES = 64, MOST_DOMAINS = 32, FEW = 4 };
 
 typedef struct random_node {
     fsdp_node       node;
@@ -183,7 +183,7 @@ static void make_ranks_of(random_node *made)
 {
     const bool one_mask = draw(2) == 0, few_visible = draw(3) == 0;
 
-    made->n_ranks = 1 + draw(draw(2) == 0 ? FEW : MOST_RANKS);
+    made->n_ranks = 1 + draw(draw(2) == 0 ? FEW : MANY);
     for (size_t r = 0; r < made->n_ranks; r++) {
         fsdp_local_rank *rank = &made->ranks[r];
 
@@ -348,6 +348,48 @@ static void check_against_all_assignments(const random_node *made, const fsdp_pl
     assert_int_equal(best_of_all(made, gpu, 0), worth(made, planned));
 }
 
+/* ---- cores of their own ------------------------------------------------------------------------------------------ */
+
+static bool find_core(const random_node *made, size_t rank, int *user, bool *seen)
+{
+    for (size_t c = 0; c < made->node.n_cores; c++) {
+        if (!seen[c] && meet(&made->cores[c].threads, &made->ranks[rank].threads)) {
+            seen[c] = true;
+            if (user[c] < 0 || find_core(made, (size_t)user[c], user, seen)) {
+                user[c] = (int)rank;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether each rank could have a core of its own. */
+static bool has_core_for_each(const random_node *made)
+{
+    int  user[MOST_CORES];
+    bool has = true;
+
+    for (size_t c = 0; c < MOST_CORES; c++) {
+        user[c] = -1;
+    }
+    for (size_t r = 0; r < made->n_ranks && has; r++) {
+        bool seen[MOST_CORES] = {false};
+        has                   = find_core(made, r, user, seen);
+    }
+    return has;
+}
+
+static bool overlaps(const random_node *made, const fsdp_place *places, size_t rank)
+{
+    bool found = false;
+
+    for (size_t q = 0; q < made->n_ranks; q++) {
+        found = found || (q != rank && meet(&places[rank].threads, &places[q].threads));
+    }
+    return found;
+}
+
 static random_node made;
 static fsdp_place  places[MOST_RANKS];
 
@@ -369,24 +411,53 @@ static void plans_keep_within_masks_and_leave_no_gpu_idle(void **state)
     assert_true(n_small > N_NODES / 10);
 }
 
-/* Ranks with one mask that divide it hold parts that do not overlap, or all of it. */
-static void parts_of_one_mask_do_not_overlap(void **state)
+static void no_core_is_shared_while_each_rank_could_have_one(void **state)
 {
+    int n_enough = 0, n_few = 0;
+
     (void)state;
     for (unsigned number = 0; number < N_NODES; number++) {
+        make_node(&made, number);
+        assert_int_equal(FSDP_OK, fsdp_plan(&made.node, made.ranks, made.n_ranks, places));
+        const bool enough = has_core_for_each(&made);
+        for (size_t r = 0; r < made.n_ranks; r++) {
+            assert_false(enough && overlaps(&made, places, r));
+            assert_int_equal(overlaps(&made, places, r), (places[r].deviations & FSDP_OVERLAPPING_CORES) != 0);
+        }
+        n_enough += enough;
+        n_few += !enough;
+    }
+    assert_true(n_enough > N_NODES / 10 && n_few > N_NODES / 10);
+}
+
+/* Where ranks with one mask outnumber its cores, each is on one NUMA node, none of the cores is idle, and it is told. */
+static void more_ranks_than_cores_share_numa_nodes(void **state)
+{
+    int n_few = 0;
+
+    (void)state;
+    for (unsigned number = 0; number < N_NODES; number++) {
+        fsdp_mask used = {{0}};
+
         make_node(&made, number);
         for (size_t r = 1; r < made.n_ranks; r++) {
             made.ranks[r].threads = made.ranks[0].threads;
         }
+        if (has_core_for_each(&made)) {
+            continue;
+        }
         assert_int_equal(FSDP_OK, fsdp_plan(&made.node, made.ranks, made.n_ranks, places));
         for (size_t r = 0; r < made.n_ranks; r++) {
-            for (size_t q = 0; q < r; q++) {
-                assert_true(!meet(&places[r].threads, &places[q].threads) ||
-                            strstr(places[r].cores_reason, "left alone") != NULL ||
-                            strstr(places[q].cores_reason, "left alone") != NULL);
-            }
+            assert_true(places[r].numa >= 0);
+            assert_true((places[r].deviations & FSDP_FEW_CORES) != 0);
+            include(&used, &places[r].threads);
         }
+        for (int w = 0; w < FSDP_MASK_WORDS; w++) {
+            assert_true(used.word[w] == (made.ranks[0].threads.word[w] & made.node.threads.word[w]));
+        }
+        n_few++;
     }
+    assert_true(n_few > N_NODES / 10);
 }
 
 static uint64_t hash_place(uint64_t hash, const fsdp_place *place)
@@ -428,7 +499,8 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_keep_within_masks_and_leave_no_gpu_idle),
-        cmocka_unit_test(parts_of_one_mask_do_not_overlap),
+        cmocka_unit_test(no_core_is_shared_while_each_rank_could_have_one),
+        cmocka_unit_test(more_ranks_than_cores_share_numa_nodes),
         cmocka_unit_test(every_rank_plans_the_same),
     };
 
