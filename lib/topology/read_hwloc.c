@@ -239,22 +239,50 @@ static void copy_uuid(fsdp_gpu *gpu, const char *text)
     }
 }
 
-/* What the devices of the operating system that a GPU carries say of it. */
-static void read_gpu_devices(hwloc_obj_t pci, fsdp_gpu *gpu, char *peers)
+/* N of "rsmiN"; -1: another device. */
+static int smi_number(hwloc_obj_t device)
+{
+    return device->name != NULL && strncmp(device->name, "rsmi", 4) == 0 ? (int)strtol(device->name + 4, NULL, 10) : -1;
+}
+
+/* The part of a partitioned GPU that a device is: rocm-smi shows each as a device of its own, all with one PCI address. */
+static int part_of(hwloc_obj_t pci, hwloc_obj_t device)
+{
+    int part = 0;
+
+    for (hwloc_obj_t other = pci->io_first_child; other != NULL; other = other->next_sibling) {
+        part += smi_number(other) >= 0 && smi_number(other) < smi_number(device);
+    }
+    return part;
+}
+
+/* What a device of the operating system says of the GPU that carries it. */
+static void read_gpu_device(hwloc_obj_t device, fsdp_gpu *gpu, char *peers)
+{
+    const char *model = first_info(device, "GPUModel", ""), *hive = first_info(device, "XGMIHiveID", "");
+    const char *kib = first_info(device, "RSMIVRAMSize", first_info(device, "CUDAGlobalMemorySize", ""));
+
+    if (model[0] != '\0') {
+        fsdpi_node_copy_text(gpu->name, sizeof gpu->name, model);
+    }
+    copy_uuid(gpu, first_info(device, "NVIDIAUUID", ""));
+    gpu->hive  = hive[0] != '\0' ? strtoull(hive, NULL, 16) : gpu->hive;
+    gpu->bytes = kib[0] != '\0' ? strtoull(kib, NULL, 10) * 1024 : gpu->bytes;
+    if (smi_number(device) >= 0) {
+        gpu->smi = smi_number(device);
+        (void)snprintf(peers, sizeof((fsdp_topology *)0)->peers[0], "%s", first_info(device, "XGMIPeers", ""));
+    }
+}
+
+static void read_gpu_devices(fsdp_topology *topology, hwloc_obj_t pci, const char *address)
 {
     for (hwloc_obj_t device = pci->io_first_child; device != NULL; device = device->next_sibling) {
-        const char *model = first_info(device, "GPUModel", ""), *hive = first_info(device, "XGMIHiveID", "");
-        const char *kib = first_info(device, "RSMIVRAMSize", first_info(device, "CUDAGlobalMemorySize", ""));
+        const int part  = part_of(pci, device);
+        const int found = fsdpi_node_gpu(&topology->node, address, part);
+        const int at    = found >= 0 ? found : fsdpi_node_add_gpu(topology, address, part);
 
-        if (model[0] != '\0') {
-            fsdpi_node_copy_text(gpu->name, sizeof gpu->name, model);
-        }
-        copy_uuid(gpu, first_info(device, "NVIDIAUUID", ""));
-        gpu->hive  = hive[0] != '\0' ? strtoull(hive, NULL, 16) : gpu->hive;
-        gpu->bytes = kib[0] != '\0' ? strtoull(kib, NULL, 10) * 1024 : gpu->bytes;
-        if (device->name != NULL && strncmp(device->name, "rsmi", 4) == 0) {
-            gpu->smi = (int)strtol(device->name + 4, NULL, 10);
-            (void)snprintf(peers, sizeof((fsdp_topology *)0)->peers[0], "%s", first_info(device, "XGMIPeers", ""));
+        if (at >= 0) {
+            read_gpu_device(device, &topology->gpus[at], topology->peers[at]);
         }
     }
 }
@@ -277,7 +305,7 @@ static void add_gpu(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t
     gpu->package = fsdpi_domain_of(node->packages, node->n_packages, &gpu->threads);
     gpu->numa    = fsdpi_domain_of(node->numas, node->n_numas, &gpu->threads);
     fsdpi_node_copy_text(gpu->name, sizeof gpu->name, first_info(pci, "PCIDevice", ""));
-    read_gpu_devices(pci, gpu, topology->peers[at]);
+    read_gpu_devices(topology, pci, address);
 }
 
 static bool is_fabric(hwloc_obj_t device)
@@ -344,7 +372,8 @@ static void read_devices(fsdp_topology *topology, hwloc_topology_t hwloc)
 
 static int gpu_of_device(const fsdp_topology *topology, hwloc_obj_t device)
 {
-    char address[FSDP_ADDRESS_BYTES];
+    hwloc_obj_t named = device;
+    char        address[FSDP_ADDRESS_BYTES];
 
     while (device != NULL && device->type == HWLOC_OBJ_OS_DEVICE) {
         device = device->parent;
@@ -353,7 +382,7 @@ static int gpu_of_device(const fsdp_topology *topology, hwloc_obj_t device)
         return -1;
     }
     address_of(device, address);
-    return fsdpi_node_gpu(&topology->node, address, 0);
+    return fsdpi_node_gpu(&topology->node, address, named != device ? part_of(device, named) : 0);
 }
 
 /* A matrix of hwloc's: MB per second between devices. */

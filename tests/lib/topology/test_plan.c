@@ -262,6 +262,25 @@ static void parts_of_a_gpu_are_told_apart_by_ordinal(void **state)
     assert_int_equal(0, places[0].deviations & FSDP_SHARED_GPU);
 }
 
+/* 24 ranks on the parts of four GPUs, each on a core of its own next to its part. */
+static void a_part_for_each_rank(void **state)
+{
+    (void)state;
+    open_on("partitioned.xml");
+    plan(NULL, 24);
+    for (int r = 0; r < 24; r++) {
+        assert_int_equal(0, places[r].deviations);
+        assert_true(is_local(&places[r]));
+        for (int q = 0; q < r; q++) {
+            assert_int_not_equal(places[q].gpu, places[r].gpu);
+        }
+    }
+    plan(NULL, 4);
+    for (int r = 0; r < 4; r++) { /* parts of different GPUs */
+        assert_int_equal(r, places[r].gpu / 6);
+    }
+}
+
 static void memory_that_a_rank_may_not_use_is_left_alone(void **state)
 {
     (void)state;
@@ -464,6 +483,7 @@ int main(void)
         WITH_NODE(a_rank_that_sees_none_is_told),
         WITH_NODE(variables_at_odds_are_told),
         WITH_NODE(parts_of_a_gpu_are_told_apart_by_ordinal),
+        WITH_NODE(a_part_for_each_rank),
         WITH_NODE(memory_that_a_rank_may_not_use_is_left_alone),
         WITH_NODE(an_unknown_locality_is_told_and_divides_the_cores),
         WITH_NODE(a_lone_rank_far_from_its_gpu_keeps_its_mask),

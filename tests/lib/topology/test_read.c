@@ -229,6 +229,31 @@ static void the_node_of_eight_gpus_is_what_the_file_says(void **state)
     fsdp_topology_close(topology);
 }
 
+/* Four GPUs of six parts each, of which the third lists its parts out of order. */
+static void parts_of_a_gpu_are_devices_of_their_own(void **state)
+{
+    static const char *const ADDRESSES[] = {"0000:01:00.0", "0000:11:00.0", "0000:81:00.0", "0000:91:00.0"};
+    fsdp_topology           *topology    = open_node("partitioned.xml");
+    const fsdp_node         *node        = fsdp_topology_node(topology);
+
+    (void)state;
+    assert_int_equal(24, node->n_gpus);
+    for (int g = 0; g < 24; g++) {
+        assert_string_equal(ADDRESSES[g / 6], node->gpus[g].address);
+        assert_int_equal(g % 6, node->gpus[g].ordinal);
+        assert_int_equal(g, node->gpus[g].smi);
+        assert_int_equal(g / 6, node->gpus[g].numa);
+        assert_int_equal(0x1002, node->gpus[g].vendor);
+        assert_string_equal("made-up MI300A", node->gpus[g].name);
+        assert_true(node->gpus[g].bytes == (uint64_t)22369621 * 1024);
+    }
+    assert_int_equal(100000, node->links[0 * 24 + 1].max_bandwidth);
+    assert_int_equal(50000, node->links[0 * 24 + 6].max_bandwidth);
+    assert_int_equal(50000, node->links[13 * 24 + 1].max_bandwidth);
+    assert_int_equal(FSDP_LINK_UNKNOWN, node->links[0 * 24 + 12].type);
+    fsdp_topology_close(topology);
+}
+
 static void a_record_says_that_nothing_else_was_asked(void **state)
 {
     fsdp_topology   *topology = open_node("eight_gpus.xml");
@@ -296,6 +321,7 @@ int main(void)
         SILENT(what_a_record_says_is_one_line_of_printable_text),
         SILENT(a_uuid_is_taken_only_if_it_is_one),
         SILENT(the_node_of_eight_gpus_is_what_the_file_says),
+        SILENT(parts_of_a_gpu_are_devices_of_their_own),
         SILENT(a_record_says_that_nothing_else_was_asked),
         SILENT(a_variable_names_the_file),
         SILENT(this_machine_is_read_in_silence),

@@ -147,3 +147,9 @@ SLURM_LOCALID=0 ./fsdp-launch.sh true >/dev/null 2>&1 || true
 [[ ! -e pwned ]] || fail "a record's text is carried out"
 "$program" --input "$nodes/laptop.xml" --launch --wrapper "my 'own" >launch
 is MPICH "mpiexec -n 1 -ppn 1 -bind-to none './my '\\''own' PROGRAM"
+
+# GPUs in six parts each: every rank has a part of its own.
+"$program" --input "$nodes/partitioned.xml" --ranks 24 --launch --wrapper wrapper.sh >launch
+for part in 0 1 2 3 4 5; do
+    [[ $(grep -c " part=$part ;;" wrapper.sh) -eq 4 ]] || fail "part $part of four GPUs is not that of four ranks"
+done
