@@ -42,7 +42,23 @@ typedef struct fsdp_domain {
     int       numa;    /**< likewise */
     int       cache;   /**< likewise */
     int       level;   /**< of a cache: 3; 0 of anything else */
+    int       kind;    /**< of a core: index of its kind; 0 of anything else */
 } fsdp_domain;
+
+/** Cores of one speed. */
+typedef struct fsdp_core_kind {
+    char   name[32]; /**< as hwloc has it, "IntelAtom" */
+    size_t n_cores;
+} fsdp_core_kind;
+
+/** A NUMA node that nothing is planned onto: it stands beside others for the same cores, or is next to none. */
+typedef struct fsdp_memory_node {
+    int       number; /**< the operating system's */
+    uint64_t  bytes;
+    char      kind[16]; /**< "HBM", "NVM", "CXL", "GPU memory"; "no cores" if nothing more is known */
+    fsdp_mask threads;  /**< that it is next to; empty: none */
+    int       numa;     /**< index of the NUMA node beside it; -1: none, or several */
+} fsdp_memory_node;
 
 /** A compute GPU of AMD or NVIDIA; a mere console is none. */
 typedef struct fsdp_gpu {
@@ -94,11 +110,12 @@ typedef struct fsdp_link {
     X(FSDP_SOURCE_HIP, 2, "HIP")                                                                                       \
     X(FSDP_SOURCE_CGROUP, 3, "control group")                                                                          \
     X(FSDP_SOURCE_GPUS, 4, "GPUs")                                                                                     \
-    X(FSDP_SOURCE_NETWORK, 5, "network")
+    X(FSDP_SOURCE_NETWORK, 5, "network")                                                                               \
+    X(FSDP_SOURCE_MEMORY, 6, "memory")
 #define FSDP_SOURCE_ENUMERATOR(name, value, text) name = (value),
 typedef enum fsdp_source_kind { FSDP_SOURCE_LIST(FSDP_SOURCE_ENUMERATOR) } fsdp_source_kind;
 #undef FSDP_SOURCE_ENUMERATOR
-#define FSDP_N_SOURCES 6
+#define FSDP_N_SOURCES 7
 
 typedef struct fsdp_source {
     int  present; /**< 0: what it would have said is unknown */
@@ -110,24 +127,28 @@ typedef struct fsdp_source {
  * ASCII: any other byte of a record is replaced by '?'.
  */
 typedef struct fsdp_node {
-    char               name[64]; /**< of the host; "" if a record does not say */
-    int                is_here;  /**< 1: this machine, or a record of it: the plan can be bound */
-    fsdp_mask          threads;  /**< all that may be used */
-    size_t             n_packages;
-    const fsdp_domain *packages;
-    size_t             n_numas;
-    const fsdp_domain *numas;
-    size_t             n_caches; /**< of the last level */
-    const fsdp_domain *caches;
-    size_t             n_cores;
-    const fsdp_domain *cores; /**< neighbours side by side */
-    size_t             n_gpus;
-    const fsdp_gpu    *gpus;  /**< by PCI address */
-    const fsdp_link   *links; /**< n_gpus x n_gpus, from row to column */
-    size_t             n_nics;
-    const fsdp_nic    *nics;
-    double             cpu_quota; /**< cores' worth of time that the control group allows; 0: no limit, or unknown */
-    fsdp_source        sources[FSDP_N_SOURCES]; /**< by fsdp_source_kind */
+    char                    name[64]; /**< of the host; "" if a record does not say */
+    int                     is_here;  /**< 1: this machine, or a record of it: the plan can be bound */
+    fsdp_mask               threads;  /**< all that may be used */
+    size_t                  n_packages;
+    const fsdp_domain      *packages;
+    size_t                  n_numas; /**< those of main memory: one for each hardware thread */
+    const fsdp_domain      *numas;
+    size_t                  n_caches; /**< of the last level */
+    const fsdp_domain      *caches;
+    size_t                  n_cores;
+    const fsdp_domain      *cores;   /**< neighbours side by side */
+    size_t                  n_kinds; /**< of cores; 0: all are alike, as far as is known */
+    const fsdp_core_kind   *kinds;   /**< the fastest first */
+    size_t                  n_memories;
+    const fsdp_memory_node *memories; /**< what is beside the main memory */
+    size_t                  n_gpus;
+    const fsdp_gpu         *gpus;  /**< by PCI address */
+    const fsdp_link        *links; /**< n_gpus x n_gpus, from row to column */
+    size_t                  n_nics;
+    const fsdp_nic         *nics;
+    double      cpu_quota; /**< cores' worth of time that the control group allows; 0: no limit, or unknown */
+    fsdp_source sources[FSDP_N_SOURCES]; /**< by fsdp_source_kind */
 } fsdp_node;
 
 /** A GPU that a process may use. */
@@ -160,7 +181,8 @@ typedef struct fsdp_local_rank {
     X(FSDP_OUTSIDE_MACHINE, 256, "outside-machine", "its mask names hardware threads that the machine does not have")  \
     X(FSDP_VISIBLE_AT_ODDS, 512, "visible-at-odds",                                                                    \
       "HIP_VISIBLE_DEVICES names devices that ROCR_VISIBLE_DEVICES leaves out")                                        \
-    X(FSDP_MASKED_GPU, 1024, "masked-gpu", "no core next to its GPU is in its mask")
+    X(FSDP_MASKED_GPU, 1024, "masked-gpu", "no core next to its GPU is in its mask")                                   \
+    X(FSDP_SLOWER_CORES, 2048, "slower-cores", "some of its cores are of a slower kind than others that ranks have")
 #define FSDP_DEVIATION_ENUMERATOR(name, value, short_name, text) name = (value),
 typedef enum fsdp_deviation { FSDP_DEVIATION_LIST(FSDP_DEVIATION_ENUMERATOR) } fsdp_deviation;
 #undef FSDP_DEVIATION_ENUMERATOR
@@ -233,7 +255,7 @@ FSDP_API fsdp_status fsdp_local_rank_look(fsdp_local_rank *mine);
  * next to its GPU while that has a core for it, else on idle cores, of the GPU's package first. Without GPUs, or if their
  * locality is unknown, ranks spread over all NUMA nodes, or have several each for themselves. On a NUMA node they have one piece
  * each, along the boundaries of caches if none has less than three quarters of an even share by that. If ranks outnumber cores,
- * those of a NUMA node share it. A rank with a mask of its own keeps the part that is next to its GPU, or all if there is none.
+ * those of a NUMA node share it. Cores of a slower kind are for ranks that outnumber the faster ones. A rank with a mask of its own keeps the part that is next to its GPU, or all if there is none.
  *
  * @param[in]  ranks   `n` of them, in rank order, 1 to 4096
  * @param[out] places  `n` of them

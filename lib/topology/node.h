@@ -10,17 +10,19 @@
 #include "fsdp/topology.h"
 #include "lib/topology/rocm_smi.h"
 
-enum { FSDPI_MOST_NICS = 64 };
+enum { FSDPI_MOST_NICS = 64, FSDPI_MOST_MEMORIES = 64, FSDPI_MOST_KINDS = 8 };
 
 struct fsdp_topology {
-    fsdp_node    node; /* its arrays are these */
-    fsdp_domain *domains[4];
-    fsdp_gpu     gpus[FSDP_MOST_GPUS];
-    fsdp_link    links[FSDP_MOST_GPUS * FSDP_MOST_GPUS]; /* n_gpus x n_gpus, once all GPUs are known */
-    fsdp_nic     nics[FSDPI_MOST_NICS];
-    fsdpi_smi   *smi;                        /* NULL: not there, or the node is not this machine */
-    void        *hwloc;                      /* open until the links have been read */
-    char         peers[FSDP_MOST_GPUS][256]; /* XGMIPeers of each, as hwloc has them, until they are links */
+    fsdp_node        node; /* its arrays are these */
+    fsdp_domain     *domains[4];
+    fsdp_gpu         gpus[FSDP_MOST_GPUS];
+    fsdp_link        links[FSDP_MOST_GPUS * FSDP_MOST_GPUS]; /* n_gpus x n_gpus, once all GPUs are known */
+    fsdp_nic         nics[FSDPI_MOST_NICS];
+    fsdp_memory_node memories[FSDPI_MOST_MEMORIES];
+    fsdp_core_kind   kinds[FSDPI_MOST_KINDS];
+    fsdpi_smi       *smi;                        /* NULL: not there, or the node is not this machine */
+    void            *hwloc;                      /* open until the links have been read */
+    char             peers[FSDP_MOST_GPUS][256]; /* XGMIPeers of each, as hwloc has them, until they are links */
 };
 
 /** Fills in all that hwloc knows but the links. @param[in] file  XML; NULL: this machine */

@@ -87,6 +87,25 @@ static bool is_crowded(const fsdpi_planning *plan, size_t rank)
     return fsdpi_count_cores(plan->node, &plan->masks[rank]) < (size_t)plan->sharers[rank];
 }
 
+/* Kinds are in the order of speed, the fastest first. */
+static bool has_slower_cores(const fsdpi_planning *plan, size_t rank)
+{
+    const fsdp_node *node    = plan->node;
+    int              slowest = 0, fastest = (int)node->n_kinds;
+
+    for (size_t c = 0; c < node->n_cores && node->n_kinds > 1; c++) {
+        const fsdp_domain *core = &node->cores[c];
+
+        if (core->kind > slowest && fsdpi_mask_meets(&core->threads, &plan->places[rank].threads)) {
+            slowest = core->kind;
+        }
+        for (size_t r = 0; r < plan->n && core->kind < fastest; r++) {
+            fastest = fsdpi_mask_meets(&core->threads, &plan->places[r].threads) ? core->kind : fastest;
+        }
+    }
+    return slowest > fastest;
+}
+
 static unsigned check_cores(const fsdpi_planning *plan, size_t rank, bool few)
 {
     const fsdp_node  *node       = plan->node;
@@ -105,6 +124,7 @@ static unsigned check_cores(const fsdpi_planning *plan, size_t rank, bool few)
         (plan->n >= node->n_numas && count_touched(node->numas, node->n_numas, &place->threads) > 1)) {
         deviations |= FSDP_CROSSES_NUMA;
     }
+    deviations |= has_slower_cores(plan, rank) ? (unsigned)FSDP_SLOWER_CORES : 0;
     if (!fsdpi_mask_within(&plan->ranks[rank].threads, &node->threads)) {
         deviations |= FSDP_OUTSIDE_MACHINE;
     }

@@ -68,6 +68,24 @@ static void find_members(fsdpi_pool *pool, size_t first)
     }
 }
 
+/* Slower cores are for ranks that outnumber the faster ones. */
+static void leave_slow_cores(fsdpi_pool *pool)
+{
+    const fsdp_node *node = pool->plan->node;
+    fsdp_mask        fast = {{0}};
+
+    for (size_t k = 0; k < node->n_kinds && fsdpi_count_cores(node, &fast) < pool->n; k++) {
+        for (size_t c = 0; c < node->n_cores; c++) {
+            const fsdp_mask part = fsdpi_mask_both(&node->cores[c].threads, &pool->free);
+
+            if (node->cores[c].kind == (int)k) {
+                fsdpi_mask_include(&fast, &part);
+            }
+        }
+    }
+    pool->free = node->n_kinds > 0 ? fast : pool->free;
+}
+
 static void plan_group(fsdpi_pool *pool, const fsdpi_seats *seats, int group, fsdp_mask *taken)
 {
     const fsdpi_planning *plan = pool->plan;
@@ -79,6 +97,7 @@ static void plan_group(fsdpi_pool *pool, const fsdpi_seats *seats, int group, fs
     if (pool->n == 1) {
         keep_own(plan, (size_t)group, &pool->free);
     } else {
+        leave_slow_cores(pool);
         fsdpi_pool_settle(pool);
         fsdpi_pool_divide(pool);
     }

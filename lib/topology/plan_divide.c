@@ -1,5 +1,5 @@
 /*
- * How the cores of a region are divided. Along caches, if none gets much less by that than its even share; otherwise
+ * How the cores of a region are divided. Along caches and kinds of cores, if none gets much less by that than its even share; otherwise
  * evenly, in one piece each, across as few boundaries as can be.
  */
 #include <stdarg.h>
@@ -49,11 +49,14 @@ static void find_cores(division *d)
     size_t          *cores = d->pool->cores;
 
     d->n_cores = d->n_caches = 0;
-    for (size_t c = 0; c < node->n_cores; c++) {
-        if (!fsdpi_mask_meets(&node->cores[c].threads, &d->region)) {
+    for (size_t i = 0; i < node->n_cores * (node->n_kinds + 1); i++) { /* kind by kind */
+        const size_t c = i % node->n_cores, last = d->n_cores > 0 ? cores[d->n_cores - 1] : c;
+
+        if (node->cores[c].kind != (int)(i / node->n_cores) || !fsdpi_mask_meets(&node->cores[c].threads, &d->region)) {
             continue;
         }
-        if (d->n_cores == 0 || node->cores[cores[d->n_cores - 1]].cache != node->cores[c].cache) {
+        if (d->n_cores == 0 || node->cores[last].cache != node->cores[c].cache ||
+            node->cores[last].kind != node->cores[c].kind) {
             d->pool->starts[d->n_caches++] = d->n_cores;
         }
         cores[d->n_cores++] = c;
@@ -97,7 +100,10 @@ static void where_is(const division *d, char *text, size_t size)
     for (size_t m = 0; m < node->n_numas; m++) {
         numas += fsdpi_mask_meets(&node->numas[m].threads, &d->region);
     }
-    const int used = snprintf(text, size, "%zu core%s", d->n_cores, d->n_cores == 1 ? "" : "s");
+    const int  kind  = node->cores[d->pool->cores[0]].kind;
+    const bool named = node->n_kinds > 1 && kind == node->cores[d->pool->cores[d->n_cores - 1]].kind;
+    const int  used  = snprintf(text, size, "%zu %.16s%score%s", d->n_cores, named ? node->kinds[kind].name : "",
+                              named ? " " : "", d->n_cores == 1 ? "" : "s");
     if (numa >= 0) {
         (void)snprintf(text + used, size - (size_t)used, " of NUMA node %d", node->numas[numa].number);
     } else if (numas > 1) {

@@ -7,12 +7,12 @@
 #include "lib/topology/node.h"
 #include "lib/topology/plan.h"
 
-__attribute__((format(printf, 2, 3))) static void say(char *reason, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void say(char *reason, size_t size, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(reason, FSDP_REASON_BYTES, format, arguments);
+    (void)vsnprintf(reason, size, format, arguments);
     va_end(arguments);
 }
 
@@ -24,12 +24,21 @@ static void plan_memory(const fsdpi_planning *plan, size_t rank)
 
     place->numa = fsdpi_domain_of(node->numas, node->n_numas, &place->threads);
     if (place->numa < 0) {
-        say(place->memory_reason, "wherever it is touched: its cores are on several NUMA nodes");
+        say(place->memory_reason, FSDP_REASON_BYTES, "wherever it is touched: its cores are on several NUMA nodes");
     } else if (!fsdpi_mask_is_empty(may) && !fsdp_mask_has(may, node->numas[place->numa].number)) {
-        say(place->memory_reason, "left alone: it may not allocate on NUMA node %d", node->numas[place->numa].number);
+        say(place->memory_reason, FSDP_REASON_BYTES, "left alone: it may not allocate on NUMA node %d",
+            node->numas[place->numa].number);
         place->numa = -1;
     } else {
-        say(place->memory_reason, "NUMA node %d, as its cores", node->numas[place->numa].number);
+        say(place->memory_reason, FSDP_REASON_BYTES, "NUMA node %d, as its cores", node->numas[place->numa].number);
+        for (size_t i = 0; i < node->n_memories; i++) {
+            const size_t used = strlen(place->memory_reason);
+
+            if (node->memories[i].numa == place->numa) {
+                say(place->memory_reason + used, FSDP_REASON_BYTES - used, "; node %d (%s) beside it is left alone",
+                    node->memories[i].number, node->memories[i].kind);
+            }
+        }
     }
 }
 
@@ -80,9 +89,9 @@ static void plan_nic(const fsdpi_planning *plan, size_t rank)
         }
     }
     if (place->nic < 0) {
-        say(place->nic_reason, "no network card is known");
+        say(place->nic_reason, FSDP_REASON_BYTES, "no network card is known");
     } else {
-        say(place->nic_reason, "the nearest, %s%s", WHERE[best_distance],
+        say(place->nic_reason, FSDP_REASON_BYTES, "the nearest, %s%s", WHERE[best_distance],
             best_users > 0 ? "; other ranks use it too" : "");
     }
 }
@@ -178,7 +187,7 @@ void fsdpi_plan_tell_gpus(const fsdpi_planning *plan)
         char         where[64], shared[48] = "";
 
         if (place->gpu < 0) {
-            say(place->gpu_reason,
+            say(place->gpu_reason, FSDP_REASON_BYTES,
                 plan->node->n_gpus > 0 ? "none: HIP gives this process none of the node's %zu"
                                        : "none: the node has none",
                 plan->node->n_gpus);
@@ -189,6 +198,6 @@ void fsdpi_plan_tell_gpus(const fsdpi_planning *plan)
         if (users > 1) {
             (void)snprintf(shared, sizeof shared, "; shared by %d ranks", users);
         }
-        say(place->gpu_reason, "%s%s%s", usable == 1 ? "the only one it sees; " : "", where, shared);
+        say(place->gpu_reason, FSDP_REASON_BYTES, "%s%s%s", usable == 1 ? "the only one it sees; " : "", where, shared);
     }
 }

@@ -1,7 +1,6 @@
 /* What hwloc knows of a node, from this machine or from XML. */
 #include <ctype.h>
 #include <errno.h>
-#include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,12 @@
 #include "lib/topology/gpu_ids.h"
 #include "lib/topology/mask.h"
 #include "lib/topology/node.h"
+#include "lib/topology/read_hwloc.h"
 
 enum { PACKAGES, NUMAS, CACHES, CORES };
 
-/* Hardware threads that the format of a mask cannot name are left out, and noticed in check_numbers(). */
-static fsdp_mask mask_of(hwloc_const_bitmap_t set)
+/* check_numbers() notices those that are left out. */
+fsdp_mask fsdpi_hwloc_mask(hwloc_const_bitmap_t set)
 {
     fsdp_mask mask = {{0}};
 
@@ -127,48 +127,51 @@ static fsdp_status load(const char *file, hwloc_topology_t *hwloc)
     return FSDP_OK;
 }
 
-static uint64_t bytes_of(hwloc_obj_t object)
-{
-    if (object->type == HWLOC_OBJ_NUMANODE) {
-        return object->attr->numanode.local_memory;
-    }
-    return hwloc_obj_type_is_dcache(object->type) ? object->attr->cache.size : 0;
-}
-
 /* The last level of cache that several cores share. */
 static hwloc_obj_type_t type_of_caches(hwloc_topology_t hwloc)
 {
     return hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_L3CACHE) > 0 ? HWLOC_OBJ_L3CACHE : HWLOC_OBJ_L2CACHE;
 }
 
-/* All objects of a type that have hardware threads: memory without any is no place to run. */
-static fsdp_status read_domains(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_type_t type, int kind,
-                                size_t *n)
+/* Room for all objects of a type; NULL: none. */
+static fsdp_domain *make_domains(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_type_t type, int kind)
 {
     const int    count = hwloc_get_nbobjs_by_type(hwloc, type);
     fsdp_domain *made  = calloc(count > 0 ? (size_t)count : 1, sizeof *made);
 
     if (made == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_MEMORY, "fsdp_topology_open: no memory for %d objects", count);
+        (void)fsdpi_fail(NULL, FSDP_ERR_MEMORY, "fsdp_topology_open: no memory for %d objects", count);
+    }
+    topology->domains[kind] = made;
+    return made;
+}
+
+/* All objects of a type that have hardware threads. */
+static fsdp_status read_domains(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_type_t type, int kind,
+                                size_t *n)
+{
+    fsdp_domain *made     = make_domains(topology, hwloc, type, kind);
+    const bool   is_cache = hwloc_obj_type_is_dcache(type);
+
+    if (made == NULL) {
+        return FSDP_ERR_MEMORY;
     }
     *n = 0;
-    for (int i = 0; i < count; i++) {
-        hwloc_obj_t     object  = hwloc_get_obj_by_type(hwloc, type, (unsigned)i);
-        const fsdp_mask threads = mask_of(object->cpuset);
+    for (hwloc_obj_t object = NULL; (object = hwloc_get_next_obj_by_type(hwloc, type, object)) != NULL;) {
+        const fsdp_mask threads = fsdpi_hwloc_mask(object->cpuset);
 
         if (!fsdpi_mask_is_empty(&threads)) {
             made[(*n)++] = (fsdp_domain){
                 .threads = threads,
-                .bytes   = bytes_of(object),
+                .bytes   = is_cache ? object->attr->cache.size : 0,
                 .number  = object->os_index != HWLOC_UNKNOWN_INDEX ? (int)object->os_index : -1,
                 .package = -1,
                 .numa    = -1,
                 .cache   = -1,
-                .level   = hwloc_obj_type_is_dcache(type) ? (int)object->attr->cache.depth : 0,
+                .level   = is_cache ? (int)object->attr->cache.depth : 0,
             };
         }
     }
-    topology->domains[kind] = made;
     return FSDP_OK;
 }
 
@@ -188,7 +191,10 @@ static fsdp_status read_all_domains(fsdp_topology *topology, hwloc_topology_t hw
     const hwloc_obj_type_t cores = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 
     FSDP_TRY(read_domains(topology, hwloc, HWLOC_OBJ_PACKAGE, PACKAGES, &node->n_packages));
-    FSDP_TRY(read_domains(topology, hwloc, HWLOC_OBJ_NUMANODE, NUMAS, &node->n_numas));
+    if (make_domains(topology, hwloc, HWLOC_OBJ_NUMANODE, NUMAS) == NULL) {
+        return FSDP_ERR_MEMORY;
+    }
+    fsdpi_hwloc_read_memory(topology, hwloc, topology->domains[NUMAS]);
     FSDP_TRY(read_domains(topology, hwloc, type_of_caches(hwloc), CACHES, &node->n_caches));
     FSDP_TRY(read_domains(topology, hwloc, cores, CORES, &node->n_cores));
     node->packages = topology->domains[PACKAGES];
@@ -202,6 +208,7 @@ static fsdp_status read_all_domains(fsdp_topology *topology, hwloc_topology_t hw
     relate(node, topology->domains[NUMAS], node->n_numas);
     relate(node, topology->domains[CACHES], node->n_caches);
     relate(node, topology->domains[CORES], node->n_cores);
+    fsdpi_hwloc_read_kinds(topology, hwloc, topology->domains[CORES]);
     return FSDP_OK;
 }
 
@@ -209,7 +216,7 @@ static fsdp_status read_all_domains(fsdp_topology *topology, hwloc_topology_t hw
 static fsdp_mask locality(const fsdp_node *node, hwloc_topology_t hwloc, hwloc_obj_t device)
 {
     hwloc_obj_t     near    = hwloc_get_non_io_ancestor_obj(hwloc, device);
-    const fsdp_mask threads = mask_of(near != NULL ? near->cpuset : NULL);
+    const fsdp_mask threads = fsdpi_hwloc_mask(near != NULL ? near->cpuset : NULL);
 
     return node->n_numas > 1 && fsdpi_mask_equal(&threads, &node->threads) ? (fsdp_mask){{0}} : threads;
 }
@@ -221,7 +228,7 @@ static void address_of(hwloc_obj_t device, char *address)
     (void)snprintf(address, FSDP_ADDRESS_BYTES, "%04x:%02x:%02x.%01x", pci->domain, pci->bus, pci->dev, pci->func);
 }
 
-static const char *first_info(hwloc_obj_t object, const char *name, const char *otherwise)
+const char *fsdpi_hwloc_info(hwloc_obj_t object, const char *name, const char *otherwise)
 {
     const char *text = hwloc_obj_get_info_by_name(object, name);
 
@@ -259,18 +266,18 @@ static int part_of(hwloc_obj_t pci, hwloc_obj_t device)
 /* What a device of the operating system says of the GPU that carries it. */
 static void read_gpu_device(hwloc_obj_t device, fsdp_gpu *gpu, char *peers)
 {
-    const char *model = first_info(device, "GPUModel", ""), *hive = first_info(device, "XGMIHiveID", "");
-    const char *kib = first_info(device, "RSMIVRAMSize", first_info(device, "CUDAGlobalMemorySize", ""));
+    const char *model = fsdpi_hwloc_info(device, "GPUModel", ""), *hive = fsdpi_hwloc_info(device, "XGMIHiveID", "");
+    const char *kib = fsdpi_hwloc_info(device, "RSMIVRAMSize", fsdpi_hwloc_info(device, "CUDAGlobalMemorySize", ""));
 
     if (model[0] != '\0') {
         fsdpi_node_copy_text(gpu->name, sizeof gpu->name, model);
     }
-    copy_uuid(gpu, first_info(device, "NVIDIAUUID", ""));
+    copy_uuid(gpu, fsdpi_hwloc_info(device, "NVIDIAUUID", ""));
     gpu->hive  = hive[0] != '\0' ? strtoull(hive, NULL, 16) : gpu->hive;
     gpu->bytes = kib[0] != '\0' ? strtoull(kib, NULL, 10) * 1024 : gpu->bytes;
     if (smi_number(device) >= 0) {
         gpu->smi = smi_number(device);
-        (void)snprintf(peers, sizeof((fsdp_topology *)0)->peers[0], "%s", first_info(device, "XGMIPeers", ""));
+        (void)snprintf(peers, sizeof((fsdp_topology *)0)->peers[0], "%s", fsdpi_hwloc_info(device, "XGMIPeers", ""));
     }
 }
 
@@ -304,7 +311,7 @@ static void add_gpu(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t
     gpu->threads = locality(node, hwloc, pci);
     gpu->package = fsdpi_domain_of(node->packages, node->n_packages, &gpu->threads);
     gpu->numa    = fsdpi_domain_of(node->numas, node->n_numas, &gpu->threads);
-    fsdpi_node_copy_text(gpu->name, sizeof gpu->name, first_info(pci, "PCIDevice", ""));
+    fsdpi_node_copy_text(gpu->name, sizeof gpu->name, fsdpi_hwloc_info(pci, "PCIDevice", ""));
     read_gpu_devices(topology, pci, address);
 }
 
@@ -461,7 +468,7 @@ static fsdp_status read_objects(fsdp_topology *topology, hwloc_topology_t hwloc,
 
     FSDP_TRY(check_numbers(hwloc));
     read_name(node, hwloc, file);
-    node->threads = mask_of(hwloc_topology_get_allowed_cpuset(hwloc));
+    node->threads = fsdpi_hwloc_mask(hwloc_topology_get_allowed_cpuset(hwloc));
     FSDP_TRY(read_all_domains(topology, hwloc));
     read_devices(topology, hwloc);
     return FSDP_OK;
@@ -472,9 +479,11 @@ fsdp_status fsdpi_node_read(fsdp_topology *topology, const char *file)
     fsdp_node       *node  = &topology->node;
     hwloc_topology_t hwloc = NULL;
 
-    node->gpus  = topology->gpus;
-    node->links = topology->links;
-    node->nics  = topology->nics;
+    node->gpus     = topology->gpus;
+    node->links    = topology->links;
+    node->nics     = topology->nics;
+    node->kinds    = topology->kinds;
+    node->memories = topology->memories;
     FSDP_TRY(load(file, &hwloc));
     topology->hwloc          = hwloc;
     const fsdp_status status = read_objects(topology, hwloc, file);

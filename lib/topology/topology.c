@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/device/gpu.h"
 #include "lib/topology/cpu_quota.h"
+#include "lib/topology/mask.h"
 #include "lib/topology/node.h"
 
 /* The part of a partitioned GPU that this is: how many with its address came before it. */
@@ -132,6 +133,38 @@ static void read_control_group(fsdp_node *node)
     }
 }
 
+/* "64.0 GiB of main memory; beside it, and not planned onto: NUMA nodes 2-3 (HBM), 4 (NVM)" */
+static void tell_memory(fsdp_node *node)
+{
+    char     text[FSDP_REASON_BYTES] = "";
+    uint64_t bytes                   = 0;
+
+    for (size_t i = 0; i < node->n_numas; i++) {
+        bytes += node->numas[i].bytes;
+    }
+    for (size_t i = 0; i < node->n_memories; i++) {
+        const size_t used = strlen(text);
+        fsdp_mask    same = {{0}};
+        char         numbers[32];
+        bool         seen = false;
+
+        for (size_t j = 0; j < node->n_memories; j++) {
+            const bool is_same = strcmp(node->memories[j].kind, node->memories[i].kind) == 0;
+
+            seen = seen || (is_same && j < i);
+            if (is_same && node->memories[j].number >= 0 && node->memories[j].number < FSDPI_MASK_BITS) {
+                fsdpi_mask_add(&same, node->memories[j].number);
+            }
+        }
+        fsdp_mask_text(&same, numbers, sizeof numbers);
+        if (!seen) {
+            (void)snprintf(text + used, sizeof text - used, "%s%s (%s)",
+                           used > 0 ? ", " : "; not planned onto: NUMA nodes ", numbers, node->memories[i].kind);
+        }
+    }
+    fsdpi_node_source(node, FSDP_SOURCE_MEMORY, bytes > 0, "%.1f GiB of main memory%s", (double)bytes / 0x1p30, text);
+}
+
 static void tell_devices(fsdp_node *node)
 {
     size_t unknown = 0, fabric = 0;
@@ -179,6 +212,7 @@ fsdp_status fsdp_topology_open(const char *file, fsdp_topology **topology)
     fsdpi_node_read_links(made);
     read_smi_links(made);
     read_control_group(&made->node);
+    tell_memory(&made->node);
     tell_devices(&made->node);
     *topology = made;
     return FSDP_OK;

@@ -273,6 +273,48 @@ static void a_cut_cache_is_told(void **state)
     }
 }
 
+/* ---- memory and kinds of cores ----------------------------------------------------------------------------------- */
+
+static void nothing_is_planned_onto_memory_beside_the_main_one(void **state)
+{
+    (void)state;
+    open_on("memories.xml");
+    plan(NULL, 2);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(r, node->numas[places[r].numa].number);
+        assert_int_equal(0, places[r].deviations);
+        assert_int_equal(4, fsdp_mask_count(&places[r].threads));
+    }
+    assert_string_equal("NUMA node 1, as its cores; node 3 (HBM) beside it is left alone", places[1].memory_reason);
+    plan(NULL, 4);
+    for (int r = 0; r < 4; r++) {
+        assert_int_equal(r / 2, places[r].numa);
+        assert_int_equal(0, places[r].deviations);
+    }
+}
+
+/* 4 fast cores of two hardware threads and 8 slow ones of one. */
+static void slow_cores_are_for_those_who_outnumber_the_fast_ones(void **state)
+{
+    (void)state;
+    open_on("two_kinds.xml");
+    plan(NULL, 2);
+    assert_true(mask_is(&places[0].threads, "0-3"));
+    assert_true(mask_is(&places[1].threads, "4-7"));
+    assert_string_equal("part 1 of 2 of the 4 IntelCore cores of NUMA node 0", places[0].cores_reason);
+    assert_int_equal(0, places[0].deviations | places[1].deviations);
+    assert_int_equal(8, places[0].spare); /* for a progress thread */
+    plan(NULL, 6);
+    assert_apart(6);
+    for (int r = 0; r < 6; r++) { /* 2 cores each, of one kind */
+        assert_int_equal(r < 2 ? 4 : 2, fsdp_mask_count(&places[r].threads));
+        assert_int_equal(r < 2 ? 0 : FSDP_SLOWER_CORES, places[r].deviations);
+    }
+    plan(NULL, 1);
+    assert_true(mask_is(&places[0].threads, "0-15"));
+    assert_int_equal(FSDP_SLOWER_CORES, places[0].deviations);
+}
+
 int main(void)
 {
 #define WITH_NODE(test) cmocka_unit_test_teardown(test, close_node)
@@ -292,6 +334,8 @@ int main(void)
         WITH_NODE(six_ranks_on_four_numa_nodes_cut_none),
         WITH_NODE(caches_are_not_cut_where_that_costs_little),
         WITH_NODE(a_cut_cache_is_told),
+        WITH_NODE(nothing_is_planned_onto_memory_beside_the_main_one),
+        WITH_NODE(slow_cores_are_for_those_who_outnumber_the_fast_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

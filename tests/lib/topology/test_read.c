@@ -254,6 +254,82 @@ static void parts_of_a_gpu_are_devices_of_their_own(void **state)
     fsdp_topology_close(topology);
 }
 
+/* HBM beside each of two NUMA nodes, NVM and CXL memory beside both, and one that is next to no core. */
+static void memory_beside_the_main_memory_is_told_apart(void **state)
+{
+    static const int         NUMBERS[] = {6, 4, 5, 2, 3}, NUMAS[] = {-1, -1, -1, 0, 1}, GIB[] = {128, 512, 256, 16, 16};
+    static const char *const KINDS[]  = {"no cores", "NVM", "no cores", "HBM", "HBM"};
+    fsdp_topology           *topology = open_node("memories.xml");
+    const fsdp_node         *node     = fsdp_topology_node(topology);
+
+    (void)state;
+    assert_int_equal(2, node->n_numas);
+    assert_int_equal(0, node->numas[0].number);
+    assert_int_equal(1, node->numas[1].number);
+    assert_int_equal(5, node->n_memories);
+    for (int i = 0; i < 5; i++) {
+        const fsdp_memory_node *memory = &node->memories[i];
+        int                     at     = 0;
+
+        while (at < 5 && NUMBERS[at] != memory->number) {
+            at++;
+        }
+        assert_true(at < 5);
+        assert_string_equal(KINDS[at], memory->kind);
+        assert_int_equal(NUMAS[at], memory->numa);
+        assert_int_equal(GIB[at], memory->bytes >> 30);
+    }
+    assert_int_equal(1, node->sources[FSDP_SOURCE_MEMORY].present);
+    assert_non_null(
+        strstr(node->sources[FSDP_SOURCE_MEMORY].text, "128.0 GiB of main memory; not planned onto: NUMA nodes"));
+    assert_non_null(strstr(node->sources[FSDP_SOURCE_MEMORY].text, "2-3 (HBM)"));
+    assert_non_null(strstr(node->sources[FSDP_SOURCE_MEMORY].text, "4 (NVM)"));
+    fsdp_topology_close(topology);
+}
+
+/* Where HBM is all there is, it is the main memory. */
+static void memory_without_any_beside_it_is_the_main_memory(void **state)
+{
+    fsdp_topology *topology;
+    const char    *file = make_file(
+           "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+              "allowed_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" allowed_nodeset=\"0x1\">"
+              "<object type=\"NUMANode\" subtype=\"HBM\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+              "nodeset=\"0x1\" "
+              "complete_nodeset=\"0x1\" local_memory=\"1073741824\"/>"
+              "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" "
+              "complete_nodeset=\"0x1\"/></object></topology>\n");
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_topology_open(file, &topology));
+    assert_int_equal(1, fsdp_topology_node(topology)->n_numas);
+    assert_int_equal(0, fsdp_topology_node(topology)->n_memories);
+    assert_string_equal("1.0 GiB of main memory", fsdp_topology_node(topology)->sources[FSDP_SOURCE_MEMORY].text);
+    fsdp_topology_close(topology);
+    (void)remove(made);
+}
+
+/* hwloc tells three kinds of these, of which two differ by a step of the clock. */
+static void kinds_of_cores_are_told_apart(void **state)
+{
+    fsdp_topology   *topology = open_node("two_kinds.xml");
+    const fsdp_node *node     = fsdp_topology_node(topology);
+
+    (void)state;
+    assert_int_equal(2, node->n_kinds);
+    assert_string_equal("IntelCore", node->kinds[0].name);
+    assert_int_equal(4, node->kinds[0].n_cores);
+    assert_string_equal("IntelAtom", node->kinds[1].name);
+    assert_int_equal(8, node->kinds[1].n_cores);
+    for (size_t c = 0; c < node->n_cores; c++) {
+        assert_int_equal(c >= 4, node->cores[c].kind);
+    }
+    fsdp_topology_close(topology);
+    topology = open_node("laptop.xml");
+    assert_int_equal(0, fsdp_topology_node(topology)->n_kinds);
+    fsdp_topology_close(topology);
+}
+
 static void a_record_says_that_nothing_else_was_asked(void **state)
 {
     fsdp_topology   *topology = open_node("eight_gpus.xml");
@@ -322,6 +398,9 @@ int main(void)
         SILENT(a_uuid_is_taken_only_if_it_is_one),
         SILENT(the_node_of_eight_gpus_is_what_the_file_says),
         SILENT(parts_of_a_gpu_are_devices_of_their_own),
+        SILENT(memory_beside_the_main_memory_is_told_apart),
+        SILENT(memory_without_any_beside_it_is_the_main_memory),
+        SILENT(kinds_of_cores_are_told_apart),
         SILENT(a_record_says_that_nothing_else_was_asked),
         SILENT(a_variable_names_the_file),
         SILENT(this_machine_is_read_in_silence),

@@ -37,7 +37,7 @@ def members(mask):
 assert {t for c in cores for t in members(c["threads"])} == threads, "cores and threads"
 assert re.search(r"\b%d cores?, %d hardware threads?, %d GPUs?," % (len(cores), len(threads), len(gpus)), text), "counts"
 assert text.startswith(node["verdict"] + "\n")
-assert len(node["ranks"]) == ranks and len(node["sources"]) == 6
+assert len(node["ranks"]) == ranks and len(node["sources"]) == 7
 for rank in node["ranks"]:
     plan = rank["plan"]
     assert "real" not in rank
