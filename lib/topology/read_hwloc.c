@@ -221,7 +221,7 @@ static fsdp_mask locality(const fsdp_node *node, hwloc_topology_t hwloc, hwloc_o
     return node->n_numas > 1 && fsdpi_mask_equal(&threads, &node->threads) ? (fsdp_mask){{0}} : threads;
 }
 
-static void address_of(hwloc_obj_t device, char *address)
+void fsdpi_hwloc_address(hwloc_obj_t device, char *address)
 {
     const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
 
@@ -246,19 +246,17 @@ static void copy_uuid(fsdp_gpu *gpu, const char *text)
     }
 }
 
-/* N of "rsmiN"; -1: another device. */
-static int smi_number(hwloc_obj_t device)
+int fsdpi_hwloc_smi_number(hwloc_obj_t device)
 {
     return device->name != NULL && strncmp(device->name, "rsmi", 4) == 0 ? (int)strtol(device->name + 4, NULL, 10) : -1;
 }
 
-/* The part of a partitioned GPU that a device is: rocm-smi shows each as a device of its own, all with one PCI address. */
-static int part_of(hwloc_obj_t pci, hwloc_obj_t device)
+int fsdpi_hwloc_part(hwloc_obj_t pci, hwloc_obj_t device)
 {
     int part = 0;
 
     for (hwloc_obj_t other = pci->io_first_child; other != NULL; other = other->next_sibling) {
-        part += smi_number(other) >= 0 && smi_number(other) < smi_number(device);
+        part += fsdpi_hwloc_smi_number(other) >= 0 && fsdpi_hwloc_smi_number(other) < fsdpi_hwloc_smi_number(device);
     }
     return part;
 }
@@ -275,8 +273,8 @@ static void read_gpu_device(hwloc_obj_t device, fsdp_gpu *gpu, char *peers)
     copy_uuid(gpu, fsdpi_hwloc_info(device, "NVIDIAUUID", ""));
     gpu->hive  = hive[0] != '\0' ? strtoull(hive, NULL, 16) : gpu->hive;
     gpu->bytes = kib[0] != '\0' ? strtoull(kib, NULL, 10) * 1024 : gpu->bytes;
-    if (smi_number(device) >= 0) {
-        gpu->smi = smi_number(device);
+    if (fsdpi_hwloc_smi_number(device) >= 0) {
+        gpu->smi = fsdpi_hwloc_smi_number(device);
         (void)snprintf(peers, sizeof((fsdp_topology *)0)->peers[0], "%s", fsdpi_hwloc_info(device, "XGMIPeers", ""));
     }
 }
@@ -284,7 +282,7 @@ static void read_gpu_device(hwloc_obj_t device, fsdp_gpu *gpu, char *peers)
 static void read_gpu_devices(fsdp_topology *topology, hwloc_obj_t pci, const char *address)
 {
     for (hwloc_obj_t device = pci->io_first_child; device != NULL; device = device->next_sibling) {
-        const int part  = part_of(pci, device);
+        const int part  = fsdpi_hwloc_part(pci, device);
         const int found = fsdpi_node_gpu(&topology->node, address, part);
         const int at    = found >= 0 ? found : fsdpi_node_add_gpu(topology, address, part);
 
@@ -298,7 +296,7 @@ static void add_gpu(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t
 {
     char address[FSDP_ADDRESS_BYTES];
 
-    address_of(pci, address);
+    fsdpi_hwloc_address(pci, address);
     const int at = fsdpi_node_add_gpu(topology, address, 0);
     if (at < 0) {
         return;
@@ -341,7 +339,7 @@ static void add_nic(fsdp_topology *topology, hwloc_topology_t hwloc, hwloc_obj_t
     if (pci == NULL || pci->type != HWLOC_OBJ_PCI_DEVICE || device->name == NULL) {
         return; /* of software: bridges, tunnels */
     }
-    address_of(pci, address);
+    fsdpi_hwloc_address(pci, address);
     while (at < node->n_nics && strcmp(topology->nics[at].address, address) != 0) {
         at++;
     }
@@ -373,81 +371,6 @@ static void read_devices(fsdp_topology *topology, hwloc_topology_t hwloc)
             add_nic(topology, hwloc, device);
         }
     }
-}
-
-/* ---- links ------------------------------------------------------------------------------------------------------- */
-
-static int gpu_of_device(const fsdp_topology *topology, hwloc_obj_t device)
-{
-    hwloc_obj_t named = device;
-    char        address[FSDP_ADDRESS_BYTES];
-
-    while (device != NULL && device->type == HWLOC_OBJ_OS_DEVICE) {
-        device = device->parent;
-    }
-    if (device == NULL || device->type != HWLOC_OBJ_PCI_DEVICE) {
-        return -1;
-    }
-    address_of(device, address);
-    return fsdpi_node_gpu(&topology->node, address, named != device ? part_of(device, named) : 0);
-}
-
-/* A matrix of hwloc's: MB per second between devices. */
-static void read_bandwidths(fsdp_topology *topology, hwloc_topology_t hwloc, const char *name, fsdp_link_type type)
-{
-    struct hwloc_distances_s *found[1];
-    unsigned                  n = 1;
-
-    if (hwloc_distances_get_by_name(hwloc, name, &n, found, 0) != 0 || n == 0) {
-        return;
-    }
-    for (unsigned i = 0; i < found[0]->nbobjs; i++) {
-        for (unsigned j = 0; j < found[0]->nbobjs; j++) {
-            const int      from = gpu_of_device(topology, found[0]->objs[i]);
-            const int      to   = gpu_of_device(topology, found[0]->objs[j]);
-            const uint64_t rate = found[0]->values[i * found[0]->nbobjs + j];
-
-            if (from >= 0 && to >= 0 && from != to && rate > 0) {
-                fsdp_link *link     = &topology->links[(size_t)from * topology->node.n_gpus + (size_t)to];
-                link->type          = type;
-                link->max_bandwidth = rate;
-            }
-        }
-    }
-    hwloc_distances_release(hwloc, found[0]);
-}
-
-/* "rsmi1 rsmi2 ": the GPUs that one is linked to, by rocm-smi's numbers. */
-static void read_peers(fsdp_topology *topology, size_t from)
-{
-    const size_t n    = topology->node.n_gpus;
-    const char  *peer = topology->peers[from];
-
-    while ((peer = strstr(peer, "rsmi")) != NULL) {
-        peer += 4;
-        const long smi = strtol(peer, NULL, 10);
-        for (size_t to = 0; to < n; to++) {
-            if (to != from && topology->gpus[to].smi == smi) {
-                topology->links[from * n + to].type = FSDP_LINK_XGMI;
-            }
-        }
-    }
-}
-
-void fsdpi_node_read_links(fsdp_topology *topology)
-{
-    hwloc_topology_t hwloc = topology->hwloc;
-
-    if (hwloc == NULL) {
-        return;
-    }
-    for (size_t g = 0; g < topology->node.n_gpus; g++) {
-        read_peers(topology, g);
-    }
-    read_bandwidths(topology, hwloc, "NVLinkBandwidth", FSDP_LINK_NVLINK);
-    read_bandwidths(topology, hwloc, "XGMIBandwidth", FSDP_LINK_XGMI);
-    hwloc_topology_destroy(hwloc);
-    topology->hwloc = NULL;
 }
 
 /* ---- all together ------------------------------------------------------------------------------------------------ */

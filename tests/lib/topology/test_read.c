@@ -330,6 +330,25 @@ static void kinds_of_cores_are_told_apart(void **state)
     fsdp_topology_close(topology);
 }
 
+/* Each GPU has two links of 53125 MB/s to a switch. */
+static void gpus_behind_a_switch_are_linked(void **state)
+{
+    fsdp_topology   *topology = open_node("switched.xml");
+    const fsdp_node *node     = fsdp_topology_node(topology);
+
+    (void)state;
+    assert_int_equal(4, node->n_gpus);
+    for (int from = 0; from < 4; from++) {
+        for (int to = 0; to < 4; to++) {
+            const fsdp_link *link = &node->links[from * 4 + to];
+
+            assert_int_equal(from == to ? FSDP_LINK_UNKNOWN : FSDP_LINK_NVLINK, link->type);
+            assert_int_equal(from == to ? 0 : 106250, link->max_bandwidth);
+        }
+    }
+    fsdp_topology_close(topology);
+}
+
 static void a_record_says_that_nothing_else_was_asked(void **state)
 {
     fsdp_topology   *topology = open_node("eight_gpus.xml");
@@ -401,6 +420,7 @@ int main(void)
         SILENT(memory_beside_the_main_memory_is_told_apart),
         SILENT(memory_without_any_beside_it_is_the_main_memory),
         SILENT(kinds_of_cores_are_told_apart),
+        SILENT(gpus_behind_a_switch_are_linked),
         SILENT(a_record_says_that_nothing_else_was_asked),
         SILENT(a_variable_names_the_file),
         SILENT(this_machine_is_read_in_silence),
