@@ -153,8 +153,49 @@ static void give(const division *d, size_t j, size_t begin, size_t end)
     say_part(d, j);
 }
 
-/* How many members each cache is for, where there are more of them: so that their shares differ as little as can be. */
-static void fill_caches(const division *d)
+/* The cache that a member's GPU is next to; -1: none, or several. */
+static int cache_of_gpu(const division *d, size_t j)
+{
+    const fsdp_node *node  = d->pool->plan->node;
+    const int        gpu   = place_of(d, j)->gpu;
+    int              found = -1;
+
+    for (size_t k = 0; gpu >= 0 && k < d->n_caches; k++) {
+        bool next = false;
+
+        for (size_t c = d->pool->starts[k]; c < d->pool->starts[k + 1]; c++) {
+            next = next || fsdpi_mask_meets(&node->cores[d->pool->cores[c]].threads, &node->gpus[gpu].threads);
+        }
+        if (next && found >= 0) {
+            return -1;
+        }
+        found = next ? (int)k : found;
+    }
+    return found;
+}
+
+/* How many members each cache is for: those with GPUs next to it. False where that does not say it of all, in order. */
+static bool fill_by_gpus(const division *d)
+{
+    int last = 0;
+
+    for (size_t k = 0; k < d->n_caches; k++) {
+        d->pool->counts[k] = 0;
+    }
+    for (size_t j = 0; j < d->n_members; j++) {
+        const int cache = cache_of_gpu(d, j);
+
+        if (cache < last) {
+            return false;
+        }
+        d->pool->counts[cache]++;
+        last = cache;
+    }
+    return true;
+}
+
+/* The same where GPUs do not say it: so that shares differ as little as can be. */
+static void fill_evenly(const division *d)
 {
     const size_t *starts = d->pool->starts;
     size_t       *counts = d->pool->counts;
@@ -197,7 +238,6 @@ static bool divide_along_caches(const division *d)
 {
     const size_t even = d->n_cores / d->n_members;
 
-    fill_caches(d);
     for (int give_them = 0; give_them < 2; give_them++) {
         for (size_t j = 0; j < d->n_members; j++) {
             size_t begin, end;
@@ -275,8 +315,11 @@ void fsdpi_pool_divide(fsdpi_pool *pool)
             for (size_t j = 0; j < d.n_members; j++) {
                 give(&d, j, 0, d.n_cores);
             }
-        } else if (!divide_along_caches(&d)) {
-            divide_evenly(&d);
+        } else if (!fill_by_gpus(&d) || !divide_along_caches(&d)) {
+            fill_evenly(&d);
+            if (!divide_along_caches(&d)) {
+                divide_evenly(&d);
+            }
         }
     }
 }

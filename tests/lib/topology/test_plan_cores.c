@@ -256,6 +256,25 @@ static void caches_are_not_cut_where_that_costs_little(void **state)
     assert_int_equal(0, places[0].deviations | places[1].deviations | places[2].deviations);
 }
 
+/* NUMA node 0 has two caches, next to GPUs 4 and 5: whoever has the one that is not shared has all of its cache. */
+static void ranks_of_a_gpu_share_the_cache_beside_it(void **state)
+{
+    static const int         GPUS[]    = {4, 5, 5};
+    static const char *const THREADS[] = {"0-1,16-17", "2,18", "3,19"};
+
+    (void)state;
+    open_on("eight_gpus.xml");
+    make_ranks(node, NULL, 3, ranks);
+    for (int r = 0; r < 3; r++) {
+        show_gpu(node, &ranks[r], GPUS[r]);
+    }
+    assert_int_equal(FSDP_OK, fsdp_plan(node, ranks, 3, places));
+    for (int r = 0; r < 3; r++) {
+        assert_true(mask_is(&places[r].threads, THREADS[r]));
+        assert_int_equal(0, places[r].deviations & ~(unsigned)FSDP_SHARED_GPU);
+    }
+}
+
 /* Three caches of 2 cores: one each would leave a third of the cores idle. */
 static void a_cut_cache_is_told(void **state)
 {
@@ -333,6 +352,7 @@ int main(void)
         WITH_NODE(numa_nodes_of_one_rank_are_of_one_package),
         WITH_NODE(six_ranks_on_four_numa_nodes_cut_none),
         WITH_NODE(caches_are_not_cut_where_that_costs_little),
+        WITH_NODE(ranks_of_a_gpu_share_the_cache_beside_it),
         WITH_NODE(a_cut_cache_is_told),
         WITH_NODE(nothing_is_planned_onto_memory_beside_the_main_one),
         WITH_NODE(slow_cores_are_for_those_who_outnumber_the_fast_ones),
