@@ -1,6 +1,6 @@
 /**
  * @file
- * The parts of reading what hwloc knows: memory, kinds of cores, links between GPUs.
+ * The parts of reading what hwloc knows: memory, kinds of cores, devices, links between GPUs.
  */
 #ifndef FSDPI_TOPOLOGY_READ_HWLOC_H
 #define FSDPI_TOPOLOGY_READ_HWLOC_H
@@ -31,5 +31,8 @@ void fsdpi_hwloc_read_memory(fsdp_topology *topology, hwloc_topology_t hwloc, fs
 
 /** Says of each core of which kind it is. */
 void fsdpi_hwloc_read_kinds(fsdp_topology *topology, hwloc_topology_t hwloc, fsdp_domain *cores);
+
+/** Adds GPUs that compute, and network cards. */
+void fsdpi_hwloc_read_devices(fsdp_topology *topology, hwloc_topology_t hwloc);
 
 #endif
