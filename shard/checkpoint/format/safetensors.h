@@ -22,7 +22,8 @@
 #include "shard/checkpoint/format/problem.h"
 
 /* Numbers go into files and come out of them as they are in memory. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints need a little-endian machine, as their files are");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "checkpoints need a little-endian machine, as their files are");
 
 #define FSDPI_SAFETENSORS_HEADER_MOST 100000000u /* BYTES */
 

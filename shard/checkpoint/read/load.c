@@ -196,8 +196,7 @@ static fsdp_status open_moments(load *l)
     if (has_optimizer_file(l)) {
         FSDP_TRY(fsdpi_tensor_files_open_in(l->path, "optimizer", &l->moments.files, &l->problem));
     }
-    return fsdpi_parts_of_optimizer(l->optimizer, has_masters(l), &l->moments.parts,
-                                    &l->problem);
+    return fsdpi_parts_of_optimizer(l->optimizer, has_masters(l), &l->moments.parts, &l->problem);
 }
 
 static fsdp_status refuse_misfits(load *l, const fsdpi_misfits *m)

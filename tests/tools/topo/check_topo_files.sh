@@ -54,6 +54,12 @@ assert svg.tagName == "svg" and float(svg.getAttribute("width")) > 100
 words = [t.firstChild.data for t in svg.getElementsByTagName("text") if t.firstChild]
 numbers = sorted(int(w) for w in words if w.isdigit())
 assert numbers == sorted(threads), "every hardware thread is drawn once"
+for memory in node["memories"]:
+    assert any(memory["kind"] + " " in w or memory["kind"] + "," in w for w in words), memory["kind"]
+assert sum(kind["cores"] for kind in node["core_kinds"]) in (0, len(cores))
+for kind in node["core_kinds"]:
+    assert "around a core of the kind %s: %d" % (kind["name"], kind["cores"]) in words, kind["name"]
+
 def list_of(numbers):
     runs = []
     for n in sorted(numbers):

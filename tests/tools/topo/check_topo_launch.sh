@@ -138,6 +138,10 @@ grep -q '^# .*equal shares, 30 of the 32 hardware threads: some ranks get less t
 "$program" --input "$nodes/laptop.xml" --ranks 9 --launch >launch
 line_of Slurm | grep -q -- "--ntasks-per-node=9 --cpus-per-task=1 --threads-per-core=1 --overcommit " || fail "9 ranks: $(line_of Slurm)"
 
+"$program" --input "$nodes/two_sockets.xml" --ranks 4 --launch >launch
+[[ $(grep -c '^# rank' launch) -eq 1 ]] && grep -q '^# ranks 0-1 of a node: shared-gpu: its GPU serves another rank too$' launch ||
+    fail "what is wrong with the plan: $(grep '^# rank' launch)"
+
 # What a record or the command line says stays text, and one line.
 sed 's/"sockets"/"x\&#10;touch pwned"/; s/GPU-00000006[-0-9]*/$(touch pwned)/' "$nodes/two_sockets.xml" >evil.xml
 "$program" --input evil.xml --launch >launch

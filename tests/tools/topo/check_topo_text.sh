@@ -106,6 +106,15 @@ shows '^  GPU 1 0000:11:00.0 +SYS +X +NV50 +SYS$' '^ +GPU0 +GPU1 +GPU2 +NIC0$' '
 run --input "$nodes/unknown_locality.xml" --ranks 2
 shows '^2 ranks, each with its own GPU, locality of the GPUs unknown, .* cores?, problems: unknown-locality' '^  GPU 0 0002:01:00.0 .* NUMA node unknown +threads unknown' '^  unknown-locality: .*: ranks 0-1$' '^  GPU 0 0002:01:00.0 +X +[?]$' '^  [?] +not known$'
 
+run --input "$nodes/memories.xml"
+shows '^memory that nothing is planned onto$' '^  NUMA node 2 +HBM +16 GiB  beside NUMA node 0$' \
+    '^  NUMA node 4 +NVM +512 GiB  next to threads 0-7$' '^  NUMA node 6 +no cores +128 GiB  next to threads 0-7$'
+hides '^kinds of cores'
+
+run --input "$nodes/two_kinds.xml"
+shows '^kinds of cores, the fastest first$' '^  IntelCore +4 cores  threads 0-7$' '^  IntelAtom +8 cores  threads 8-15$'
+hides '^memory that nothing'
+
 FSDP_TOPOLOGY=$nodes/laptop.xml run
 shows ': 1 package, 1 NUMA node, 1 last-level cache, 4 cores, '
 

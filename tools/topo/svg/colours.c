@@ -30,6 +30,13 @@ svg_colour svg_rank_colour(size_t rank)
     return colour;
 }
 
+const char *svg_kind_colour(int kind)
+{
+    static const char *const colours[] = {"#555", "#1f6f8b", "#8b5a00", "#6b3fa0"};
+
+    return colours[(size_t)kind % (sizeof colours / sizeof colours[0])];
+}
+
 const char *svg_link_colour(fsdp_link_type type)
 {
     switch (type) {

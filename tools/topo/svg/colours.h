@@ -16,6 +16,9 @@ typedef struct svg_colour {
 /** Light enough for black text on it; neighbours differ. */
 svg_colour svg_rank_colour(size_t rank);
 
+/** Of the frame of a core, by the index of its kind. */
+const char *svg_kind_colour(int kind);
+
 const char *svg_link_colour(fsdp_link_type type);
 
 #endif

@@ -25,6 +25,26 @@ static void draw_packages(const svg_canvas *canvas)
     }
 }
 
+/* "64 GiB, HBM 16 GiB": its own, and what is beside it. */
+static void draw_memory(const svg_canvas *canvas, const svg_group *group)
+{
+    const fsdp_node *node = canvas->report->node;
+    char             text[256];
+    topo_line        line = {text, sizeof text, 0};
+
+    text[0] = 0;
+    if (node->numas[group->numa].bytes > 0) {
+        topo_line_add(&line, "%s", topo_bytes(node->numas[group->numa].bytes).text);
+    }
+    for (size_t i = 0; i < node->n_memories; i++) {
+        if (node->memories[i].numa == group->numa) {
+            topo_line_add(&line, "%s%s %s", line.used ? ", " : "", node->memories[i].kind,
+                          topo_bytes(node->memories[i].bytes).text);
+        }
+    }
+    svg_text(canvas->file, group->box.x + 8, group->box.y + 29, "class=\"small\"", text);
+}
+
 static void draw_groups(const svg_canvas *canvas)
 {
     const fsdp_node *node = canvas->report->node;
@@ -36,10 +56,7 @@ static void draw_groups(const svg_canvas *canvas)
         svg_rect(canvas->file, g->box, "rx=\"4\" fill=\"#e3ebf2\" stroke=\"#8fa3b5\"");
         if (g->numa >= 0) {
             (void)snprintf(name, sizeof name, "NUMA node %s", topo_number(node->numas, g->numa).text);
-            if (node->numas[g->numa].bytes > 0) {
-                svg_text(canvas->file, g->box.x + 8, g->box.y + 29, "class=\"small\"",
-                         topo_bytes(node->numas[g->numa].bytes).text);
-            }
+            draw_memory(canvas, g);
         } else {
             (void)snprintf(name, sizeof name, "NUMA unknown");
         }
@@ -123,7 +140,9 @@ static void draw_core(const svg_canvas *canvas, size_t core)
 {
     const fsdp_mask *threads = &canvas->report->node->cores[core].threads;
     const svg_box    box     = canvas->layout->cores[core];
+    const int        kind    = canvas->report->node->cores[core].kind;
     int              seen    = 0;
+    char             look[96];
 
     for (int t = 0; t < FSDP_MASK_WORDS * 64; t++) {
         if (fsdp_mask_has(threads, t)) {
@@ -131,7 +150,9 @@ static void draw_core(const svg_canvas *canvas, size_t core)
             seen++;
         }
     }
-    svg_rect(canvas->file, box, "fill=\"none\" stroke=\"#555\"");
+    (void)snprintf(look, sizeof look, "fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"", svg_kind_colour(kind),
+                   kind > 0 ? "2.5" : "1");
+    svg_rect(canvas->file, box, look);
 }
 
 void svg_draw_cores(const svg_canvas *canvas)

@@ -84,6 +84,31 @@ static double draw_marks(const svg_canvas *canvas, double y)
     return y;
 }
 
+/* Kinds of cores, and memory that has no box. */
+static double draw_kinds(const svg_canvas *canvas, double y)
+{
+    const fsdp_node *node = canvas->report->node;
+    char             text[3 * TOPO_WORD_BYTES], threads[64];
+
+    for (size_t k = 0; k < node->n_kinds; k++, y += ROW) {
+        (void)snprintf(text, sizeof text, "around a core of the kind %s: %zu", node->kinds[k].name,
+                       node->kinds[k].n_cores);
+        draw_sample(canvas->file, y, svg_kind_colour((int)k), k > 0 ? 2.5 : 1, "", text);
+    }
+    for (size_t i = 0; i < node->n_memories; i++) {
+        const fsdp_memory_node *m = &node->memories[i];
+
+        if (m->numa < 0) {
+            fsdp_mask_text(&m->threads, threads, sizeof threads);
+            (void)snprintf(text, sizeof text, "NUMA node %d: %s, %s, next to threads %s", m->number, m->kind,
+                           topo_bytes(m->bytes).text, threads);
+            svg_text(canvas->file, 2 * SVG_GAP + 42, y, "", text);
+            y += ROW;
+        }
+    }
+    return y;
+}
+
 /* A line of the table of ranks. */
 typedef struct row {
     char rank[24], gpu[TOPO_WORD_BYTES], threads[80], near[TOPO_WORD_BYTES + 64], wrong[256];
@@ -151,6 +176,7 @@ double svg_draw_legend(const svg_canvas *canvas, double y)
 
     y = draw_links(canvas, y + ROW);
     y = draw_marks(canvas, y);
+    y = draw_kinds(canvas, y);
     for (size_t i = 0; i < canvas->report->n; i++) {
         draw_rank(canvas, i, &c, y);
         y += ROW;

@@ -1,6 +1,6 @@
 /**
  * @file
- * What the lines and colours mean: lines of links, then a line per rank.
+ * What the lines and colours mean: lines of links, kinds of cores and of memory, then a line per rank.
  */
 #ifndef TOPO_SVG_LEGEND_H
 #define TOPO_SVG_LEGEND_H

@@ -56,6 +56,35 @@ static void write_domains(FILE *file, const char *name, const fsdp_domain *domai
         write_index(file, "cache", domains[i].cache);
         (void)fputs(", ", file);
         write_amount(file, "level", (uint64_t)domains[i].level);
+        (void)fprintf(file, ", \"kind\": %d", domains[i].kind);
+        (void)fputc('}', file);
+    }
+    (void)fputs("],\n", file);
+}
+
+static void write_kinds(FILE *file, const fsdp_node *node)
+{
+    (void)fputs("   \"core_kinds\": [", file);
+    for (size_t i = 0; i < node->n_kinds; i++) {
+        (void)fputs(i ? ",\n    {" : "\n    {", file);
+        write_pair(file, "name", node->kinds[i].name);
+        (void)fprintf(file, ", \"cores\": %zu}", node->kinds[i].n_cores);
+    }
+    (void)fputs("],\n", file);
+}
+
+static void write_memories(FILE *file, const fsdp_node *node)
+{
+    (void)fputs("   \"memories\": [", file);
+    for (size_t i = 0; i < node->n_memories; i++) {
+        (void)fprintf(file, "%s{\"number\": %d, ", i ? ",\n    " : "\n    ", node->memories[i].number);
+        write_pair(file, "kind", node->memories[i].kind);
+        (void)fputs(", ", file);
+        write_amount(file, "bytes", node->memories[i].bytes);
+        (void)fputs(", ", file);
+        write_mask(file, "threads", &node->memories[i].threads);
+        (void)fputs(", ", file);
+        write_index(file, "numa", node->memories[i].numa);
         (void)fputc('}', file);
     }
     (void)fputs("],\n", file);
@@ -237,6 +266,8 @@ void topo_json_write(FILE *file, const topo_report *report, size_t index)
     write_domains(file, "numas", node->numas, node->n_numas);
     write_domains(file, "caches", node->caches, node->n_caches);
     write_domains(file, "cores", node->cores, node->n_cores);
+    write_kinds(file, node);
+    write_memories(file, node);
     write_gpus(file, node);
     write_links(file, node);
     write_nics(file, node);

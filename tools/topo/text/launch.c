@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tools/topo/base/rank_list.h"
 #include "tools/topo/base/words.h"
 #include "tools/topo/text/wrapper.h"
 
@@ -103,15 +104,27 @@ static void write_lines(FILE *file, const topo_report *report, int nodes, const 
     end_line(file, wrapper);
 }
 
+/* Each kind of deviation once. */
 static void write_marks(FILE *file, const topo_report *report)
 {
+    unsigned all = 0;
+
     for (size_t i = 0; i < report->n; i++) {
-        for (unsigned left = report->plan[i].deviations, bit = 1; left; bit <<= 1) {
-            if (left & bit) {
-                (void)fprintf(file, "# rank %zu of a node: %s: %s\n", i, fsdp_deviation_name((fsdp_deviation)bit),
-                              fsdp_deviation_text((fsdp_deviation)bit));
-                left &= ~bit;
+        all |= report->plan[i].deviations;
+    }
+    for (unsigned bit = 1; all; all &= ~bit, bit <<= 1) {
+        topo_rank_list list = {0};
+        char           who[TOPO_RANK_LIST_BYTES];
+
+        for (size_t i = 0; i < report->n && all & bit; i++) {
+            if (report->plan[i].deviations & bit) {
+                topo_rank_list_add(&list, (int)i);
             }
+        }
+        if (list.n > 0) {
+            topo_rank_list_text(&list, who, sizeof who);
+            (void)fprintf(file, "# %s of a node: %s: %s\n", who, fsdp_deviation_name((fsdp_deviation)bit),
+                          fsdp_deviation_text((fsdp_deviation)bit));
         }
     }
 }

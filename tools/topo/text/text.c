@@ -55,6 +55,40 @@ static void print_domains(FILE *file, const fsdp_node *node)
     }
 }
 
+static void print_kinds(FILE *file, const fsdp_node *node)
+{
+    for (size_t k = 0; k < node->n_kinds; k++) {
+        fsdp_mask all = {{0}};
+        char      threads[FSDP_MASK_TEXT_BYTES];
+
+        for (size_t c = 0; c < node->n_cores; c++) {
+            for (size_t w = 0; w < FSDP_MASK_WORDS && node->cores[c].kind == (int)k; w++) {
+                all.word[w] |= node->cores[c].threads.word[w];
+            }
+        }
+        fsdp_mask_text(&all, threads, sizeof threads);
+        (void)fprintf(file, "%s  %-31s  %9s  threads %s\n", k ? "" : "\nkinds of cores, the fastest first\n",
+                      node->kinds[k].name, topo_counted(node->kinds[k].n_cores, "core").text, threads);
+    }
+}
+
+static void print_memories(FILE *file, const fsdp_node *node)
+{
+    for (size_t i = 0; i < node->n_memories; i++) {
+        const fsdp_memory_node *m = &node->memories[i];
+        char                    threads[FSDP_MASK_TEXT_BYTES];
+
+        fsdp_mask_text(&m->threads, threads, sizeof threads);
+        (void)fprintf(file, "%s  NUMA node %-4d  %-10s  %9s", i ? "" : "\nmemory that nothing is planned onto\n",
+                      m->number, m->kind, topo_bytes(m->bytes).text);
+        if (m->numa >= 0) {
+            (void)fprintf(file, "  beside NUMA node %s\n", topo_number(node->numas, m->numa).text);
+        } else {
+            (void)fprintf(file, "  next to threads %s\n", threads);
+        }
+    }
+}
+
 static void print_sources(FILE *file, const fsdp_node *node)
 {
     (void)fprintf(file, "\nsources\n");
@@ -117,6 +151,8 @@ static void write_all(FILE *file, const topo_report *report, size_t index, int a
                   topo_counted(node->n_gpus, "GPU").text, topo_counted(node->n_nics, "network card").text);
     print_sources(file, node);
     print_domains(file, node);
+    print_memories(file, node);
+    print_kinds(file, node);
     print_gpus(file, node);
     print_nics(file, node);
     topo_matrix_write(file, node);
