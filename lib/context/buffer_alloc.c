@@ -382,10 +382,11 @@ static fsdp_status find_to_free(fsdp_context *ctx, const void *memory, fsdpi_buf
 {
     *buffer = fsdpi_buffer_of(&ctx->buffers, memory, 0);
     if (*buffer == NULL || (*buffer)->base != memory) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_free: no symmetric buffer begins at %p", memory);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_buffer_free: no symmetric buffer begins at %p", memory);
     }
     if ((*buffer)->freed) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_free: the buffer at %p has been freed before", memory);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_buffer_free: the buffer at %p has been freed before",
+                                   memory);
     }
     return FSDP_OK;
 }

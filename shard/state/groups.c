@@ -29,7 +29,7 @@ fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *opti
     const bool divides = options->group_size == 0 || (options->group_size > 0 && ctx->size % options->group_size == 0);
 
     if (options->group_size < 0 || (fsdpi_is_hybrid(options->strategy) && !divides)) {
-        return fsdpi_fail(
+        return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG,
             "fsdp_model_create: group_size is %d, which does not divide the %d ranks; use a divisor, or 0 "
             "for the nodes",

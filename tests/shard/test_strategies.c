@@ -334,8 +334,13 @@ static void uneven_nodes_are_refused_once(void **state)
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     options.strategy = FSDP_HYBRID_SHARD;
     fsdp_test_capture_stderr();
-    const fsdp_status status = fsdp_model_create(ctx, &options, &model);
+    fsdp_status status = fsdp_model_create(ctx, &options, &model);
     assert_int_equal(1, fsdp_test_times_printed("needs nodes of equal size"));
+    assert_int_equal(FSDP_ERR_ARG, status);
+    options.group_size = fsdp_size(ctx) + 1;
+    fsdp_test_capture_stderr();
+    status = fsdp_model_create(ctx, &options, &model);
+    assert_int_equal(1, fsdp_test_times_printed("which does not divide"));
     assert_int_equal(FSDP_ERR_ARG, status);
     (void)snprintf(all, sizeof all, "all %d ranks: ", fsdp_test_size());
     assert_says(ctx, all);
