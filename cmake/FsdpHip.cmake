@@ -4,7 +4,10 @@
 #   FSDP_HIP  whether it is built with the HIP runtime: AUTO (where it is found), ON or OFF
 #
 # Sets FSDP_WITH_HIP, which says that there is a runtime, FSDP_HIP_INCLUDE_DIR, FSDP_DEVICE_DEFINITIONS for sources that
-# include it, and FSDP_DEVICE_LIBRARIES: what the library then links.
+# include it, and FSDP_DEVICE_LIBRARIES: the runtime's own, for those that link it.
+#
+# fsdp_link_gpu_runtime(<target>) links it, or what looks HIP up when the program runs: installed programs and the shared
+# library start without it. A static library leaves that to whoever links it, since HIP's names are the program's as well.
 set(FSDP_GPU hip CACHE STRING "The GPU runtime to build with: hip or cuda")
 set_property(CACHE FSDP_GPU PROPERTY STRINGS hip cuda)
 set(FSDP_HIP AUTO CACHE STRING "Build with the HIP runtime: AUTO, ON or OFF")
@@ -39,3 +42,26 @@ elseif(FSDP_HIP STREQUAL "AUTO" OR FSDP_HIP)
     endif()
 endif()
 message(STATUS "GPU runtime: ${FSDP_GPU} ${FSDP_WITH_HIP}")
+
+set(FSDP_HIP_AT_RUN_TIME OFF)
+if(FSDP_WITH_HIP AND FSDP_GPU STREQUAL "hip" AND BUILD_SHARED_LIBS)
+    set(FSDP_HIP_AT_RUN_TIME ON)
+endif()
+
+# HIP's functions, which load it: see kernels/hip/runtime_library.c.
+function(fsdp_hip_runtime_library target include)
+    add_library(${target} OBJECT "${PROJECT_SOURCE_DIR}/kernels/hip/runtime_library.c")
+    fsdp_internal_code(${target})
+    target_compile_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-fno-lto>)
+    target_compile_definitions(${target} PRIVATE ${FSDP_DEVICE_DEFINITIONS} ${ARGN})
+    target_include_directories(${target} SYSTEM BEFORE PRIVATE "${include}")
+endfunction()
+
+function(fsdp_link_gpu_runtime target)
+    if(FSDP_HIP_AT_RUN_TIME)
+        target_sources(${target} PRIVATE $<TARGET_OBJECTS:fsdp_hip_at_run_time>)
+        target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+    else()
+        target_link_libraries(${target} PRIVATE ${FSDP_DEVICE_LIBRARIES})
+    endif()
+endfunction()

@@ -13,6 +13,7 @@
 #define hipError_t                        cudaError_t
 #define hipSuccess                        cudaSuccess
 #define hipErrorInvalidValue              cudaErrorInvalidValue
+#define hipErrorSharedObjectInitFailed    cudaErrorSharedObjectInitFailed
 #define hipErrorNotReady                  cudaErrorNotReady
 #define hipErrorOutOfMemory               cudaErrorMemoryAllocation
 #define hipErrorPeerAccessAlreadyEnabled  cudaErrorPeerAccessAlreadyEnabled

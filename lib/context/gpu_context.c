@@ -110,9 +110,7 @@ static fsdp_status open_if_wanted(fsdp_context *ctx)
     if (ctx->config.device == FSDP_DEVICE_GPU && ctx->gpu.device == NULL) {
         return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
                           "FSDP_DEVICE is 'gpu', but %s; use 'auto' or 'host', or make a GPU visible to this rank",
-                          ctx->n_gpus > 0           ? "this build of the library has no GPU kernels"
-                          : fsdpi_gpu_has_runtime() ? "the runtime finds no GPU"
-                                                    : "this build of the library has no GPU runtime");
+                          ctx->n_gpus > 0 ? "this build of the library has no GPU kernels" : fsdpi_gpu_missing());
     }
     return FSDP_OK;
 }

@@ -8,8 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Whether this build has a GPU runtime to ask. */
+/** Whether there is a GPU runtime to ask: this build is for one, and it is installed. */
 bool fsdpi_gpu_has_runtime(void);
+
+/** Why fsdpi_gpu_count() is 0. */
+const char *fsdpi_gpu_missing(void);
 
 /** How many GPUs this process may use. Prints nothing where there is none, or no driver. */
 int fsdpi_gpu_count(void);

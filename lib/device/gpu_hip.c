@@ -3,7 +3,18 @@
 
 bool fsdpi_gpu_has_runtime(void)
 {
-    return true;
+    int              count = 0;
+    const hipError_t error = hipGetDeviceCount(&count);
+
+    if (error != hipSuccess) {
+        (void)hipGetLastError();
+    }
+    return error != hipErrorSharedObjectInitFailed; /* as kernels/hip/runtime_library.c says */
+}
+
+const char *fsdpi_gpu_missing(void)
+{
+    return fsdpi_gpu_has_runtime() ? "the runtime finds no GPU" : hipGetErrorString(hipErrorSharedObjectInitFailed);
 }
 
 int fsdpi_gpu_count(void)

@@ -6,6 +6,11 @@ bool fsdpi_gpu_has_runtime(void)
     return false;
 }
 
+const char *fsdpi_gpu_missing(void)
+{
+    return "this build of the library has no GPU runtime";
+}
+
 int fsdpi_gpu_count(void)
 {
     return 0;

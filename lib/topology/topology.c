@@ -102,7 +102,7 @@ static void read_hip(fsdp_topology *topology)
         return;
     }
     if (!fsdpi_gpu_has_runtime()) {
-        fsdpi_node_source(node, FSDP_SOURCE_HIP, false, "this build is without it");
+        fsdpi_node_source(node, FSDP_SOURCE_HIP, false, "%s", fsdpi_gpu_missing());
         return;
     }
     (void)fsdp_local_rank_look(&mine);

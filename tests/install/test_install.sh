@@ -151,6 +151,7 @@ check_soname() {
     local library="$prefix/$libdir/libfsdp.so" dynamic
     dynamic=$(readelf -d "$library")
     echo "$dynamic"
+    ! grep -F "(NEEDED)" <<<"$dynamic" | grep -qF libamdhip64 || fail "the library does not load without HIP"
     grep -qF "Library soname: [libfsdp.so.$soversion]" <<<"$dynamic" || fail "the soname is not libfsdp.so.$soversion"
     [[ -e $prefix/$libdir/libfsdp.so.$soversion ]] || fail "libfsdp.so.$soversion is not installed"
 }

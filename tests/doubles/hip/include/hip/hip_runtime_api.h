@@ -11,16 +11,18 @@
 #define HIP_VERSION_MAJOR 5
 
 typedef enum hipError_t {
-    hipSuccess                       = 0,
-    hipErrorInvalidValue             = 1,
-    hipErrorOutOfMemory              = 2,
-    hipErrorNoDevice                 = 100,
-    hipErrorInvalidDevice            = 101,
-    hipErrorMapFailed                = 205,
-    hipErrorInvalidHandle            = 400,
-    hipErrorNotReady                 = 600,
-    hipErrorPeerAccessAlreadyEnabled = 704,
-    hipErrorUnknown                  = 999
+    hipSuccess                         = 0,
+    hipErrorInvalidValue               = 1,
+    hipErrorOutOfMemory                = 2,
+    hipErrorNoDevice                   = 100,
+    hipErrorInvalidDevice              = 101,
+    hipErrorMapFailed                  = 205,
+    hipErrorInvalidHandle              = 400,
+    hipErrorSharedObjectSymbolNotFound = 302,
+    hipErrorSharedObjectInitFailed     = 303,
+    hipErrorNotReady                   = 600,
+    hipErrorPeerAccessAlreadyEnabled   = 704,
+    hipErrorUnknown                    = 999
 } hipError_t;
 
 typedef enum hipMemoryType { hipMemoryTypeHost, hipMemoryTypeDevice } hipMemoryType;
@@ -41,6 +43,10 @@ typedef enum hipMemcpyKind {
     hipMemcpyDeviceToDevice = 3,
     hipMemcpyDefault        = 4
 } hipMemcpyKind;
+
+typedef struct dim3 {
+    unsigned x, y, z;
+} dim3;
 
 typedef struct ihipStream_t *hipStream_t;
 typedef struct ihipEvent_t  *hipEvent_t;
@@ -109,6 +115,10 @@ hipError_t hipIpcOpenMemHandle(void **address, hipIpcMemHandle_t handle, unsigne
 hipError_t hipIpcCloseMemHandle(void *address);
 hipError_t hipIpcGetEventHandle(hipIpcEventHandle_t *handle, hipEvent_t event);
 hipError_t hipIpcOpenEventHandle(hipEvent_t *event, hipIpcEventHandle_t handle);
+
+hipError_t hipLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared,
+                           hipStream_t stream);
+hipError_t __hipPopCallConfiguration(dim3 *blocks, dim3 *threads, size_t *shared, hipStream_t *stream);
 
 #ifdef __cplusplus
 }
