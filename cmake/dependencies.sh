@@ -23,6 +23,7 @@ fsdp_packages=(
     'demo  | dataset-fashion-mnist | test -d /usr/share/datasets/fashion-mnist | the images that 04_fashion_mnist learns'
     'test  | g++            | command -v c++                 | shows that the headers serve C++'
     'test  | python3        | command -v python3             | reads and writes checkpoints independently'
+    'test  | locales        | test -d /usr/share/i18n/locales | makes a locale with decimal commas'
     'test  | valgrind       | command -v valgrind            | looks for leaks'
     'test  | procps         | command -v pgrep               | finds the rank that a test stops'
     'test  | iproute2       | command -v ip                  | makes several hosts of one machine'

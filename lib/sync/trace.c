@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 enum { NAME_BYTES = 512 };
 
@@ -27,15 +29,38 @@ static void file_name(const fsdpi_core *core, int number, char name[PATH_MAX])
     }
 }
 
-static void write_head(FILE *file, int rank)
+/* Once for each file. What would come behind a gap is left out. */
+static void check_written(const fsdpi_trace *trace, bool written)
 {
-    (void)fprintf(file, "[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
-                  rank);
-    for (size_t row = 0; row < sizeof ROWS / sizeof ROWS[0]; row++) {
-        (void)fprintf(file,
-                      ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%zu,\"args\":{\"name\":\"%s\"}}",
-                      rank, row, ROWS[row]);
+    const int why = errno;
+
+    if (!written && atomic_exchange(trace->whole, false)) {
+        fsdpi_log(trace->core->ctx, FSDP_LOG_WARN,
+                  "FSDP_TRACE: this rank's file cannot be written any more and is cut off: %s; make room, or trace "
+                  "into another "
+                  "folder",
+                  strerror(why));
     }
+}
+
+static bool is_written(const fsdpi_trace *trace)
+{
+    return trace->file != NULL && atomic_load_explicit(trace->whole, memory_order_relaxed);
+}
+
+static bool write_head(FILE *file, int rank)
+{
+    bool written =
+        fprintf(file, "[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
+                rank) >= 0;
+    for (size_t row = 0; row < sizeof ROWS / sizeof ROWS[0]; row++) {
+        written =
+            written &&
+            fprintf(file,
+                    ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%zu,\"args\":{\"name\":\"%s\"}}",
+                    rank, row, ROWS[row]) >= 0;
+    }
+    return written;
 }
 
 fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core)
@@ -52,17 +77,22 @@ fsdp_status fsdpi_trace_open(fsdpi_trace *trace, const fsdpi_core *core)
                                    "FSDP_TRACE: '%.200s.*.json' cannot be written: %s; name a folder that exists",
                                    core->config.trace, strerror(errno));
     }
+    trace->core  = core;
+    trace->whole = &trace->is_whole;
+    atomic_store(&trace->is_whole, true);
     trace->rank = core->rank;
     trace->row  = FSDPI_ROW_ALL;
-    write_head(trace->file, trace->rank);
+    check_written(trace, write_head(trace->file, trace->rank));
     return FSDP_OK;
 }
 
 void fsdpi_trace_close(fsdpi_trace *trace)
 {
     if (trace->file != NULL && trace->row == FSDPI_ROW_ALL) {
-        (void)fputs("\n]\n", trace->file);
-        (void)fclose(trace->file);
+        const bool ended = is_written(trace) && fputs("\n]\n", trace->file) >= 0 && fflush(trace->file) == 0;
+
+        check_written(trace, ended);
+        check_written(trace, fclose(trace->file) == 0);
     }
     trace->file = NULL;
 }
@@ -77,8 +107,11 @@ void fsdpi_trace_forget(fsdpi_trace *trace)
 
 void fsdpi_trace_share(const fsdpi_trace *trace, fsdpi_trace *part, fsdpi_trace_row row)
 {
-    *part     = *trace;
-    part->row = row;
+    part->file  = trace->file;
+    part->core  = trace->core;
+    part->whole = trace->whole;
+    part->rank  = trace->rank;
+    part->row   = row;
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -100,30 +133,57 @@ static void quotable(const char *name, char text[NAME_BYTES])
     text[i] = '\0';
 }
 
+enum { TIME_BYTES = 32 };
+
+/* Microseconds, with a point whatever the locale has. */
+static const char *microseconds(double seconds, char text[TIME_BYTES])
+{
+    const long long ns = (long long)(1e9 * seconds + 0.5);
+
+    (void)snprintf(text, TIME_BYTES, "%lld.%03d", ns / 1000, (int)(ns % 1000));
+    return text;
+}
+
+/* "KIND NAME" or, where there is no name, "KIND". */
+static const char *separator(const char *name)
+{
+    return name[0] != '\0' ? " " : "";
+}
+
 void fsdpi_trace_span(const fsdpi_trace *trace, const char *kind, const char *name, double begin)
 {
-    char text[NAME_BYTES];
+    char text[NAME_BYTES], at[TIME_BYTES], length[TIME_BYTES];
 
-    if (trace->file == NULL) {
+    if (!is_written(trace)) {
         return;
     }
     quotable(name, text);
-    (void)fprintf(trace->file,
-                  ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s %s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f}",
-                  kind, kind, text, trace->rank, (int)FSDPI_ROW_PASSES, 1e6 * begin, 1e6 * (fsdpi_seconds() - begin));
+    (void)microseconds(begin, at);
+    (void)microseconds(fsdpi_seconds() - begin, length);
+    const int written = fprintf(
+        trace->file, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s%s%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"dur\":%s}",
+        kind, kind, separator(text), text, trace->rank, (int)FSDPI_ROW_PASSES, at, length);
+    check_written(trace, written >= 0);
 }
 
 void fsdpi_trace_operation(const fsdpi_trace *trace, const fsdpi_trace_event *event)
 {
-    char text[NAME_BYTES];
+    char text[NAME_BYTES], at[TIME_BYTES], length[TIME_BYTES], issued[TIME_BYTES];
 
+    if (!is_written(trace)) {
+        return;
+    }
     quotable(event->label != NULL ? event->label : "", text);
-    (void)fprintf(trace->file,
-                  ",\n{\"ph\":\"X\",\"cat\":\"operation\",\"name\":\"%s %s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
-                  "\"dur\":%.3f,\"args\":{\"for\":\"%s\",\"sequence\":%llu,\"issued\":%.3f,\"algorithm\":\"%s\","
-                  "\"in_bytes\":%zu,\"out_bytes\":%zu,\"status\":\"%s\"}}",
-                  event->name, text, trace->rank, (int)trace->row, 1e6 * event->begun,
-                  1e6 * (fsdpi_seconds() - event->begun), event->purpose, (unsigned long long)event->sequence,
-                  1e6 * event->issued, event->algorithm, event->in_bytes, event->out_bytes,
-                  fsdp_status_name(event->status));
+    (void)microseconds(event->begun, at);
+    (void)microseconds(fsdpi_seconds() - event->begun, length);
+    (void)microseconds(event->issued, issued);
+    const int written =
+        fprintf(trace->file,
+                ",\n{\"ph\":\"X\",\"cat\":\"operation\",\"name\":\"%s%s%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,"
+                "\"dur\":%s,\"args\":{\"for\":\"%s\",\"sequence\":%llu,\"issued\":%s,\"algorithm\":\"%s\","
+                "\"in_bytes\":%zu,\"out_bytes\":%zu,\"status\":\"%s\"}}",
+                event->name, separator(text), text, trace->rank, (int)trace->row, at, length, event->purpose,
+                (unsigned long long)event->sequence, issued, event->algorithm, event->in_bytes, event->out_bytes,
+                fsdp_status_name(event->status));
+    check_written(trace, written >= 0);
 }

@@ -4,11 +4,14 @@
  * trace event format that Perfetto and chrome://tracing show. One file per rank, PREFIX.RANK.json; further contexts of a
  * process write PREFIX.RANK.1.json and so on. Times are those of the system's monotonic clock: ranks of one machine line up.
  *
- * Nothing here fails once the file is open; without FSDP_TRACE all of it does nothing.
+ * Nothing here fails once the file is open: what cannot be written is warned about once, and the file ends there. Without
+ * FSDP_TRACE all of it does nothing.
  */
 #ifndef FSDPI_TRACE_H
 #define FSDPI_TRACE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +24,10 @@ typedef enum fsdpi_trace_row { FSDPI_ROW_PASSES, FSDPI_ROW_ALL, FSDPI_ROW_SHARDS
 typedef struct fsdpi_trace {
     FILE *file; /* NULL: none. Another thread may write at the same time: each event is one call of the C library. */
     int   rank; /* of the context whose file it is */
-    fsdpi_trace_row row; /* of operations */
+    fsdpi_trace_row   row;   /* of operations */
+    const fsdpi_core *core;  /* of that context */
+    atomic_bool      *whole; /* its `is_whole`: nothing is missing from the file so far */
+    atomic_bool       is_whole;
 } fsdpi_trace;
 
 /** Local. FSDP_ERR_ARG, recorded, for the agreement to print, where the file cannot be written. */

@@ -1,4 +1,5 @@
 /* FSDP_TRACE: what is read back from the file, by eye of this test and by a JSON reader where there is one. */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ static void a_trace_tells_what_is_gathered_ahead(void **state)
         train_traced(&options, prefetch, prefetch, &t);
         assert_int_equal(3, count_of(&t, "forward a"));
         assert_int_equal(3, count_of(&t, "backward c"));
+        assert_int_equal(0, count_of(&t, "agreement "));
+        assert_true(count_of(&t, "agreement") > 0);
         const event *pass   = last_of(&t, "forward a", NULL);
         const event *gather = last_of(&t, "allgather b", "fsdp_unit_begin_forward");
         assert_true((gather->issued < pass->begin + pass->length) == (prefetch == 1));
@@ -73,6 +76,78 @@ static void groups_write_into_the_same_trace(void **state)
     if (fsdp_test_size() > 1) {
         assert_int_equal(3, last_of(&t, "allreduce a", NULL)->lane);
     }
+}
+
+/* As a program does that takes the locale of its user, here one with decimal commas. */
+static void numbers_have_points_in_every_locale(void **state)
+{
+    fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    static traced      t;
+    char               path[64], command[256];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/locales", folder);
+    (void)snprintf(command, sizeof command, "mkdir -p %s && localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null",
+                   path, path);
+    if (fsdp_test_rank() == 0 && system(command) != 0) {
+        print_message("there is no localedef, or its sources are missing (package locales): not tested\n");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    (void)setenv("LOCPATH", path, 1);
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL) {
+        assert_string_equal(",", localeconv()->decimal_point);
+    }
+    train_traced(&options, 1, 3, &t);
+    assert_int_equal(3, count_of(&t, "forward a"));
+    (void)setlocale(LC_NUMERIC, "C");
+    (void)unsetenv("LOCPATH");
+    MPI_Barrier(MPI_COMM_WORLD);
+    (void)snprintf(command, sizeof command, "rm -r %s", path);
+    assert_true(fsdp_test_rank() != 0 || system(command) == 0);
+}
+
+/* What is printed to stderr meanwhile, on this rank. */
+static void train_onto_a_full_disk(const char *log, char *text, size_t size)
+{
+    static char name[96], prefix[64];
+    fsdp_config config;
+    small_model m;
+    int         stderr_was = dup(STDERR_FILENO);
+
+    (void)snprintf(prefix, sizeof prefix, "%s/full", folder);
+    (void)snprintf(name, sizeof name, "%s.%d.4.json", prefix, fsdp_test_rank());
+    assert_int_equal(0, symlink("/dev/full", name));
+    assert_non_null(freopen(log, "w+", stderr));
+    fsdp_config_init(&config);
+    config.trace = prefix;
+    small_model_build(&m, MPI_COMM_WORLD, &config, NULL);
+    assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+    for (int pass = 0; pass < 30; pass++) { /* more than the C library keeps */
+        run_pass(&m, pass);
+    }
+    small_model_close(&m);
+    (void)fflush(stderr);
+    FILE *file = fopen(log, "r");
+    assert_non_null(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    (void)fclose(file);
+    (void)dup2(stderr_was, STDERR_FILENO);
+    (void)close(stderr_was);
+    assert_int_equal(0, unlink(name));
+    assert_int_equal(0, unlink(log));
+}
+
+static void a_full_disk_is_told_once_by_each_rank(void **state)
+{
+    char log[64], text[2000];
+
+    (void)state;
+    (void)snprintf(log, sizeof log, "%s/stderr.%d", folder, fsdp_test_rank());
+    train_onto_a_full_disk(log, text, sizeof text);
+    const char *told =
+        strstr(text, "FSDP_TRACE: this rank's file cannot be written any more and is cut off: No space left");
+    assert_non_null(told);
+    assert_null(strstr(told + 1, "FSDP_TRACE"));
 }
 
 static void a_trace_that_cannot_be_written_is_an_error_on_all_ranks(void **state)
@@ -110,6 +185,8 @@ static int remove_folder(void **state)
 static const struct CMUnitTest trace[] = {
     cmocka_unit_test(a_trace_tells_what_is_gathered_ahead),
     cmocka_unit_test(groups_write_into_the_same_trace),
+    cmocka_unit_test(numbers_have_points_in_every_locale),
+    cmocka_unit_test(a_full_disk_is_told_once_by_each_rank),
     cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error_on_all_ranks),
 };
 
