@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mpi_library.h"
 #include "lib/base/mpi_world.h"
+#include "lib/base/plural.h"
 #include "lib/base/settings.h"
 #include "lib/base/yielding.h"
 #include "lib/context/buffer_alloc.h"
@@ -182,8 +183,9 @@ static void fit_staging(fsdp_context *ctx)
     const long long least = (long long)fsdpi_staging_least(&ctx->nodes);
 
     if (ctx->config.staging_bytes < least) {
-        fsdpi_log(ctx, FSDP_LOG_INFO, "FSDP_STAGING_BYTES is %lld; %d nodes of up to %d ranks take %lld",
-                  (long long)ctx->config.staging_bytes, ctx->nodes.count, ctx->nodes.largest, least);
+        fsdpi_log(ctx, FSDP_LOG_INFO, "FSDP_STAGING_BYTES is %lld; %d node%s of up to %d ranks take%s %lld",
+                  (long long)ctx->config.staging_bytes, ctx->nodes.count, fsdpi_s((uint64_t)ctx->nodes.count),
+                  ctx->nodes.largest, ctx->nodes.count == 1 ? "s" : "", least);
         ctx->config.staging_bytes = least;
     }
 }
@@ -424,9 +426,10 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
         fsdpi_settings_warn_unknown(made);
     }
     fsdpi_log(made, FSDP_LOG_INFO,
-              "context opened: %d ranks on %d nodes, %s kernels, %d GPUs, %s; operations advance %s; peers' "
+              "context opened: %d rank%s on %d node%s, %s kernels, %d GPU%s, %s; operations advance %s; peers' "
               "memory is %s",
-              made->size, made->nodes.count, made->kernels->name, made->n_gpus,
+              made->size, fsdpi_s((uint64_t)made->size), made->nodes.count, fsdpi_s((uint64_t)made->nodes.count),
+              made->kernels->name, made->n_gpus, fsdpi_s((uint64_t)made->n_gpus),
               made->gpu.device == NULL ? "none used"
               : made->gpu.shares       ? "which reach each other"
                                        : "each for itself",
@@ -469,7 +472,8 @@ fsdp_status fsdp_finalize(fsdp_context *ctx)
                           "fsdp_finalize: MPI_Finalize has been called before; finalize every context first");
     }
     if (requests > 0) {
-        fsdpi_log(ctx, FSDP_LOG_WARN, "fsdp_finalize: %zu requests were never waited for; wait for each one", requests);
+        fsdpi_log(ctx, FSDP_LOG_WARN, "fsdp_finalize: %zu request%s never waited for; wait for each one", requests,
+                  requests == 1 ? " was" : "s were");
     }
     if (ctx->broken !=
         FSDP_OK) { /* messages may still arrive: what they are written to, and their communicator, stay */

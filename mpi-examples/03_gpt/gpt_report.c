@@ -50,8 +50,9 @@ void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, con
     if (!report->speaks) {
         return;
     }
-    printf("model       %zu parameters: %zu layers, %zu heads, width %zu, context %zu bytes\n",
-           gpt_parameters(&o->config), o->config.layers, o->config.heads, o->config.width, o->config.context);
+    printf("model       %zu parameters: %zu layer%s, %zu head%s, width %zu, context %zu bytes\n",
+           gpt_parameters(&o->config), o->config.layers, o->config.layers == 1 ? "" : "s", o->config.heads,
+           o->config.heads == 1 ? "" : "s", o->config.width, o->config.context);
     print_ranks(o, fsdp_size(trainer->ctx));
     example_print_node(node, blas_threads);
     printf("data        %s: %zu bytes to train on, %zu to validate on\n", data->name, data->train,

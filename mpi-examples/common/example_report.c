@@ -5,7 +5,8 @@
 
 void example_print_node(const example_node *node, size_t blas_threads)
 {
-    printf("; on this node %d ranks on %d cores", node->ranks, node->cores);
+    printf("; on this node %d rank%s on %d core%s", node->ranks, node->ranks == 1 ? "" : "s", node->cores,
+           node->cores == 1 ? "" : "s");
     if (blas_threads) {
         printf(", %zu BLAS thread%s each", blas_threads, blas_threads > 1 ? "s" : "");
     }

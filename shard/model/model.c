@@ -6,6 +6,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/base/plural.h"
 #include "lib/context/gpu_context.h"
 #include "lib/device/memory.h"
 #include "shard/hooks/model_hook.h"
@@ -173,11 +174,11 @@ static fsdp_status agree_on_units(const fsdp_model *model, fsdp_status status)
 {
     char label[FSDPI_DETAIL_BYTES];
 
-    (void)snprintf(label, sizeof label, "%zu units", model->n_units);
+    (void)snprintf(label, sizeof label, "%zu unit%s", model->n_units, fsdpi_s(model->n_units));
     FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, 0, status, false));
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        (void)snprintf(label, sizeof label, "unit '%.100s' with %zu tensors of %zu elements", unit->name,
-                       unit->n_tensors, unit->elements);
+        (void)snprintf(label, sizeof label, "unit '%.100s' with %zu tensor%s of %zu element%s", unit->name,
+                       unit->n_tensors, fsdpi_s(unit->n_tensors), unit->elements, fsdpi_s(unit->elements));
         FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, unit->fingerprint, FSDP_OK, false));
     }
     return FSDP_OK;
@@ -200,7 +201,7 @@ fsdp_status fsdp_model_commit(fsdp_model *model)
     model->committed = true;
     model->syncs     = true;
     FSDP_TRY(fsdpi_gather_refresh(model, true));
-    fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu units, %s", model->n_units,
+    fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu unit%s, %s", model->n_units, fsdpi_s(model->n_units),
               fsdp_strategy_name(model->options.strategy));
     return FSDP_OK;
 }

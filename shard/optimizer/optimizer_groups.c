@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "lib/base/hash.h"
+#include "lib/base/plural.h"
 
 bool fsdpi_is_rate(double value)
 {
@@ -56,8 +57,8 @@ static fsdp_status check_group(const fsdp_optimizer *optimizer, const char *patt
     if (optimizer->steps > 0) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_STATE,
-            "fsdp_optimizer_add_group: '%.100s' comes after %zu steps; add groups before the first", pattern,
-            optimizer->steps);
+            "fsdp_optimizer_add_group: '%.100s' comes after %zu step%s; add groups before the first", pattern,
+            optimizer->steps, fsdpi_s(optimizer->steps));
     }
     if (!is_rate_or_inherited(group->lr)) {
         return out_of_range(ctx, "lr", group->lr, "0 or more, or FSDP_INHERIT");

@@ -114,7 +114,7 @@ static void ranks_that_add_different_units_are_told_which(void **state)
         tensor.shape[0] = fsdp_rank(m.ctx) == 1 ? 5 : 4;
         assert_int_equal(FSDP_OK, add_one(&m, "u", tensor));
         assert_int_equal(FSDP_ERR_MISMATCH, fsdp_model_commit(m.model));
-        assert_says(m.ctx, "unit 'u' with 1 tensors of 5 elements");
+        assert_says(m.ctx, "unit 'u' with 1 tensor of 5 elements");
     }
     small_model_close(&m);
 }

@@ -211,7 +211,7 @@ static void bad_groups_are_refused_on_every_rank(void **state)
     /* none of them left a trace */
     step_both(&r, NULL);
     assert_int_equal(FSDP_ERR_STATE, fsdp_optimizer_add_group(r.optimizer, "*", &good));
-    assert_says(ctx, "'*' comes after 1 steps");
+    assert_says(ctx, "'*' comes after 1 step;");
     step_both(&r, NULL);
     small_model_close(&r.m);
 }

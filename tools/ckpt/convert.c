@@ -12,6 +12,7 @@
 
 #include "kernels/kernels.h"
 #include "lib/base/error.h"
+#include "lib/base/plural.h"
 #include "tools/ckpt/ckpt.h"
 
 #define SUFFIX ".safetensors"
@@ -216,8 +217,8 @@ static void print_files(const conversion *c)
 
     for (size_t i = 0; i < c->plan.n_files; i++) {
         path_of(c, c->plan.files[i].name, false, path);
-        (void)printf("%s: %zu tensors, %" PRIu64 " bytes\n", path, c->plan.files[i].n_tensors,
-                     c->plan.files[i].file_bytes);
+        (void)printf("%s: %zu tensor%s, %" PRIu64 " bytes\n", path, c->plan.files[i].n_tensors,
+                     fsdpi_s(c->plan.files[i].n_tensors), c->plan.files[i].file_bytes);
     }
     if (c->plan.index_name != NULL) {
         path_of(c, c->plan.index_name, false, path);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/plural.h"
 #include "tools/ckpt/ckpt.h"
 
 /* Of the finite values; sums in f64, in the order of the tensor. */
@@ -141,7 +142,8 @@ static void begin_file(listing *list, const fsdpi_tensor_file *file)
 
         list->name_width = length > list->name_width && length <= 60 ? length : list->name_width;
     }
-    (void)printf("%s: %zu tensors, %" PRIu64 " bytes\n", file->path, file->header.n_tensors, file->header.file_bytes);
+    (void)printf("%s: %zu tensor%s, %" PRIu64 " bytes\n", file->path, file->header.n_tensors,
+                 fsdpi_s(file->header.n_tensors), file->header.file_bytes);
     (void)printf("  %-*s  %-7s %14s  %-18s", (int)list->name_width, "name", "dtype", "bytes", "shape");
     if (list->options->stats) {
         (void)printf("  %12s %12s %12s %12s %10s", "min", "max", "mean", "rms", "non-finite");
@@ -178,8 +180,8 @@ static void list_state(listing *list, const ckpt_source *source)
         (void)printf("%s: step %" PRIu64 ", epoch %" PRIu64 ", seed %" PRIu64 "; saved by %" PRIu64 " ranks under %s",
                      source->path, state->program.step, state->program.epoch, state->program.seed, state->program.ranks,
                      state->strategy);
-        (void)printf(state->has_optimizer ? "; %s after %" PRIu64 " steps\n" : "\n", state->optimizer,
-                     state->optimizer_steps);
+        (void)printf(state->has_optimizer ? "; %s after %" PRIu64 " step%s\n" : "\n", state->optimizer,
+                     state->optimizer_steps, fsdpi_s(state->optimizer_steps));
         return;
     }
     fsdpi_json_begin_object(&list->writer, "state", false);

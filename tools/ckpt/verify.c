@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/plural.h"
 #include "tools/ckpt/ckpt.h"
 
 typedef struct verification {
@@ -53,7 +54,8 @@ static void verify_rules(verification *v)
         for (size_t f = 0; f < source->parts[i].files.n_files; f++) {
             const fsdpi_tensor_file *const file = &source->parts[i].files.files[f];
 
-            (void)snprintf(what, sizeof what, "format, %zu tensors", file->header.n_tensors);
+            (void)snprintf(what, sizeof what, "format, %zu tensor%s", file->header.n_tensors,
+                           fsdpi_s(file->header.n_tensors));
             report(v, file->path, what, NULL);
         }
     }
@@ -73,7 +75,7 @@ static void verify_sums(verification *v, const fsdpi_file_sums *sums)
         status = fsdpi_file_verify(fd, path, sums, &problem);
         (void)close(fd);
     }
-    (void)snprintf(what, sizeof what, "checksums of %zu chunks", sums->n_chunks);
+    (void)snprintf(what, sizeof what, "checksums of %zu chunk%s", sums->n_chunks, fsdpi_s(sums->n_chunks));
     report(v, path, what, status == FSDP_OK ? NULL : &problem);
 }
 
