@@ -12,6 +12,7 @@
  *     mpirun -n 8 fsdp-bench --tune=FILE         writes a table of algorithms for this machine
  *     fsdp-bench --algorithms --nodes 4096       prints what would be chosen on so many nodes, and why
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,17 @@ static int open_and_run(bench_world *world, const bench_options *options)
     return result;
 }
 
+/* A row that nobody can read is a failure. */
+static int output_is_written(void)
+{
+    const int written = fflush(stdout) == 0 && !ferror(stdout);
+
+    if (!written) {
+        (void)fprintf(stderr, "fsdp-bench: standard output could not be written: %s; make room\n", strerror(errno));
+    }
+    return written;
+}
+
 int main(int argc, char **argv)
 {
     bench_options options;
@@ -147,5 +159,5 @@ int main(int argc, char **argv)
     }
     bench_world_close(&world);
     MPI_Finalize();
-    return result;
+    return output_is_written() || result != EXIT_SUCCESS ? result : EXIT_FAILURE;
 }

@@ -113,6 +113,16 @@ static bool parse_number(const char *text, fsdpi_setting_kind kind, int64_t *val
     return true;
 }
 
+bool fsdpi_setting_overflows(const fsdpi_setting *row, const char *text)
+{
+    const size_t digits = strspn(text, "0123456789");
+    const char  *unit   = text + digits;
+    int64_t      value;
+
+    return row->kind == BYTES && digits > 0 && (*unit == '\0' || (strchr("KMG", *unit) != NULL && unit[1] == '\0')) &&
+           !parse_number(text, row->kind, &value);
+}
+
 /* A hardware thread, or one of two words for what is no number of one. */
 static bool parse_cpu(const char *text, int64_t *value)
 {

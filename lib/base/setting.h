@@ -44,6 +44,9 @@ void    fsdpi_setting_set_fallback(const fsdpi_setting *row, fsdp_config *config
 /** From text; not for a PATH. False: it is no value of this kind, or does not fit. */
 bool fsdpi_setting_parse(const fsdpi_setting *row, const char *text, int64_t *value);
 
+/** Whether text that cannot be parsed is a number of BYTES all the same: more than 64 bits hold. */
+bool fsdpi_setting_overflows(const fsdpi_setting *row, const char *text);
+
 /** Whether the row allows a value; not for a PATH. */
 bool fsdpi_setting_accepts(const fsdpi_setting *row, int64_t value);
 

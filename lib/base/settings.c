@@ -40,6 +40,10 @@ static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *give
         }
     } else if (text == NULL || text[0] == '\0') {
         return FSDP_OK;
+    } else if (fsdpi_setting_overflows(row, text)) {
+        return fsdpi_fail_together(NULL, FSDP_ERR_ARG,
+                                   "%s%s is '%s', which is too large; it accepts %s, at most %" PRId64, before,
+                                   row->variable, text, row->values, INT64_MAX);
     } else if (!fsdpi_setting_parse(row, text, &value) || !fsdpi_setting_accepts(row, value)) {
         return fsdpi_fail_together(NULL, FSDP_ERR_ARG, "%s%s is '%s'; it accepts %s", before, row->variable, text,
                                    row->values);

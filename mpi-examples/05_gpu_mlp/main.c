@@ -162,5 +162,5 @@ int main(int argc, char **argv)
         mlp_options_help();
     }
     MPI_Finalize();
-    return status == FSDP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return example_output_is_written() && status == FSDP_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -108,5 +108,7 @@ fsdp_status example_checkpoint_close(example_checkpoint *checkpoint)
 
 int example_exit_status(fsdp_status status, int stopped)
 {
-    return status != FSDP_OK ? EXIT_FAILURE : stopped ? FSDP_STOP_EXIT_STATUS : EXIT_SUCCESS;
+    return !example_output_is_written() || status != FSDP_OK ? EXIT_FAILURE
+           : stopped                                         ? FSDP_STOP_EXIT_STATUS
+                                                             : EXIT_SUCCESS;
 }

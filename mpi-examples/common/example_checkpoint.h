@@ -95,7 +95,7 @@ fsdp_status example_checkpoint_step(example_checkpoint *checkpoint, const fsdp_c
 /** Completes what is being saved. Collective. */
 fsdp_status example_checkpoint_close(example_checkpoint *checkpoint);
 
-/** Which status main() returns. */
+/** Which status main() returns: what was printed and cannot be written is a failure. */
 int example_exit_status(fsdp_status status, int stopped);
 
 #endif

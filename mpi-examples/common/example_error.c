@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int example_speaks(void)
 {
@@ -35,4 +36,15 @@ fsdp_status example_agree(fsdp_context *ctx, const char *message)
         (void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, fsdp_last_error(ctx));
     }
     return status;
+}
+
+int example_output_is_written(void)
+{
+    const int written = fflush(stdout) == 0 && !ferror(stdout);
+
+    if (!written) {
+        (void)fprintf(stderr, "%s: standard output could not be written: %s; make room\n",
+                      program_invocation_short_name, strerror(errno));
+    }
+    return written;
 }

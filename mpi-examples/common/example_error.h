@@ -31,4 +31,7 @@ fsdp_status example_fail(const char *format, ...) __attribute__((format(printf, 
 /** Collective: FSDP_OK if `message` is empty on all ranks; else rank 0 prints those that are not. */
 fsdp_status example_agree(fsdp_context *ctx, const char *message);
 
+/** Whether all that was printed has arrived; if not, says why. To be asked last, behind MPI_Finalize(). Local. */
+int example_output_is_written(void);
+
 #endif

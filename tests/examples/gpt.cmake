@@ -38,6 +38,9 @@ foreach(n IN LISTS allowed)
               ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
 endforeach()
 
+gpt_check(examples.gpt_full_output 2 ../support/check_full_output.sh ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2
+          ${FSDP_TEST_MPIEXEC_FLAGS} -- $<TARGET_FILE:03_gpt> --help)
+
 fsdp_test_allowed_ranks(allowed ON "1;3")
 foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_bad_input.n${n} ${n} check_gpt_bad_input.sh $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}

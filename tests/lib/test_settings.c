@@ -95,6 +95,27 @@ static void values_that_make_no_sense_are_named(void **state)
     }
 }
 
+/* "4096 or more" would be no help for them. */
+static void numbers_beyond_64_bits_are_called_too_large(void **state)
+{
+    fsdp_config config;
+
+    clear_environment(state);
+    setenv("FSDP_STAGING_BYTES", "99999999999999999999", 1);
+    assert_int_equal(FSDP_ERR_ARG, fsdpi_settings_resolve(NULL, &config));
+    assert_string_equal(
+        "FSDP_STAGING_BYTES is '99999999999999999999', which is too large; it accepts 4096 or more, at most "
+        "9223372036854775807",
+        fsdp_last_error(NULL));
+    setenv("FSDP_STAGING_BYTES", "9223372036854775807K", 1);
+    assert_int_equal(FSDP_ERR_ARG, fsdpi_settings_resolve(NULL, &config));
+    assert_non_null(strstr(fsdp_last_error(NULL), "too large"));
+    setenv("FSDP_STAGING_BYTES", "4097x", 1);
+    assert_int_equal(FSDP_ERR_ARG, fsdpi_settings_resolve(NULL, &config));
+    assert_null(strstr(fsdp_last_error(NULL), "too large"));
+    unsetenv("FSDP_STAGING_BYTES");
+}
+
 static void every_instruction_set_has_a_name_wherever_this_runs(void **state)
 {
     static const char *const names[] = {"auto", "scalar", "avx2", "avx512", "neon"};
@@ -162,6 +183,7 @@ int main(void)
         cmocka_unit_test_setup(a_hardware_thread_is_a_number_or_a_word, clear_environment),
         cmocka_unit_test_setup(the_struct_wins_over_the_environment, clear_environment),
         cmocka_unit_test_setup(values_that_make_no_sense_are_named, clear_environment),
+        cmocka_unit_test_setup(numbers_beyond_64_bits_are_called_too_large, clear_environment),
         cmocka_unit_test_setup(every_instruction_set_has_a_name_wherever_this_runs, clear_environment),
         cmocka_unit_test_setup(an_empty_variable_counts_as_unset, clear_environment),
         cmocka_unit_test_setup(a_struct_value_out_of_range_names_the_field, clear_environment),
