@@ -2,7 +2,7 @@
 # Installs the built library, moves the installed tree, and uses it from there as its users do.
 #
 #   test_install.sh SETTINGS tree | programs | pages | examples | listing | cmake c|cxx | pkgconfig c|cxx | symbols |
-#                            soname | other_mpi | fortran
+#                            soname | other_mpi | fortran | static
 #
 # SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
 # shellcheck disable=SC2154 # the settings are assigned in SETTINGS
@@ -69,16 +69,23 @@ pkgconfig_flags() {
     eval "flags=($("$pkg_config" --cflags --libs fsdp))"
 }
 
-# The examples of one file compile from where they are installed.
+# The examples of one file compile from where they are installed; all are built by what is installed beside them.
 build_examples() {
-    local name flags
+    local name flags folder="$work/examples"
     compiler_of c
     pkgconfig_flags
-    mkdir -p "$work/examples"
+    mkdir -p "$folder"
     for name in 01_hello_collectives 02_linear_regression; do
         # shellcheck disable=SC2086 # several flags
-        "$compiler" $sanitize "$prefix/$docdir/examples/$name.c" "${flags[@]}" -o "$work/examples/$name"
-        with_library "$work/examples/$name"
+        "$compiler" $sanitize "$prefix/$docdir/examples/$name.c" "${flags[@]}" -o "$folder/$name"
+        with_library "$folder/$name"
+    done
+    rm -rf "$folder/build"
+    "$cmake" -S "$prefix/$docdir/examples" -B "$folder/build" -DCMAKE_PREFIX_PATH="$prefix" "-DCMAKE_C_COMPILER=$compiler" \
+        "-DCMAKE_C_FLAGS=$sanitize" -DCMAKE_BUILD_TYPE=Debug
+    "$cmake" --build "$folder/build" --parallel 2
+    for name in 03_gpt 04_fashion_mnist 05_gpu_mlp; do
+        grep -q -- "--strategy" <<<"$(with_library "$folder/build/$name/$name" --help)" || fail "$name prints no help"
     done
 }
 
@@ -100,6 +107,7 @@ build_listing() {
 # Runs the consumer on 2 ranks and looks at what it prints.
 run_consumer() {
     local output
+    program=$1
     output=$(with_library "$1")
     echo "$output"
     for rank in 0 1; do
@@ -194,6 +202,24 @@ refuse_other_mpi() {
     LD_LIBRARY_PATH="$prefix/$libdir" expect_failure "fsdp_init: $says" "$other_launch" -n 1 "$folder/consumer"
 }
 
+# A static library, by the commands of the pages: programs need nothing of it where they run. Not optimized, to be built soon.
+build_static() {
+    local folder="$work/static"
+    "$cmake" -S "$source" -B "$folder/build" -DBUILD_SHARED_LIBS=OFF -DFSDP_BUILD_TESTS=OFF -DFSDP_BUILD_EXAMPLES=OFF \
+        -DFSDP_HIP=OFF -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS=-O0 $sanitize" "-DCMAKE_C_COMPILER=$cc" \
+        "-DCMAKE_C_COMPILER_LAUNCHER=$launcher" "-DMPI_C_COMPILER=$mpicc" >/dev/null
+    "$cmake" --build "$folder/build" --parallel 2 >/dev/null
+    rm -rf "$folder/the prefix"
+    "$cmake" --install "$folder/build" --prefix "$folder/the prefix" >/dev/null
+    prefix="$folder/the prefix"
+    [[ -e $prefix/$libdir/libfsdp.a && ! -e $prefix/$libdir/libfsdp.so ]] || fail "the library is not static"
+    "$prefix/$bindir/fsdp-ckpt" --help >/dev/null
+    for way in cmake pkgconfig; do
+        "consume_with_$way" c
+        ! ldd "$program" | grep libfsdp || fail "the program of $way looks for the shared library"
+    done
+}
+
 # The program that the pages show.
 call_from_fortran() {
     local fortran=${mpicc/mpicc/mpifort} output
@@ -219,5 +245,6 @@ symbols) check_symbols ;;
 soname) check_soname ;;
 other_mpi) refuse_other_mpi ;;
 fortran) call_from_fortran ;;
+static) build_static ;;
 *) fail "unknown part '$2'" ;;
 esac
