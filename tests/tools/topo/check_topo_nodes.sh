@@ -27,13 +27,15 @@ rows() {
 
 run 2x2 --by-slot
 rows "host0 0 1 host1 2 3"
+[[ $(grep -Ec '^2 ranks, each with [0-9]+ cores?, ' "$folder/out") -eq 2 ]] || fail "not a verdict for each node"
 run 2x2 --by-node
 rows "host0 0 2 host1 1 3"
 run 2x2 --by-slot --watch --count 1
 [[ $(grep -Ec "^[0-9:]+ $FSDP_CLUSTER_ID-host[01]: " "$folder/out") -eq 2 ]] || fail "not a look at both nodes"
 run 2x2 --by-slot --launch
 grep -Eq '^mpirun -n 4 --map-by ppr:2:node ' "$folder/out" || fail "no line for both nodes"
-grep -Eq '^srun --nodes=2 --ntasks-per-node=2 ' "$folder/out" || fail "no srun line for both nodes"
+grep -Eq '^srun --nodes=2 --exclusive --ntasks-per-node=2 ' "$folder/out" || fail "no srun line for both nodes"
+grep -Eq '^flux run --nodes=2 --exclusive --tasks-per-node=2 ' "$folder/out" || fail "no line of Flux for both nodes"
 run 2x2 --by-slot --json
 if command -v python3 >/dev/null; then
     sed -n '/^{/,$p' "$folder/out" | python3 -c '
