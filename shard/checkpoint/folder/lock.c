@@ -30,7 +30,7 @@ static fsdp_status write_holder(const char *path, int lock, fsdpi_problem *probl
 {
     char holder[FSDPI_OWNER_HOLDER_BYTES];
 
-    fsdpi_owner_describe(holder, sizeof holder - 1);
+    fsdpi_identity_describe(holder, sizeof holder - 1);
     const size_t n = strlen(holder);
     holder[n]      = '\n';
     if (ftruncate(lock, 0) != 0) {

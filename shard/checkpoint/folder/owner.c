@@ -2,101 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
-#include "lib/base/hash.h"
 #include "shard/checkpoint/format/file_io.h"
 
 #define FILE_NAME "." FSDPI_OWNER_FILE
-
-/* ---- who a program is -------------------------------------------------------------------------------------------- */
-
-/* As its file says: which of the processes of that number, and of which of the kernels and containers of that name. */
-typedef struct identity {
-    char     host[128];
-    long     process;
-    uint64_t started; /* in ticks since the kernel was; 0: no such process */
-    uint64_t machine;
-} identity;
-
-/* Field 22 of /proc/PID/stat; the second is in parentheses and may have blanks. */
-static uint64_t start_of(long process)
-{
-    char     path[64], text[1024];
-    uint64_t started = 0;
-
-    (void)snprintf(path, sizeof path, "/proc/%ld/stat", process);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
-    }
-    const size_t n = fread(text, 1, sizeof text - 1, file);
-    (void)fclose(file);
-    text[n]          = '\0';
-    const char *rest = strrchr(text, ')');
-    if (rest != NULL) {
-        (void)sscanf(rest, ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-                     &started);
-    }
-    return started;
-}
-
-/* Numbers of processes mean the same where kernel and namespace are. */
-static uint64_t machine_here(void)
-{
-    char  text[128] = "", names[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    if (file != NULL) {
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        (void)fclose(file);
-    }
-    (void)readlink("/proc/self/ns/pid", names, sizeof names - 1);
-    return fsdpi_hash_text(fsdpi_hash_text(FSDPI_HASH_START, text), names);
-}
-
-static identity identity_here(void)
-{
-    identity me = {.process = (long)getpid(), .machine = machine_here()};
-
-    (void)gethostname(me.host, sizeof me.host - 1);
-    me.started = start_of(me.process);
-    return me;
-}
-
-void fsdpi_owner_describe(char *text, size_t size)
-{
-    const identity me = identity_here();
-
-    (void)snprintf(text, size, "host %s, process %ld", me.host, me.process);
-}
-
-static void write_line(const char *job, char *line)
-{
-    const identity me = identity_here();
-
-    (void)snprintf(line, FSDPI_OWNER_BYTES,
-                   "host %s, process %ld, started %" PRIu64 ", machine %016" PRIx64 ", job %s\n", me.host, me.process,
-                   me.started, me.machine, job);
-}
-
-/* Whether it is known here that the writer of a line has ended. */
-static bool has_ended(const char *line)
-{
-    identity it = {.process = 0};
-
-    return sscanf(line, "host %127[^,], process %ld, started %" SCNu64 ", machine %" SCNx64, it.host, &it.process,
-                  &it.started, &it.machine) == 4 &&
-           it.machine == machine_here() && start_of(it.process) != it.started;
-}
 
 /* ---- the file of another program --------------------------------------------------------------------------------- */
 
@@ -125,7 +41,7 @@ static void read_line(const char *path, char *line, time_t *touched)
     *touched = 0;
     if (fd >= 0) {
         *touched = fstat(fd, &about) == 0 ? about.st_mtime : 0;
-        n        = pread(fd, line, FSDPI_OWNER_BYTES - 1, 0);
+        n        = pread(fd, line, FSDPI_IDENTITY_BYTES - 1, 0);
         (void)close(fd);
     }
     line[n > 0 ? n : 0] = '\0';
@@ -152,7 +68,7 @@ static fsdp_status refuse_alive(const char *folder, const char *line, long age, 
 static fsdp_status put_aside(const char *folder, const char *path, const char *job, const char *stale,
                              fsdpi_problem *problem)
 {
-    char   name[FSDPI_FOLDER_NAME_BYTES], aside[FSDPI_FOLDER_PATH_BYTES], line[FSDPI_OWNER_BYTES];
+    char   name[FSDPI_FOLDER_NAME_BYTES], aside[FSDPI_FOLDER_PATH_BYTES], line[FSDPI_IDENTITY_BYTES];
     time_t touched;
 
     fsdpi_partial_name_make(FSDPI_OWNER_FILE, job, name);
@@ -173,12 +89,12 @@ static fsdp_status put_aside(const char *folder, const char *path, const char *j
 static fsdp_status refuse_or_put_aside(const char *folder, const char *path, const char *job, int clock,
                                        fsdpi_problem *problem)
 {
-    char   line[FSDPI_OWNER_BYTES];
+    char   line[FSDPI_IDENTITY_BYTES];
     time_t touched;
 
     read_line(path, line, &touched);
     const long age = (long)(time_there(clock) - touched);
-    if (touched != 0 && !has_ended(line) && age < FSDPI_OWNER_STALE_S) {
+    if (touched != 0 && !fsdpi_identity_has_ended(line) && age < FSDPI_OWNER_STALE_S) {
         return refuse_alive(folder, line, age > 0 ? age : 0, problem);
     }
     return put_aside(folder, path, job, line, problem);
@@ -197,8 +113,8 @@ fsdp_status fsdpi_owner_look(const char *folder, const char *job, int clock, fsd
 /* Touches the file. False: it is there no more, or another program's. */
 static bool touch(const fsdpi_owner *owner)
 {
-    char      line[FSDPI_OWNER_BYTES] = "";
-    const int fd                      = open(owner->path, O_RDWR | O_CLOEXEC);
+    char      line[FSDPI_IDENTITY_BYTES] = "";
+    const int fd                         = open(owner->path, O_RDWR | O_CLOEXEC);
 
     if (fd < 0) {
         return errno != ENOENT; /* any other trouble passes, or the save will say it */
@@ -297,7 +213,7 @@ fsdp_status fsdpi_owner_take(fsdpi_owner *owner, const char *folder, const char 
 
     *owner = (fsdpi_owner){.touch_ms = touch_ms};
     fsdpi_path_join(owner->path, folder, FILE_NAME);
-    write_line(job, owner->line);
+    fsdpi_identity_line(job, owner->line);
     fsdp_status status = create_or_refuse(folder, owner->path, job, clock, &fd, problem);
     if (status == FSDP_OK) {
         status = fsdpi_file_write(fd, owner->path, 0, owner->line, strlen(owner->line), problem);

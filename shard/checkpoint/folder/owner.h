@@ -11,19 +11,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "shard/checkpoint/folder/identity.h"
 #include "shard/checkpoint/folder/names.h"
 #include "shard/checkpoint/format/problem.h"
 
-enum {
-    FSDPI_OWNER_BYTES        = 320, /* of what it says, with its NUL */
-    FSDPI_OWNER_STALE_S      = 60,
-    FSDPI_OWNER_TOUCH_MS     = 10000,
-    FSDPI_OWNER_HOLDER_BYTES = 192
-};
+enum { FSDPI_OWNER_STALE_S = 60, FSDPI_OWNER_TOUCH_MS = 10000, FSDPI_OWNER_HOLDER_BYTES = 192 };
 
 typedef struct fsdpi_owner {
     char            path[FSDPI_FOLDER_PATH_BYTES]; /* "": none is held */
-    char            line[FSDPI_OWNER_BYTES];       /* as this program has written it */
+    char            line[FSDPI_IDENTITY_BYTES];    /* as this program has written it */
     unsigned        touch_ms;
     pthread_t       thread;
     pthread_mutex_t mutex;
@@ -47,9 +43,6 @@ void fsdpi_owner_release(fsdpi_owner *owner);
 
 /** FSDP_ERR_STATE where another program has one; removes what one that is gone has left. For who holds the folder otherwise. */
 fsdp_status fsdpi_owner_look(const char *folder, const char *job, int clock, fsdpi_problem *problem);
-
-/** "host H, process P", of this process, as errors name it. */
-void fsdpi_owner_describe(char *text, size_t size);
 
 /** FSDP_ERR_STATE: `holder` saves in this folder; `remark` says what else there is to know. */
 fsdp_status fsdpi_owner_refuse(const char *folder, const char *holder, const char *remark, fsdpi_problem *problem);
