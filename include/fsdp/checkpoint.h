@@ -17,7 +17,8 @@
  *     run1/latest                               "step-000000500"
  *     run1/step-000000500/model.safetensors     the parameters, and ignored tensors, under their names in the model
  *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer
- *     run1/step-000000500/state.json            step, sampler, loss scaler, checksums of the other files, version
+ *     run1/step-000000500/state.json            step, sampler, loss scaler, version
+ *     run1/step-000000500/checksums.bin         checksums of all of it; state.json has the one of this file
  *     run1/.lock                                held, with flock(2), by the program that saves there; or else run1/.owner, which
  *                                               names it: see FSDP_CHECKPOINT_LOCK in docs/settings.md
  *
@@ -180,7 +181,8 @@ FSDP_API fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint);
 
 /**
  * Adds to a budget what an open checkpoint holds on this rank, and what a save takes: staging and bookkeeping. Local. The
- * text of the files' headers, about 150 bytes per tensor, is not included.
+ * text of the files' headers, about 150 bytes per tensor, is not included, nor 56 bytes on rank 0 for each chunk of the checkpoint (up to
+ * 4 MiB that one rank holds) while it puts them in order.
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer.
  */
 FSDP_API fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budget *budget);

@@ -105,7 +105,7 @@ static void comes_back(const fsdpi_json_value *root)
 
 static void checksums_cover_their_files(const fsdpi_checksums *sums)
 {
-    for (size_t i = 0; i < sums->n_files; i++) {
+    for (size_t i = 0; i < sums->n_files && !sums->apart; i++) {
         const fsdpi_file_sums *const file = &sums->files[i];
         uint64_t                     end  = 0;
 

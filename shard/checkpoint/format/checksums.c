@@ -26,22 +26,15 @@ static void put_file(fsdpi_json_writer *writer, const fsdpi_file_sums *sums)
     fsdpi_json_begin_object(writer, NULL, true);
     fsdpi_json_put_string(writer, "name", sums->name);
     fsdpi_json_put_u64(writer, "bytes", sums->bytes);
-    fsdpi_json_begin_array(writer, "chunks", true);
-    for (size_t i = 0; i < sums->n_chunks; i++) {
-        char digits[17];
-
-        (void)snprintf(digits, sizeof digits, "%016" PRIx64, sums->chunks[i].sum);
-        fsdpi_json_begin_array(writer, NULL, true);
-        fsdpi_json_put_u64(writer, NULL, sums->chunks[i].bytes);
-        fsdpi_json_put_string(writer, NULL, digits);
-        fsdpi_json_end_array(writer);
-    }
-    fsdpi_json_end_array(writer);
+    fsdpi_json_put_u64(writer, "chunks", sums->n_chunks);
     fsdpi_json_end_object(writer);
 }
 
 void fsdpi_checksums_put(fsdpi_json_writer *writer, const fsdpi_checksums *sums)
 {
+    char digits[17];
+
+    (void)snprintf(digits, sizeof digits, "%016" PRIx64, sums->sum_of_chunks);
     fsdpi_json_begin_object(writer, "checksums", false);
     fsdpi_json_put_string(writer, "algorithm", ALGORITHM);
     fsdpi_json_begin_array(writer, "files", false);
@@ -49,6 +42,8 @@ void fsdpi_checksums_put(fsdpi_json_writer *writer, const fsdpi_checksums *sums)
         put_file(writer, &sums->files[i]);
     }
     fsdpi_json_end_array(writer);
+    fsdpi_json_put_string(writer, "file", FSDPI_CHECKSUMS_FILE);
+    fsdpi_json_put_string(writer, "sum", digits);
     fsdpi_json_end_object(writer);
 }
 
@@ -110,6 +105,20 @@ static fsdp_status get_chunks(const fsdpi_json_value *chunks, fsdpi_file_sums *f
     return FSDP_OK;
 }
 
+/* How many there are: each byte is in one, and the file of chunks is of a length that is read. */
+static fsdp_status count_chunks(const fsdpi_json_value *count, fsdpi_file_sums *file, fsdpi_problem *problem)
+{
+    uint64_t n;
+
+    FSDP_TRY(fsdpi_json_get_u64(count, &n, problem));
+    if (n > FSDPI_CHECKSUMS_FILE_MOST / FSDPI_STORED_CHUNK_BYTES || n > file->bytes || (n == 0 && file->bytes > 0)) {
+        return fsdpi_json_refuse_value(count, problem, "%" PRIu64 " chunks, of a file of %" PRIu64 " bytes", n,
+                                       file->bytes);
+    }
+    file->n_chunks = (size_t)n;
+    return FSDP_OK;
+}
+
 /* A string, and the value that holds it, for what refuses it. */
 static fsdp_status require_text(const fsdpi_json_value *object, const char *name, const fsdpi_json_value **value,
                                 const char **text, fsdpi_problem *problem)
@@ -145,9 +154,10 @@ static fsdp_status get_file(const fsdpi_json_value *object, fsdpi_checksums *sum
     }
     sums->n_files++;
     FSDP_TRY(fsdpi_json_require(object, "bytes", FSDPI_JSON_UNSIGNED, &bytes, problem));
-    FSDP_TRY(fsdpi_json_require(object, "chunks", FSDPI_JSON_ARRAY, &chunks, problem));
+    FSDP_TRY(
+        fsdpi_json_require(object, "chunks", sums->apart ? FSDPI_JSON_UNSIGNED : FSDPI_JSON_ARRAY, &chunks, problem));
     FSDP_TRY(fsdpi_json_get_u64(bytes, &file->bytes, problem));
-    return get_chunks(chunks, file, problem);
+    return sums->apart ? count_chunks(chunks, file, problem) : get_chunks(chunks, file, problem);
 }
 
 static fsdp_status check_algorithm(const fsdpi_json_value *object, fsdpi_problem *problem)
@@ -161,12 +171,33 @@ static fsdp_status check_algorithm(const fsdpi_json_value *object, fsdpi_problem
                : fsdpi_json_refuse_value(value, problem, "checksums by '%.40s'; this version knows " ALGORITHM, name);
 }
 
+/* The file that chunks are in, if they are apart. */
+static fsdp_status get_reference(const fsdpi_json_value *object, fsdpi_checksums *sums, fsdpi_problem *problem)
+{
+    const fsdpi_json_value *value;
+    const char             *text;
+
+    if (fsdpi_json_member(object, "file") == NULL) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(require_text(object, "file", &value, &text, problem));
+    if (strcmp(text, FSDPI_CHECKSUMS_FILE) != 0) {
+        return fsdpi_json_refuse_value(value, problem, "is '%.200s', not '" FSDPI_CHECKSUMS_FILE "'", text);
+    }
+    sums->apart = true;
+    FSDP_TRY(require_text(object, "sum", &value, &text, problem));
+    return read_sum(text, &sums->sum_of_chunks)
+               ? FSDP_OK
+               : fsdpi_json_refuse_value(value, problem, "a sum has 16 digits from 0 to f");
+}
+
 static fsdp_status get_files(const fsdpi_json_value *object, fsdpi_checksums *sums, fsdpi_problem *problem)
 {
     const fsdpi_json_value *members, *files;
 
     FSDP_TRY(fsdpi_json_require(object, "checksums", FSDPI_JSON_OBJECT, &members, problem));
     FSDP_TRY(check_algorithm(members, problem));
+    FSDP_TRY(get_reference(members, sums, problem));
     FSDP_TRY(fsdpi_json_require(members, "files", FSDPI_JSON_ARRAY, &files, problem));
     const size_t n = fsdpi_json_count(files);
     sums->files    = calloc(n + 1, sizeof *sums->files);

@@ -8,20 +8,34 @@
  *     "checksums": {
  *       "algorithm": "XXH3_64",
  *       "files": [
- *         {"name": "model.safetensors", "bytes": 4352, "chunks": [[256, "2d06800538d394c2"], [4096, "..."]]}
- *       ]
+ *         {"name": "model.safetensors", "bytes": 4352, "chunks": 2}
+ *       ],
+ *       "file": "checksums.bin",
+ *       "sum": "2d06800538d394c2"
  *     }
  *
- * Each chunk is its BYTES and its sum, 16 hexadecimal digits (`xxhsum -H3` prints the same). Chunks add up to the file's bytes.
+ * The chunks themselves, each its BYTES and its sum, are in that file, whose sum this is: shard/checkpoint/format/checksums_file.h. Without
+ * "file", as version 1 of state.json has it, "chunks" is an array of them, [[256, "2d06800538d394c2"], ...]. `xxhsum -H3` prints
+ * the same digits. Chunks add up to the file's bytes.
  */
 #ifndef FSDPI_CHECKSUMS_H
 #define FSDPI_CHECKSUMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "shard/checkpoint/format/json.h"
 #include "shard/checkpoint/format/problem.h"
+
+/** The file that has the chunks of all others, in the same folder. */
+#define FSDPI_CHECKSUMS_FILE "checksums.bin"
+
+/** BYTES that are read of it: 16 million chunks, which are 64 TB where none is short. */
+#define FSDPI_CHECKSUMS_FILE_MOST ((uint64_t)256 << 20)
+
+/** BYTES of a chunk in it. */
+enum { FSDPI_STORED_CHUNK_BYTES = 16 };
 
 #define FSDPI_CHUNK_MOST ((size_t)4 << 20) /* BYTES */
 
@@ -37,18 +51,21 @@ typedef struct fsdpi_chunk {
 } fsdpi_chunk;
 
 typedef struct fsdpi_file_sums {
-    char        *name;
-    uint64_t     bytes; /* of the file */
-    size_t       n_chunks;
-    fsdpi_chunk *chunks; /* without hole or overlap, from 0 to `bytes` */
+    char    *name;
+    uint64_t bytes; /* of the file */
+    size_t   n_chunks;
+    fsdpi_chunk
+        *chunks; /* without hole or overlap, from 0 to `bytes`; NULL while they are apart and have not been read */
 } fsdpi_file_sums;
 
 typedef struct fsdpi_checksums {
     size_t           n_files;
     fsdpi_file_sums *files;
+    bool             apart;         /* chunks are in a file of their own */
+    uint64_t         sum_of_chunks; /* of that file */
 } fsdpi_checksums;
 
-/** Puts the member "checksums" into the object that is open. */
+/** Puts the member "checksums" into the object that is open; the chunks are apart, and have been written. */
 void fsdpi_checksums_put(fsdpi_json_writer *writer, const fsdpi_checksums *sums);
 
 /**

@@ -7,8 +7,10 @@
 
 #include "fsdp/version.h"
 #include "lib/base/error.h"
+#include "shard/checkpoint/format/checksums_file.h"
 #include "shard/checkpoint/format/file_io.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/text.h"
 
 #define FORMAT "libfsdp checkpoint"
 
@@ -265,6 +267,22 @@ fsdp_status fsdpi_state_parse(const char *path, char *text, size_t bytes, fsdpi_
     return status;
 }
 
+/* They are beside it. */
+static fsdp_status read_chunks(const char *path, fsdpi_state *state, fsdpi_problem *problem)
+{
+    const char *slash  = strrchr(path, '/');
+    char       *beside = fsdpi_text("%.*s" FSDPI_CHECKSUMS_FILE, slash != NULL ? (int)(slash - path + 1) : 0, path);
+
+    fsdp_status status = beside != NULL ? fsdpi_checksums_file_read(beside, &state->sums, problem)
+                                        : fsdpi_problem_memory(problem, path, strlen(path));
+    free(beside);
+    if (status != FSDP_OK) {
+        fsdpi_checksums_free(&state->sums);
+        memset(state, 0, sizeof *state);
+    }
+    return status;
+}
+
 fsdp_status fsdpi_state_read(const char *path, fsdpi_state *state, fsdpi_problem *problem)
 {
     char  *text;
@@ -272,7 +290,10 @@ fsdp_status fsdpi_state_read(const char *path, fsdpi_state *state, fsdpi_problem
 
     memset(state, 0, sizeof *state);
     FSDP_TRY(fsdpi_file_text(path, FSDPI_STATE_MOST, &text, &bytes, problem));
-    const fsdp_status status = fsdpi_state_parse(path, text, bytes, state, problem);
+    fsdp_status status = fsdpi_state_parse(path, text, bytes, state, problem);
     free(text);
+    if (status == FSDP_OK) {
+        status = read_chunks(path, state, problem);
+    }
     return status;
 }

@@ -29,11 +29,11 @@
 #include "shard/checkpoint/format/problem.h"
 
 #define FSDPI_STATE_FILE    "state.json"
-#define FSDPI_STATE_VERSION 1u
+#define FSDPI_STATE_VERSION 2u /* 1 has the chunks of all files in it */
 
 /**
- * BYTES that a state.json may have: 2 million chunks, which are 8 TB where none is short. Who reads it holds some six times as much
- * while it is taken apart, and 24 bytes of each chunk behind that.
+ * BYTES that a state.json may have: in version 1, 2 million chunks. Who reads it holds some six times as much while it is taken apart,
+ * and 24 bytes of each chunk behind that.
  */
 #define FSDPI_STATE_MOST ((size_t)64 << 20)
 
@@ -51,10 +51,10 @@ typedef struct fsdpi_state {
 /** @param[out] text  which the caller frees. FSDP_ERR_MEMORY; FSDP_ERR_ARG where it would be longer than readers take. */
 fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *bytes, fsdpi_problem *problem);
 
-/** Reads and checks. @param[out] state  its `sums` are released with fsdpi_checksums_free(); zeros after an error */
+/** Reads and checks it, and the chunks of its checksums where these are apart. @param[out] state  its `sums` are released with fsdpi_checksums_free(); zeros after an error */
 fsdp_status fsdpi_state_read(const char *path, fsdpi_state *state, fsdpi_problem *problem);
 
-/** The same of a text in memory, with a NUL behind its `bytes`. The digits of its sum become zeros. */
+/** The same, but for chunks that are apart, of a text in memory, with a NUL behind its `bytes`. The digits of its sum become zeros. */
 fsdp_status fsdpi_state_parse(const char *path, char *text, size_t bytes, fsdpi_state *state, fsdpi_problem *problem);
 
 #endif

@@ -2,8 +2,8 @@
  * @file
  * What an open checkpoint folder consists of, and how a save goes on from phase to phase.
  *
- * A save is two pieces of work on files, each followed by an agreement of all ranks: every rank writes its runs; then rank 0
- * writes state.json and makes the folder a checkpoint. A piece of work is done at once, or by a thread. The agreements are
+ * A save is two pieces of work on files, each followed by an agreement of all ranks: every rank writes its runs and their checksums;
+ * then rank 0 puts these in order, writes state.json and makes the folder a checkpoint. A piece of work is done at once, or by a thread. The agreements are
  * collectives of the model's context, in calls of the program: so the thread needs no MPI, and the order of collectives is the
  * program's.
  */
@@ -31,9 +31,8 @@ struct fsdp_checkpoint {
     bool                    told_unsynced; /* that its file system does not sync folders */
     fsdpi_stem              stems[FSDPI_N_STEMS];
     fsdpi_writer            writer;
-    size_t                 *counts; /* of each rank's chunks, in 64 bit words */
-    fsdpi_file_chunk       *sums;   /* of all ranks, one after the other */
-    size_t                  n_sums;
+    size_t                  n_sums;    /* chunks of all ranks */
+    size_t                  first_sum; /* the first of this rank's among them */
 
     /* The save under way. */
     fsdpi_save_phase phase;

@@ -8,6 +8,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "shard/checkpoint/format/checksums_file.h"
+#include "shard/checkpoint/write/sums.h"
 
 void fsdpi_checkpoint_partial_path(const fsdp_checkpoint *checkpoint, char *path)
 {
@@ -29,16 +31,6 @@ void fsdpi_checkpoint_tell_unsynced(fsdp_checkpoint *c)
 }
 
 /* ---- the checksums of all files ---------------------------------------------------------------------------------- */
-
-static int by_place(const void *a, const void *b)
-{
-    const fsdpi_file_chunk *x = a, *y = b;
-
-    if (x->file != y->file) {
-        return x->file < y->file ? -1 : 1;
-    }
-    return x->begin < y->begin ? -1 : x->begin > y->begin ? 1 : 0;
-}
 
 /* The chunks of one file, from the first in `sums` on. Returns how many. */
 static size_t take_file(const fsdp_checkpoint *c, size_t file, const fsdpi_file_chunk *sums, size_t n,
@@ -69,32 +61,39 @@ static fsdp_status write_state(fsdp_checkpoint *c)
     return status;
 }
 
-static fsdp_status write_state_with(fsdp_checkpoint *c, fsdpi_chunk *chunks, fsdpi_file_sums *files)
+static fsdp_status write_state_with(fsdp_checkpoint *c, const fsdpi_file_chunk *sums, fsdpi_chunk *chunks,
+                                    fsdpi_file_sums *files)
 {
     const size_t n_files = c->writer.n_files;
-    size_t       taken   = 0;
+    char         path[FSDPI_FOLDER_PATH_BYTES], folder[FSDPI_FOLDER_PATH_BYTES];
+    size_t       taken = 0;
 
     for (size_t file = 0; file < n_files; file++) {
-        taken += take_file(c, file, c->sums + taken, c->n_sums - taken, chunks + taken, &files[file]);
+        taken += take_file(c, file, sums + taken, c->n_sums - taken, chunks + taken, &files[file]);
     }
-    c->state.sums            = (fsdpi_checksums){.n_files = n_files, .files = files};
-    const fsdp_status status = write_state(c);
-    c->state.sums            = (fsdpi_checksums){0};
+    c->state.sums = (fsdpi_checksums){.n_files = n_files, .files = files, .apart = true};
+    fsdpi_checkpoint_partial_path(c, folder);
+    fsdpi_path_join(path, folder, FSDPI_CHECKSUMS_FILE);
+    fsdp_status status = fsdpi_checksums_file_write(path, &c->state.sums, &c->problem);
+    status             = status == FSDP_OK ? write_state(c) : status;
+    c->state.sums      = (fsdpi_checksums){0};
     return status;
 }
 
 static fsdp_status write_state_file(fsdp_checkpoint *c)
 {
-    fsdpi_chunk     *chunks = calloc(c->n_sums, sizeof *chunks);
-    fsdpi_file_sums *files  = calloc(c->writer.n_files, sizeof *files);
-    fsdp_status      status;
+    fsdpi_chunk      *chunks = calloc(c->n_sums, sizeof *chunks);
+    fsdpi_file_sums  *files  = calloc(c->writer.n_files, sizeof *files);
+    fsdpi_file_chunk *sums   = NULL;
+    fsdp_status       status;
 
     if (chunks == NULL || files == NULL) {
         status = fsdpi_problem_memory(&c->problem, c->folder.path, c->n_sums * sizeof *chunks);
     } else {
-        qsort(c->sums, c->n_sums, sizeof *c->sums, by_place);
-        status = write_state_with(c, chunks, files);
+        status = fsdpi_sums_take(c, &sums);
+        status = status == FSDP_OK ? write_state_with(c, sums, chunks, files) : status;
     }
+    free(sums);
     free(chunks);
     free(files);
     return status;

@@ -155,25 +155,29 @@ static fsdp_status lay_out(fsdp_checkpoint *c)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* How many chunks each rank will have: the same in every save. */
+/* How many chunks there will be, and how many of them before this rank's: the same in every save. */
+static fsdp_status add_counts(fsdp_checkpoint *c, uint64_t *counts)
+{
+    counts[c->ctx->rank] = c->writer.n_chunks;
+    FSDP_TRY(fsdp_allgather(c->ctx, FSDP_IN_PLACE, counts, 1, FSDP_I64));
+    for (int rank = 0; rank < c->ctx->size; rank++) {
+        c->first_sum += rank < c->ctx->rank ? (size_t)counts[rank] : 0;
+        c->n_sums += (size_t)counts[rank];
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status share_counts(fsdp_checkpoint *c)
 {
-    const size_t words = sizeof(fsdpi_file_chunk) / sizeof(uint64_t);
-    fsdp_status  status;
+    const size_t bytes  = (size_t)c->ctx->size * sizeof(uint64_t);
+    uint64_t    *counts = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
+    fsdp_status  status = fsdpi_agree(c->ctx, OPEN, "memory", 0, counts != NULL ? FSDP_OK : FSDP_ERR_MEMORY, true);
 
-    c->counts = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, (size_t)c->ctx->size * sizeof *c->counts);
-    status    = c->counts != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
-    status    = fsdpi_agree(c->ctx, OPEN, "memory", 0, status, true);
-    if (status != FSDP_OK || c->counts == NULL) {
-        return status;
+    if (status == FSDP_OK && counts != NULL) {
+        status = add_counts(c, counts);
     }
-    c->counts[c->ctx->rank] = c->writer.n_chunks * words;
-    FSDP_TRY(fsdp_allgather(c->ctx, FSDP_IN_PLACE, c->counts, 1, FSDP_I64));
-    for (int rank = 0; rank < c->ctx->size; rank++) {
-        c->n_sums += c->counts[rank] / words;
-    }
-    c->sums = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, c->n_sums * sizeof *c->sums);
-    return c->sums != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
+    fsdpi_free(c->ctx, FSDP_MEMORY_BOOKKEEPING, counts, bytes);
+    return status;
 }
 
 /* Where another lock is held than flock(2)'s. */
@@ -248,8 +252,6 @@ static void release(fsdp_checkpoint *c)
         fsdpi_file_plan_free(&c->stems[s].plan);
         fsdpi_parts_free(&c->stems[s].parts);
     }
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c->counts, (size_t)ctx->size * sizeof *c->counts);
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c->sums, c->n_sums * sizeof *c->sums);
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c, sizeof *c);
 }
 
@@ -331,9 +333,7 @@ fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budge
                           "fsdp_checkpoint_budget: the %s NULL", budget == NULL ? "budget is" : "checkpoint is");
     }
     const size_t staging     = fsdpi_writer_staging(&checkpoint->writer);
-    const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) + fsdpi_alloc_size(sizeof *checkpoint) +
-                               fsdpi_alloc_size((size_t)checkpoint->ctx->size * sizeof *checkpoint->counts) +
-                               fsdpi_alloc_size(checkpoint->n_sums * sizeof *checkpoint->sums);
+    const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) + fsdpi_alloc_size(sizeof *checkpoint);
     budget->bytes[FSDP_MEMORY_STAGING] += staging;
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += bookkeeping;
     budget->total += staging + bookkeeping;

@@ -1,7 +1,7 @@
 /*
  * Saving, from phase to phase: see shard/checkpoint/write/checkpoint.h.
- * Cost: each rank copies what it writes once, through FSDPI_CHUNK_MOST of scratch or into its image, and sums it up; three
- * agreements, and 32 bytes to every rank for each chunk of any.
+ * Cost: each rank copies what it writes once, through FSDPI_CHUNK_MOST of scratch or into its image, and sums it up, and writes 32
+ * bytes for each chunk, which rank 0 reads; three agreements.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
+#include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
 
 #define SAVE       "fsdp_checkpoint_save"
@@ -24,7 +25,8 @@ static fsdp_status write_runs(fsdp_checkpoint *c)
     char path[FSDPI_FOLDER_PATH_BYTES];
 
     fsdpi_checkpoint_partial_path(c, path);
-    return fsdpi_writer_write(&c->writer, c->asynchronous, path, &c->problem);
+    FSDP_TRY(fsdpi_writer_write(&c->writer, c->asynchronous, path, &c->problem));
+    return fsdpi_sums_write(c);
 }
 
 static fsdp_status commit(fsdp_checkpoint *c)
@@ -51,18 +53,10 @@ static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
     return status;
 }
 
-static fsdp_status share_sums(fsdp_checkpoint *c)
-{
-    return fsdp_allgatherv(c->ctx, c->writer.chunks, c->sums, c->counts, FSDP_I64);
-}
-
 static fsdp_status begin_commit(fsdp_checkpoint *c)
 {
-    fsdp_status status = fsdpi_agree(c->ctx, c->function, "writing", 0, verdict(c), true);
+    const fsdp_status status = fsdpi_agree(c->ctx, c->function, "writing", 0, verdict(c), true);
 
-    if (status == FSDP_OK) {
-        status = share_sums(c);
-    }
     if (status != FSDP_OK) {
         return end(c, status);
     }
@@ -177,6 +171,9 @@ static fsdp_status make_files(fsdp_checkpoint *c)
     if (status == FSDP_OK) {
         fsdpi_checkpoint_partial_path(c, path);
         status = fsdpi_writer_make_files(&c->writer, path, &c->problem);
+    }
+    if (status == FSDP_OK) {
+        status = fsdpi_sums_make(c);
     }
     return status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem);
 }

@@ -4,8 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shard/checkpoint/format/checksums.h"
+#include "shard/checkpoint/format/checksums_file.h"
 #include "shard/checkpoint/format/file_io.h"
+#include "shard/checkpoint/format/state.h"
 #include "test_files.h"
 #include "tests/support/unit_test.h"
 
@@ -55,24 +56,40 @@ static void refused(const char *files, const char *says)
     test_contains(problem.text, says);
 }
 
-static void sums_are_written_and_read(void **state)
+static char *write_text(const fsdpi_checksums *sums)
 {
-    fsdpi_chunk       chunks[] = {{0, 5, UINT64_MAX}, {5, FSDPI_CHUNK_MOST, 0}, {5 + FSDPI_CHUNK_MOST, 1, 0xabc}};
-    fsdpi_file_sums   files[]  = {{.name = "a", .bytes = 6 + FSDPI_CHUNK_MOST, .n_chunks = 3, .chunks = chunks},
-                                  {.name = "b"}};
-    fsdpi_checksums   sums     = {.n_files = 2, .files = files}, read;
     fsdpi_json_writer writer;
     char             *text;
     size_t            bytes;
 
-    (void)state;
     fsdpi_json_writer_init(&writer, 2);
     fsdpi_json_begin_object(&writer, NULL, false);
-    fsdpi_checksums_put(&writer, &sums);
+    fsdpi_checksums_put(&writer, sums);
     fsdpi_json_end_object(&writer);
     assert_int_equal(FSDP_OK, fsdpi_json_writer_end(&writer, &text, &bytes, &problem));
-    test_contains(text, "{\"name\": \"a\", \"bytes\": 4194310, \"chunks\": [[5, \"ffffffffffffffff\"], [4194304, ");
-    assert_int_equal(FSDP_OK, get(text, &read));
+    return text;
+}
+
+/* Writes both, reads both. */
+static void write_and_read(fsdpi_checksums *sums, fsdpi_checksums *read)
+{
+    assert_int_equal(FSDP_OK, fsdpi_checksums_file_write("checksums.bin", sums, &problem));
+    char *text = write_text(sums);
+    assert_int_equal(FSDP_OK, get(text, read));
+    assert_true(read->apart);
+    assert_int_equal(FSDP_OK, fsdpi_checksums_file_read("checksums.bin", read, &problem));
+    free(text);
+}
+
+static void sums_are_written_and_read(void **state)
+{
+    fsdpi_chunk     chunks[] = {{0, 5, UINT64_MAX}, {5, FSDPI_CHUNK_MOST, 0}, {5 + FSDPI_CHUNK_MOST, 1, 0xabc}};
+    fsdpi_file_sums files[]  = {{.name = "a", .bytes = 6 + FSDPI_CHUNK_MOST, .n_chunks = 3, .chunks = chunks},
+                                {.name = "b"}};
+    fsdpi_checksums sums     = {.n_files = 2, .files = files}, read;
+
+    (void)state;
+    write_and_read(&sums, &read);
     assert_int_equal(2, read.n_files);
     const fsdpi_file_sums *const a = fsdpi_checksums_find(&read, "a");
     assert_int_equal(3, a->n_chunks);
@@ -84,7 +101,116 @@ static void sums_are_written_and_read(void **state)
     assert_int_equal(1, fsdpi_chunk_of(a, 4 + FSDPI_CHUNK_MOST));
     assert_int_equal(2, fsdpi_chunk_of(a, 5 + FSDPI_CHUNK_MOST));
     fsdpi_checksums_free(&read);
+}
+
+/* As 3500 ranks may leave them that hold 400 flat parameters each, with moments: state.json alone could not take as many. */
+static void more_than_two_million_are_too(void **state)
+{
+    enum { N = 2800000 };
+    fsdpi_chunk    *chunks = calloc(N, sizeof *chunks);
+    fsdpi_file_sums file   = {.name = "model.safetensors", .bytes = N, .n_chunks = N, .chunks = chunks};
+    fsdpi_state     many   = {.sums = {.n_files = 1, .files = &file}}, found;
+    char           *text;
+    size_t          bytes;
+
+    (void)state;
+    assert_non_null(chunks);
+    for (size_t i = 0; i < N; i++) {
+        chunks[i] = (fsdpi_chunk){.begin = i, .bytes = 1, .sum = i * 0x9e3779b97f4a7c15u};
+    }
+    assert_int_equal(FSDP_OK, fsdpi_checksums_file_write("checksums.bin", &many.sums, &problem));
+    assert_int_equal(FSDP_OK, fsdpi_state_write(&many, &text, &bytes, &problem));
+    test_file_write("state.json", text, bytes);
+    assert_int_equal(FSDP_OK, fsdpi_state_read("state.json", &found, &problem));
+    assert_int_equal(N, found.sums.files[0].n_chunks);
+    assert_memory_equal(chunks, found.sums.files[0].chunks, N * sizeof *chunks);
+    fsdpi_checksums_free(&found.sums);
     free(text);
+    free(chunks);
+}
+
+static void refused_apart(fsdpi_checksums *sums, const char *says)
+{
+    assert_int_equal(FSDP_ERR_FORMAT, fsdpi_checksums_file_read("checksums.bin", sums, &problem));
+    test_contains(problem.text, says);
+    for (size_t f = 0; f < sums->n_files; f++) {
+        free(sums->files[f].chunks);
+        sums->files[f].chunks = NULL;
+    }
+}
+
+static void a_file_of_chunks_that_is_not_as_it_was_is_refused(void **state)
+{
+    fsdpi_chunk     chunks[] = {{0, 5, 17}, {5, 6, 18}};
+    fsdpi_file_sums file     = {.name = "a", .bytes = 11, .n_chunks = 2, .chunks = chunks};
+    fsdpi_checksums sums     = {.n_files = 1, .files = &file, .apart = true}, read;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdpi_checksums_file_write("checksums.bin", &sums, &problem));
+    char *text = write_text(&sums);
+    assert_int_equal(FSDP_OK, get(text, &read));
+    free(text);
+    const int fd = open("checksums.bin", O_RDWR | O_CLOEXEC);
+    for (uint64_t i = 0; i < 32; i++) {
+        unsigned char byte;
+
+        assert_int_equal(FSDP_OK, fsdpi_file_read(fd, "checksums.bin", i, &byte, 1, &problem));
+        byte ^= 1;
+        assert_int_equal(FSDP_OK, fsdpi_file_write(fd, "checksums.bin", i, &byte, 1, &problem));
+        refused_apart(&read, "it is damaged");
+        byte ^= 1;
+        assert_int_equal(FSDP_OK, fsdpi_file_write(fd, "checksums.bin", i, &byte, 1, &problem));
+    }
+    assert_int_equal(0, ftruncate(fd, 31));
+    refused_apart(&read, "a file of 31 bytes; 32 are those of its chunks");
+    assert_int_equal(0, ftruncate(fd, 33));
+    refused_apart(&read, "a file of 33 bytes");
+    (void)close(fd);
+    fsdpi_checksums_free(&read);
+}
+
+static void refused_reference(const char *members, const char *says)
+{
+    char            text[512];
+    fsdpi_checksums sums;
+
+    (void)snprintf(text, sizeof text, "{\"checksums\":{\"algorithm\":\"XXH3_64\",%s}}", members);
+    assert_int_equal(FSDP_ERR_FORMAT, get(text, &sums));
+    test_contains(problem.text, says);
+}
+
+static void what_names_it_is_checked(void **state)
+{
+    (void)state;
+#define SUM_OF_CHUNKS "\"file\":\"checksums.bin\",\"sum\":\"0123456789abcdef\","
+    refused_reference("\"file\":\"../x\",\"sum\":\"0123456789abcdef\",\"files\":[]", "is '../x', not 'checksums.bin'");
+    refused_reference("\"file\":\"checksums.bin\",\"files\":[]", "there is no \"sum\"");
+    refused_reference("\"file\":\"checksums.bin\",\"sum\":\"x\",\"files\":[]", "a sum has 16 digits");
+    refused_reference(SUM_OF_CHUNKS "\"files\":[{\"name\":\"a\",\"bytes\":1,\"chunks\":[]}]", "an array where");
+    refused_reference(SUM_OF_CHUNKS "\"files\":[{\"name\":\"a\",\"bytes\":1,\"chunks\":0}]",
+                      "0 chunks, of a file of 1");
+    refused_reference(SUM_OF_CHUNKS "\"files\":[{\"name\":\"a\",\"bytes\":1,\"chunks\":2}]",
+                      "2 chunks, of a file of 1");
+    refused_reference(SUM_OF_CHUNKS "\"files\":[{\"name\":\"a\",\"bytes\":99999999999,\"chunks\":99999999}]",
+                      "99999999 chunks");
+#undef SUM_OF_CHUNKS
+}
+
+/* As version 1 of state.json has them. */
+static void sums_within_the_text_are_read(void **state)
+{
+    static const char text[] = "{\"checksums\":{\"algorithm\":\"XXH3_64\",\"files\":[{\"name\":\"a\",\"bytes\":7,"
+                               "\"chunks\":[[5,\"ffffffffffffffff\"],[2,\"0000000000000abc\"]]}]}}";
+    fsdpi_checksums   read;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, get(text, &read));
+    assert_false(read.apart);
+    assert_int_equal(FSDP_OK, fsdpi_checksums_file_read("not/there", &read, &problem));
+    const fsdpi_file_sums *const a = fsdpi_checksums_find(&read, "a");
+    assert_int_equal(2, a->n_chunks);
+    assert_true(a->chunks[0].sum == UINT64_MAX && a->chunks[1].begin == 5 && a->chunks[1].sum == 0xabc);
+    fsdpi_checksums_free(&read);
 }
 
 #define SUM "\"0123456789abcdef\""
@@ -182,6 +308,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_xxh3),
         cmocka_unit_test(sums_are_written_and_read),
+        cmocka_unit_test(more_than_two_million_are_too),
+        cmocka_unit_test(a_file_of_chunks_that_is_not_as_it_was_is_refused),
+        cmocka_unit_test(what_names_it_is_checked),
+        cmocka_unit_test(sums_within_the_text_are_read),
         cmocka_unit_test(chunks_cover_their_file),
         cmocka_unit_test(every_damaged_byte_is_found),
         cmocka_unit_test(a_long_chunk_is_summed_up_as_a_whole),

@@ -137,7 +137,7 @@ static void flip(const char *name, long at, int bit)
 
 static void a_flipped_bit_anywhere_is_found_and_nothing_changes(void **state)
 {
-    static const char *const files[] = {"model.safetensors", "optimizer.safetensors", "state.json"};
+    static const char *const files[] = {"model.safetensors", "optimizer.safetensors", "checksums.bin", "state.json"};
     char                     name[128];
     saved_model              m;
 
@@ -147,11 +147,11 @@ static void a_flipped_bit_anywhere_is_found_and_nothing_changes(void **state)
     save_once(&m, "bits", NULL, 2);
     const uint64_t saved = hash_of(&m);
     saved_model_train(&m, 2, 1);
-    for (size_t f = 0; f < 3; f++) {
+    for (size_t f = 0; f < 4; f++) {
         (void)snprintf(name, sizeof name, "bits/step-000000002/%s", files[f]);
         const long bytes = file_bytes(name);
         for (long i = 0; i < 24; i++) {
-            const long at = i < 12 ? i * 7 : bytes - 1 - (i - 12) * (bytes / 13); /* the header, and all over */
+            const long at = i < 12 ? i * 7 % bytes : bytes - 1 - (i - 12) * (bytes / 13); /* the header, and all over */
 
             flip(name, at, (int)(i % 8));
             assert_load_fails(&m, "bits");
@@ -174,7 +174,7 @@ static void cut(const char *name, long bytes)
 
 static void a_truncated_file_is_found_and_nothing_changes(void **state)
 {
-    static const char *const files[] = {"state.json", "optimizer.safetensors", "model.safetensors"};
+    static const char *const files[] = {"state.json", "checksums.bin", "optimizer.safetensors", "model.safetensors"};
     char                     name[128];
     saved_model              m;
 
@@ -182,7 +182,7 @@ static void a_truncated_file_is_found_and_nothing_changes(void **state)
     open_model(&m);
     save_once(&m, "cut", NULL, 2);
     saved_model_train(&m, 0, 1);
-    for (size_t f = 0; f < 3; f++) { /* from the end, shorter and shorter */
+    for (size_t f = 0; f < 4; f++) { /* from the end, shorter and shorter */
         (void)snprintf(name, sizeof name, "cut/step-000000002/%s", files[f]);
         for (long bytes = file_bytes(name) - 1; bytes > 0; bytes = bytes > 300 ? bytes * 2 / 3 : bytes / 5) {
             cut(name, bytes);
@@ -245,7 +245,7 @@ static void a_newer_version_is_refused_by_name(void **state)
     (void)state;
     open_model(&m);
     save_once(&m, "newer", NULL, 2);
-    write_text("newer/step-000000002/state.json", "{\"format\": \"libfsdp checkpoint\", \"version\": 2}");
+    write_text("newer/step-000000002/state.json", "{\"format\": \"libfsdp checkpoint\", \"version\": 3}");
     assert_load_fails(&m, "newer");
     assert_says(m.ctx, "use a newer libfsdp");
     saved_model_close(&m);

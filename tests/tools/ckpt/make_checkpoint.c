@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "shard/checkpoint/folder/run_folder.h"
+#include "shard/checkpoint/format/checksums_file.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/format/tensor_files.h"
 
@@ -86,6 +87,9 @@ static void make_state(const char *folder, const fsdpi_checksums *sums)
     char   path[FSDPI_FOLDER_PATH_BYTES], *text;
     size_t bytes;
 
+    state.sums.apart = true;
+    fsdpi_path_join(path, folder, FSDPI_CHECKSUMS_FILE);
+    must(fsdpi_checksums_file_write(path, &state.sums, &problem));
     must(fsdpi_state_write(&state, &text, &bytes, &problem));
     fsdpi_path_join(path, folder, FSDPI_STATE_FILE);
     must(fsdpi_write_file(path, text, bytes, &problem));
