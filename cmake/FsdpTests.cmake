@@ -34,7 +34,7 @@ set(FSDP_TEST_LAUNCHER "${PROJECT_SOURCE_DIR}/tests/support/with_own_tmpdir.sh")
 # In soak where FSDP_TEST_FEW is set: scripts that start their programs dozens of times, and variants of tests on device memory.
 # Under AddressSanitizer a start takes seconds, and most of the time would go into these.
 set(FSDP_TEST_FEW_SOAK
-    "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks)"
+    "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks|stop)"
     "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
     "^shard\\.disagreement\\.device" "\\.aarch64$")
 

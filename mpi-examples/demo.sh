@@ -37,14 +37,23 @@ find_launcher() {
     fi
 }
 
-# train RANKS COMMAND...: each rank leaves its process number in pids/.
+# train RANKS COMMAND...: starts the launcher as `job`; each rank leaves its process number in pids/.
 train() {
     local launch
     find_launcher "$1"
     shift
     rm -rf "$folder/pids" && mkdir "$folder/pids"
     # shellcheck disable=SC2016 # expanded by the ranks
-    "${launch[@]}" bash -c 'touch "$0/$$" && exec "$@"' "$folder/pids" "$@"
+    "${launch[@]}" bash -c 'touch "$0/$$" && exec "$@"' "$folder/pids" "$@" &
+    job=$!
+}
+
+# end_of_training: waits for the job, and returns its status.
+end_of_training() {
+    local status=0
+    wait "$job" || status=$?
+    job=
+    return "$status"
 }
 
 # stop_once_saved JOB
@@ -69,14 +78,13 @@ clean_up() {
 
 run_demo() {
     local status=0
-    train "$ranks" "$@" &
-    job=$!
+    train "$ranks" "$@"
     stop_once_saved "$job"
-    wait "$job" || status=$?
-    job=
+    end_of_training || status=$?
     ((status == 75)) || return $status # it had ended before
     printf '\nand now on %s ranks:\n\n' "$fewer"
     train "$fewer" "$@"
+    end_of_training
 }
 
 main() {

@@ -61,6 +61,7 @@ fsdp_status example_checkpoint_open(example_checkpoint *checkpoint, const exampl
     if (!options->folder) {
         return FSDP_OK;
     }
+    EXAMPLE_TRY(fsdp_stop_watch(NULL, 0)); /* a signal while it loads is obeyed behind the first step */
     saving.dtype        = options->dtype;
     saving.keep_last    = options->keep;
     saving.asynchronous = options->asynchronous;
@@ -70,7 +71,7 @@ fsdp_status example_checkpoint_open(example_checkpoint *checkpoint, const exampl
     if (path[0]) {
         EXAMPLE_TRY(load(model, optimizer, path, state));
     }
-    return fsdp_stop_watch(NULL, 0);
+    return FSDP_OK;
 }
 
 static fsdp_status save(const example_checkpoint *c, const fsdp_checkpoint_state *state)
@@ -98,7 +99,9 @@ fsdp_status example_checkpoint_close(example_checkpoint *checkpoint)
     const fsdp_status status = fsdp_checkpoint_close(checkpoint->saver);
 
     checkpoint->saver = NULL;
-    fsdp_stop_unwatch();
+    if (!checkpoint->stopped) { /* else one that comes late, or again, must not end a rank before the others */
+        fsdp_stop_unwatch();
+    }
     if (status == FSDP_OK && checkpoint->stopped && example_speaks()) {
         printf("stopped by signal %d; saved in %s; the same command resumes there\n", checkpoint->stopped,
                checkpoint->options->folder);

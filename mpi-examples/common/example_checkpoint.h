@@ -25,8 +25,8 @@ typedef struct example_checkpoint_options {
      0,                                                                                                                \
      0,                                                                                                                \
      NULL,                                                                                                             \
-     "folder to save checkpoints in, and to go on from; on SIGUSR1 or SIGTERM one is saved and the program ends with " \
-     "status 75"},                                                                                                     \
+     "folder to save checkpoints in, and to go on from; when SIGUSR1 or SIGTERM reaches a rank, one is saved and the " \
+     "program ends with status 75"},                                                                                   \
         {"every",                                                                                                      \
          EXAMPLE_SIZE,                                                                                                 \
          offsetof(structure, checkpoint.every),                                                                        \

@@ -56,6 +56,12 @@ foreach(n IN LISTS allowed)
     endforeach()
 endforeach()
 
+fsdp_test_allowed_ranks(allowed ON "2")
+if(allowed)
+    gpt_check(examples.gpt_stop.n2 2 check_stop.sh 2 ${FSDP_MPI_FLAVOUR} $<TARGET_FILE:03_gpt> "${gpt_text}" ${MPIEXEC_EXECUTABLE}
+              ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+endif()
+
 fsdp_test_allowed_ranks(allowed ON "2;4")
 foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_budget.n${n} ${n} check_gpt_budget.sh ${n} $<TARGET_FILE:03_gpt> "${gpt_text}"
