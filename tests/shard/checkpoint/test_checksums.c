@@ -213,6 +213,44 @@ static void sums_within_the_text_are_read(void **state)
     fsdpi_checksums_free(&read);
 }
 
+static void a_state_of_version_1_is_read_with_its_chunks(void **state)
+{
+    /* clang-format off */
+    static const char text[] =
+        "{\n"
+        "  \"format\": \"libfsdp checkpoint\",\n"
+        "  \"version\": 1,\n"
+        "  \"sum\": \"d0e58ed52c92c50b\",\n"
+        "  \"step\": 5,\n"
+        "  \"epoch\": 1,\n"
+        "  \"sample\": 7,\n"
+        "  \"seed\": 18446744073709551615,\n"
+        "  \"text\": \"\\\"notes\\\"\",\n"
+        "  \"world\": {\"ranks\": 3, \"strategy\": \"FULL_SHARD\"},\n"
+        "  \"optimizer\": {\"kind\": \"adamw\", \"steps\": 5},\n"
+        "  \"loss_scaler\": null,\n"
+        "  \"checksums\": {\n"
+        "    \"algorithm\": \"XXH3_64\",\n"
+        "    \"files\": [\n"
+        "      {\"name\": \"model.safetensors\", \"bytes\": 2776, \"chunks\": [[1000, \"d673ddf4df51b71b\"], [1000, \"6cbec421f465186b\"], [776, \"b5dc66b56dd29a7b\"]]},\n"
+        "      {\"name\": \"optimizer.safetensors\", \"bytes\": 2776, \"chunks\": [[1000, \"d673ddf4df51b71b\"], [1000, \"6cbec421f465186b\"], [776, \"b5dc66b56dd29a7b\"]]}\n"
+        "    ]\n"
+        "  }\n"
+        "}\n";
+    /* clang-format on */
+    fsdpi_state found;
+
+    (void)state;
+    test_file_write("old.json", text, sizeof text - 1);
+    assert_int_equal(FSDP_OK, fsdpi_state_read("old.json", &found, &problem));
+    assert_int_equal(5, found.program.step);
+    assert_string_equal("\"notes\"", found.program.text);
+    const fsdpi_file_sums *const moments = fsdpi_checksums_find(&found.sums, "optimizer.safetensors");
+    assert_int_equal(3, moments->n_chunks);
+    assert_true(moments->chunks[2].begin == 2000 && moments->chunks[2].sum == 0xb5dc66b56dd29a7bu);
+    fsdpi_checksums_free(&found.sums);
+}
+
 #define SUM "\"0123456789abcdef\""
 
 static void chunks_cover_their_file(void **state)
@@ -312,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_file_of_chunks_that_is_not_as_it_was_is_refused),
         cmocka_unit_test(what_names_it_is_checked),
         cmocka_unit_test(sums_within_the_text_are_read),
+        cmocka_unit_test(a_state_of_version_1_is_read_with_its_chunks),
         cmocka_unit_test(chunks_cover_their_file),
         cmocka_unit_test(every_damaged_byte_is_found),
         cmocka_unit_test(a_long_chunk_is_summed_up_as_a_whole),

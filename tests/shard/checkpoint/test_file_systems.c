@@ -159,6 +159,23 @@ static void a_save_works_or_names_what_failed_and_latest_is_good(void **state)
     saved_model_close(&m);
 }
 
+static void the_setting_says_which_lock_is_wanted(void **state)
+{
+    saved_model m;
+
+    (void)state;
+    assert_int_equal(0, setenv("FSDP_CHECKPOINT_LOCK", "flock", 1));
+    open_model(&m);
+    assert_int_equal(0, unsetenv("FSDP_CHECKPOINT_LOCK"));
+    failing_calls_set(CALL_FLOCK, ENOSYS, 0, ALWAYS);
+    assert_int_equal(FSDP_ERR_IO, save_in(&m, "wanted", 1, 1, 0));
+    failing_calls_clear();
+    assert_says(m.ctx, "/.lock: cannot lock: ");
+    assert_says(m.ctx, "set FSDP_CHECKPOINT_LOCK to auto or owner");
+    assert_int_equal(FSDP_OK, save_in(&m, "wanted", 1, 1, 0));
+    saved_model_close(&m);
+}
+
 /* ---- one call that fails ----------------------------------------------------------------------------------------- */
 
 /* Lets one call after the other fail, in one save each of a fresh folder, until a save makes fewer calls. */
@@ -308,6 +325,7 @@ static void a_relative_path_is_where_it_was_at_open(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_save_works_or_names_what_failed_and_latest_is_good),
+    cmocka_unit_test(the_setting_says_which_lock_is_wanted),
     cmocka_unit_test(an_error_behind_the_move_of_latest_says_that_it_has_moved),
     cmocka_unit_test(a_rename_that_fails_leaves_the_last_one_and_one_that_was_done_counts),
     cmocka_unit_test(a_prune_that_ends_half_way_leaves_no_broken_checkpoint),
