@@ -104,6 +104,14 @@ void fsdpi_folder_lock_release(fsdpi_folder_lock *lock)
 {
     fsdpi_owner_release(&lock->owner);
     if (lock->fd >= 0) {
+        (void)flock(lock->fd, LOCK_UN); /* processes that fork() has made may have it open too */
+    }
+    fsdpi_folder_lock_forget(lock);
+}
+
+void fsdpi_folder_lock_forget(fsdpi_folder_lock *lock)
+{
+    if (lock->fd >= 0) {
         (void)close(lock->fd);
     }
     lock->fd    = -1;

@@ -30,4 +30,7 @@ fsdp_status fsdpi_folder_lock_take(fsdpi_folder_lock *lock, const char *folder, 
 /** Gives it back. Where none is held does nothing. */
 void fsdpi_folder_lock_release(fsdpi_folder_lock *lock);
 
+/** In a process that fork() has made: the other one keeps it. */
+void fsdpi_folder_lock_forget(fsdpi_folder_lock *lock);
+
 #endif

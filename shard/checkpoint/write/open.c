@@ -244,8 +244,10 @@ static void release(fsdp_checkpoint *c)
     if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0 && ctx->copy_of == 0) {
         fsdpi_run_folder_abandon(&c->folder);
     }
-    if (ctx->copy_of == 0) { /* the lock is the other process's */
+    if (ctx->copy_of == 0) {
         fsdpi_run_folder_close(&c->folder);
+    } else {
+        fsdpi_folder_lock_forget(&c->folder.lock);
     }
     fsdpi_writer_close(&c->writer);
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {

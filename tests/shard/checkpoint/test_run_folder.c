@@ -182,6 +182,31 @@ static void one_that_has_ended_on_this_host_is_gone_at_once(void **state)
     }
 }
 
+/* A process that was made meanwhile, and knows nothing of it. */
+static void what_is_given_back_is_free_whoever_was_forked(void **state)
+{
+    int              end[2], status;
+    char             byte = 0;
+    fsdpi_run_folder folder;
+
+    (void)state;
+    assert_int_equal(0, pipe(end));
+    open_it(&folder, "forked", FSDP_CHECKPOINT_LOCK_FLOCK);
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(read(end[0], &byte, 1) == 1 ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_true(child > 0);
+    fsdpi_run_folder_close(&folder);
+    open_it(&folder, "forked", FSDP_CHECKPOINT_LOCK_FLOCK);
+    fsdpi_run_folder_close(&folder);
+    assert_int_equal(1, write(end[1], &byte, 1));
+    assert_int_equal(child, waitpid(child, &status, 0));
+    assert_int_equal(0, status);
+    (void)close(end[0]);
+    (void)close(end[1]);
+}
+
 static const char ELSEWHERE[] =
     "host elsewhere, process 7, started 8, machine 0000000000000009, job 0123456789abcdef\n";
 
@@ -307,6 +332,7 @@ int main(void)
         cmocka_unit_test(the_setting_chooses),
         cmocka_unit_test(two_that_take_no_lock_do_not_touch_each_others_saves),
         cmocka_unit_test(one_that_has_ended_on_this_host_is_gone_at_once),
+        cmocka_unit_test(what_is_given_back_is_free_whoever_was_forked),
         cmocka_unit_test(one_of_another_host_is_gone_after_a_minute),
         cmocka_unit_test(who_has_been_taken_for_gone_finds_that_at_its_next_save),
         cmocka_unit_test(it_is_touched_again_and_again),
