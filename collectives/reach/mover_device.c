@@ -1,6 +1,8 @@
 /* Moves and reduces in the stream of the operation. */
 #include "collectives/arguments/slices.h"
 #include "collectives/reach/mover.h"
+#include "kernels/gpu.h"
+#include "lib/base/error.h"
 #include "lib/context/context.h"
 #include "lib/progress/gpu_request.h"
 
@@ -31,9 +33,34 @@ static void settle(fsdp_request *request, void *to, const void *from, size_t byt
     fsdpi_gpu_say_done(request, 0);
 }
 
+/* Elements that are reduced in f32 and rounded once. */
+static bool is_rounded_once(fsdp_dtype dtype)
+{
+    return dtype == FSDP_BF16 || dtype == FSDP_F16;
+}
+
+/*
+ * A kernel takes so many operands at most. The next one goes on with the result so far, in the same order: that has the same
+ * bits, but for elements that are rounded once. Until the last one a mean is a sum.
+ */
 static void reduce(fsdp_request *request, void *to, size_t n, size_t count, fsdp_redop op, size_t divisor)
 {
-    fsdpi_gpu_reduce_to(request, &to, 1, request->ctx->operands, n, count, op, divisor);
+    const void     **in      = request->ctx->operands;
+    const fsdp_redop partial = op == FSDP_AVG ? FSDP_SUM : op;
+
+    if (n > FSDPI_GPU_OPERANDS && is_rounded_once(request->call.dtype)) {
+        fsdpi_take_local_verdict(request,
+                                 fsdpi_fail(request->ctx, FSDP_ERR_UNSUPPORTED,
+                                            "%s: a GPU reduces 16 bit elements from %d nodes at most through staging "
+                                            "memory, and these are %zu; allocate both buffers with fsdp_buffer_alloc()",
+                                            request->call.name, FSDPI_GPU_OPERANDS, n));
+        return;
+    }
+    for (; n > FSDPI_GPU_OPERANDS; n -= FSDPI_GPU_OPERANDS - 1, in += FSDPI_GPU_OPERANDS - 1) {
+        fsdpi_gpu_reduce_to(request, &to, 1, in, FSDPI_GPU_OPERANDS, count, partial, divisor);
+        in[FSDPI_GPU_OPERANDS - 1] = to;
+    }
+    fsdpi_gpu_reduce_to(request, &to, 1, in, n, count, op, divisor);
 }
 
 static void widen(fsdp_request *request, void *to, const void *from, size_t count)
