@@ -86,15 +86,31 @@ static void leave_slow_cores(fsdpi_pool *pool)
     pool->free = node->n_kinds > 0 ? fast : pool->free;
 }
 
+/* The mask has a core for each of these ranks, but other masks share it: with theirs, ranks outnumber cores. All of it
+   is kept, so that none of it is idle. */
+static void leave_alone(const fsdpi_pool *pool)
+{
+    for (size_t i = 0; i < pool->n; i++) {
+        fsdp_place *place = &pool->plan->places[pool->members[i]];
+
+        place->threads = pool->free;
+        (void)snprintf(place->cores_reason, sizeof place->cores_reason,
+                       "left alone: ranks with this mask and with others that share it outnumber its cores");
+    }
+}
+
 static void plan_group(fsdpi_pool *pool, const fsdpi_seats *seats, int group, fsdp_mask *taken)
 {
-    const fsdpi_planning *plan = pool->plan;
+    const fsdpi_planning *plan    = pool->plan;
+    const bool            has_own = fsdpi_seats_left(seats, group, taken, &pool->free);
 
-    if (!fsdpi_seats_left(seats, group, taken, &pool->free)) {
-        pool->free = plan->masks[group]; /* more ranks than cores */
+    if (!has_own) {
+        pool->free = plan->masks[group];
     }
     find_members(pool, (size_t)group);
-    if (pool->n == 1) {
+    if (!has_own && fsdpi_count_cores(plan->node, &pool->free) >= pool->n) {
+        leave_alone(pool);
+    } else if (pool->n == 1) {
         keep_own(plan, (size_t)group, &pool->free);
     } else {
         leave_slow_cores(pool);

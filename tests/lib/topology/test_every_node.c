@@ -152,14 +152,11 @@ static bool is_idle(const fsdp_domain *core)
     return true;
 }
 
-/* Nobody shares cores while its package has idle ones that it may use. */
+/* Nobody shares cores while any that it may use is idle. */
 static void check_idle_cores(size_t rank)
 {
     for (size_t c = 0; c < node->n_cores && meets_another(rank, &places[rank].threads); c++) {
-        const fsdp_domain *core = &node->cores[c];
-        const bool near = core->package < 0 || meet(&node->packages[core->package].threads, &places[rank].threads);
-
-        assert_false(near && meet(&core->threads, &ranks[rank].threads) && is_idle(core));
+        assert_false(meet(&node->cores[c].threads, &ranks[rank].threads) && is_idle(&node->cores[c]));
     }
 }
 

@@ -390,6 +390,21 @@ static bool overlaps(const random_node *made, const fsdp_place *places, size_t r
     return found;
 }
 
+static bool has_idle_core(const random_node *made, const fsdp_place *places, size_t rank)
+{
+    for (size_t c = 0; c < made->node.n_cores; c++) {
+        bool idle = meet(&made->cores[c].threads, &made->ranks[rank].threads);
+
+        for (size_t q = 0; q < made->n_ranks && idle; q++) {
+            idle = !meet(&made->cores[c].threads, &places[q].threads);
+        }
+        if (idle) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static random_node made;
 static fsdp_place  places[MOST_RANKS];
 
@@ -422,6 +437,7 @@ static void no_core_is_shared_while_each_rank_could_have_one(void **state)
         const bool enough = has_core_for_each(&made);
         for (size_t r = 0; r < made.n_ranks; r++) {
             assert_false(enough && overlaps(&made, places, r));
+            assert_false(overlaps(&made, places, r) && has_idle_core(&made, places, r));
             assert_int_equal(overlaps(&made, places, r), (places[r].deviations & FSDP_OVERLAPPING_CORES) != 0);
         }
         n_enough += enough;
