@@ -18,15 +18,20 @@
 
 #include "fsdp/dtype.h"
 
-/** Coefficients of one step of Adam or AdamW, bias corrections already computed by the caller. */
+/**
+ * Coefficients of one step of Adam or AdamW. What the caller has computed of the betas is computed in f64 and rounded once:
+ * 1 - beta of the rounded beta would be off by 7e-6 of itself at 0.999, and by 1% at 0.999999.
+ */
 typedef struct fsdpi_adam {
     float lr;
     float beta1;
     float beta2;
+    float rest1; /* 1 - beta1 */
+    float rest2; /* 1 - beta2 */
     float eps;
     float weight_decay; /* 0 for elements that do not decay */
-    float correction1;  /* 1 - beta1^t, from the f32 value of beta1 */
-    float correction2;  /* 1 - beta2^t, from the f32 value of beta2 */
+    float correction1;  /* 1 - beta1^t, in step t */
+    float correction2;  /* 1 - beta2^t */
 } fsdpi_adam;
 
 /** Coefficients of one Lion step. */
@@ -124,16 +129,15 @@ typedef struct fsdpi_kernels {
 
     /**
      * One Adam step (Kingma and Ba, 2015) on f32 arrays, weight decay added to the gradient: d = g + wd * w;
-     * m = b1 m + (1 - b1) d; v = b2 v + (1 - b2) (d d); w = w - (lr * (m / c1)) / (sqrt(v / c2) + eps), each operation
-     * rounded to f32 on its own, in the order of the brackets. 1 - b1 and 1 - b2 are taken in f32 too. The arrays do not
-     * overlap.
+     * m = b1 m + r1 d; v = b2 v + r2 (d d); w = w - (lr * (m / c1)) / (sqrt(v / c2) + eps), each operation
+     * rounded to f32 on its own, in the order of the brackets. The arrays do not overlap.
      */
     void (*adam)(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c);
 
     /**
-     * One AdamW step (Loshchilov and Hutter, 2019) on f32 arrays: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) (g g);
+     * One AdamW step (Loshchilov and Hutter, 2019) on f32 arrays: m = b1 m + r1 g; v = b2 v + r2 (g g);
      * w = (w - (lr * wd) * w) - (lr * (m / c1)) / (sqrt(v / c2) + eps), each operation rounded to f32 on its own, in
-     * the order of the brackets. 1 - b1 and 1 - b2 are taken in f32 too. The arrays do not overlap.
+     * the order of the brackets. The arrays do not overlap.
      */
     void (*adamw)(float *w, const float *g, float *m, float *v, size_t count, const fsdpi_adam *c);
 

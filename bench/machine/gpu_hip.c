@@ -110,6 +110,8 @@ void bench_gpu_adamw(bench_gpu *gpu, void *w, const void *g, void *m, void *v, s
     const fsdpi_adam step = {.lr           = 0.25F,
                              .beta1        = 0.9F,
                              .beta2        = 0.999F,
+                             .rest1        = 0.1F,
+                             .rest2        = 0.001F,
                              .eps          = 1e-8F,
                              .weight_decay = 0.5F,
                              .correction1  = 1 - 0.9F,

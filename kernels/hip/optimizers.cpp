@@ -33,8 +33,8 @@ template <int DECAY> struct adam_step {
         } else {
             gradient = gradient + c.weight_decay * weight;
         }
-        mean   = c.beta1 * mean + (1 - c.beta1) * gradient;
-        square = c.beta2 * square + (1 - c.beta2) * (gradient * gradient);
+        mean   = c.beta1 * mean + c.rest1 * gradient;
+        square = c.beta2 * square + c.rest2 * (gradient * gradient);
         weight = weight - c.lr * (mean / c.correction1) / (square_root(square / c.correction2) + c.eps);
     }
 

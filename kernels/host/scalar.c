@@ -301,8 +301,8 @@ static void clamp(void *x, double limit, size_t count, fsdp_dtype dtype)
 /* Updates the moments by one gradient; returns what is to be taken off the weight. */
 static float adam_step(float g, float *m, float *v, const fsdpi_adam *c)
 {
-    *m = c->beta1 * *m + (1 - c->beta1) * g;
-    *v = c->beta2 * *v + (1 - c->beta2) * (g * g);
+    *m = c->beta1 * *m + c->rest1 * g;
+    *v = c->beta2 * *v + c->rest2 * (g * g);
     return c->lr * (*m / c->correction1) / (sqrtf(*v / c->correction2) + c->eps);
 }
 

@@ -33,8 +33,8 @@ SIMD_INLINE void adam_vector(float *w, const float *g, float *m, float *v, const
     } else {
         weight = weight - simd_f32_splat(c->lr * c->weight_decay) * weight;
     }
-    simd_f32 mean    = simd_f32_splat(c->beta1) * load(m) + simd_f32_splat(1 - c->beta1) * gradient;
-    simd_f32 square  = simd_f32_splat(c->beta2) * load(v) + simd_f32_splat(1 - c->beta2) * (gradient * gradient);
+    simd_f32 mean    = simd_f32_splat(c->beta1) * load(m) + simd_f32_splat(c->rest1) * gradient;
+    simd_f32 square  = simd_f32_splat(c->beta2) * load(v) + simd_f32_splat(c->rest2) * (gradient * gradient);
     simd_f32 divisor = simd_f32_sqrt(square / simd_f32_splat(c->correction2)) + simd_f32_splat(c->eps);
     simd_f32 step    = simd_f32_splat(c->lr) * (mean / simd_f32_splat(c->correction1)) / divisor;
 

@@ -21,6 +21,8 @@ static fsdpi_coefficients coefficients_of(const fsdp_optimizer *optimizer, size_
         .adam = {.lr           = lr,
                  .beta1        = (float)o->beta1,
                  .beta2        = (float)o->beta2,
+                 .rest1        = (float)(1.0 - o->beta1),
+                 .rest2        = (float)(1.0 - o->beta2),
                  .eps          = (float)o->eps,
                  .weight_decay = decay,
                  .correction1  = (float)(1.0 - pow(o->beta1, t)),

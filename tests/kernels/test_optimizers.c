@@ -9,6 +9,8 @@ enum { N_ARRAYS = 4, MAX_COUNT = 2053 };
 static const fsdpi_adam adam_default = {.lr           = 1e-3f,
                                         .beta1        = 0.9f,
                                         .beta2        = 0.999f,
+                                        .rest1        = 0.1f,
+                                        .rest2        = 0.001f,
                                         .eps          = 1e-8f,
                                         .weight_decay = 0.01f,
                                         .correction1  = 0.1f,
@@ -170,8 +172,8 @@ static void check_adam_in_long_double(int decoupled)
         long double pull   = (long double)c->weight_decay * (long double)w;
         long double d      = (long double)g + (decoupled ? 0 : pull);
         long double d_size = fabsl((long double)g) + (decoupled ? 0 : fabsl(pull));
-        long double mean   = b1 * (long double)m + (1 - b1) * d;
-        long double square = b2 * (long double)v + (1 - b2) * d * d;
+        long double mean   = b1 * (long double)m + (long double)c->rest1 * d;
+        long double square = b2 * (long double)v + (long double)c->rest2 * d * d;
         long double step   = (long double)c->lr * mean / (long double)c->correction1 /
                            (sqrtl(square / (long double)c->correction2) + (long double)c->eps);
         long double decayed     = (long double)w - (decoupled ? (long double)c->lr * pull : 0);
@@ -253,8 +255,8 @@ static void adamw_moves_by_the_learning_rate_where_the_gradient_is_constant(void
     (void)state;
     c.weight_decay = 0;
     for (int step = 1; step <= 100; step++) {
-        c.correction1 = (float)(1 - pow((double)c.beta1, step));
-        c.correction2 = (float)(1 - pow((double)c.beta2, step));
+        c.correction1 = (float)(1 - pow(0.9, step));
+        c.correction2 = (float)(1 - pow(0.999, step));
         fsdpi_kernels_scalar.adamw(&w, &g, &m, &v, 1, &c);
         assert_true(fabs((double)w - (5 - step * (double)c.lr)) < 1e-3 * step * (double)c.lr);
     }

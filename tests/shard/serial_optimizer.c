@@ -22,6 +22,7 @@ static float nearest_bf16(float x)
 static void adam_element(serial_model *s, const fsdp_optimizer_options *o, size_t k, float lr, float wd)
 {
     const float b1 = (float)o->beta1, b2 = (float)o->beta2, eps = (float)o->eps;
+    const float r1 = (float)(1.0 - o->beta1), r2 = (float)(1.0 - o->beta2);
     const float c1 = (float)(1.0 - pow(o->beta1, (double)s->steps));
     const float c2 = (float)(1.0 - pow(o->beta2, (double)s->steps));
 
@@ -29,8 +30,8 @@ static void adam_element(serial_model *s, const fsdp_optimizer_options *o, size_
     const float g    = s->g[k] + pull;
     const float lrwd = lr * (o->kind == FSDP_ADAMW ? wd : 0.0F);
 
-    const float m_old = b1 * s->first[k], m_new = (1.0F - b1) * g;
-    const float v_old = b2 * s->second[k], square = g * g, v_new = (1.0F - b2) * square;
+    const float m_old = b1 * s->first[k], m_new = r1 * g;
+    const float v_old = b2 * s->second[k], square = g * g, v_new = r2 * square;
     s->first[k]  = m_old + m_new;
     s->second[k] = v_old + v_new;
 

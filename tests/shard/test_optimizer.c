@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fsdp/random.h"
+#include "fsdp/tensor_io.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 6 };
@@ -30,6 +31,21 @@ static void run_exact_pass(small_model *m, int pass)
             float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
             for (size_t i = 0; i < tensor_elements(t); i++, k++) {
                 g[i] = exact_gradient(pass, k);
+            }
+        }
+        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
+    }
+}
+
+static void run_pass_of_ones(small_model *m)
+{
+    for (size_t u = 0; u < N_UNITS; u++) {
+        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m->units[u]));
+        for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++) {
+            float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
+
+            for (size_t i = 0; i < tensor_elements(t); i++) {
+                g[i] = 1.0F;
             }
         }
         assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
@@ -293,6 +309,48 @@ static void moments_are_f32_or_bf16(void **state)
     small_model_close(&m);
 }
 
+/* By how much the first element of c.weight, set to 0, is moved by a step with gradients of 1 and a learning rate of 1. */
+static double move_of_step(run *r)
+{
+    static const float zeros[MOST_ELEMENTS];
+    static float       after[MOST_ELEMENTS];
+    const size_t       bytes = tensor_elements(N_TENSORS - 1) * sizeof *after;
+    const char        *name  = TENSORS[N_TENSORS - 1].name;
+
+    assert_int_equal(FSDP_OK, fsdp_tensor_import(r->m.model, name, 0, zeros, bytes));
+    run_pass_of_ones(&r->m);
+    assert_int_equal(FSDP_OK, fsdp_optimizer_step(r->optimizer));
+    assert_int_equal(FSDP_OK, fsdp_tensor_export(r->m.model, name, 0, after, bytes));
+    return -(double)after[0];
+}
+
+/* However near to 1 a beta is: what a step adds to a moment and what the bias correction divides by fit together. */
+static void bias_corrections_fit_the_moments(void **state)
+{
+    static const double betas[] = {0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof betas / sizeof betas[0]; i++) {
+        fsdp_optimizer_options o;
+        run                    r;
+
+        assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(i % 2 == 0 ? FSDP_ADAM : FSDP_ADAMW, &o));
+        o.lr           = 1.0;
+        o.weight_decay = 0.0;
+        o.beta2        = betas[i];
+        o.eps          = 1e-30;
+        open_run(&r, FSDP_FULL_SHARD, &o);
+        for (int step = 1; step <= 100; step++) {
+            const double move = move_of_step(&r);
+
+            if (fsdp_test_rank() == 0 && fabs(move - 1.0) > 3e-6) {
+                fail_msg("beta2 %g, step %d: moved by %.9f instead of 1", betas[i], step, move);
+            }
+        }
+        small_model_close(&r.m);
+    }
+}
+
 static void coefficients_out_of_range_are_named(void **state)
 {
     static const struct {
@@ -336,6 +394,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_group_that_others_leave_nothing_for_is_refused),
         cmocka_unit_test(rates_of_groups_are_checked),
         cmocka_unit_test(moments_are_f32_or_bf16),
+        cmocka_unit_test(bias_corrections_fit_the_moments),
         cmocka_unit_test(coefficients_out_of_range_are_named),
     };
 
