@@ -8,7 +8,8 @@
  *
  * Common to all hooks:
  * - The result is bitwise the same on all ranks, and the same in every run.
- * - A hook serves one model: it keeps state per unit, keyed by the unit's name, on each rank.
+ * - A hook serves one model: it keeps state per unit, keyed by the unit's name, on each rank. fsdp_checkpoint_load() into that
+ *   model clears it, and when its loss scaler changes the scale, the state is rescaled too.
  * - It computes on the host. A gradient of a model on a GPU is copied to host memory, the host waits for it, and the mean is
  *   copied back: the bits are those of a model on the host. From fsdp_model_set_hook() on, such a model holds room for its
  *   longest gradient.
@@ -136,7 +137,7 @@ FSDP_API fsdp_status fsdp_hook_custom(fsdp_context *ctx, const fsdp_hook_callbac
 /**
  * Lets a hook average the gradients of a model from the next backward pass on; NULL: without a hook again. Under NO_SHARD it
  * averages each unit over all ranks; under HYBRID_SHARD the part of a unit that a rank holds, over the groups, after the plain
- * sum within the group. If one group has all ranks, nothing is reduced between groups and the hook has nothing to do: callbacks
+ * mean within the group. If one group has all ranks, nothing is reduced between groups and the hook has nothing to do: callbacks
  * are not called. With a hook, reductions do not overlap with the backward pass. Collective.
  *
  * @param[in] hook  made in the model's context; stays the caller's, and must outlive its use

@@ -34,6 +34,24 @@ static void release_unit(const fsdp_hook *hook, fsdpi_hook_unit *unit)
     fsdpi_free(hook->ctx, FSDP_MEMORY_BOOKKEEPING, unit, unit_bytes(unit->name));
 }
 
+void fsdpi_hook_forget(fsdp_hook *hook)
+{
+    while (hook != NULL && hook->units != NULL) {
+        fsdpi_hook_unit *unit = hook->units;
+
+        hook->units = unit->next;
+        release_unit(hook, unit);
+    }
+}
+
+/* Right factors of PowerSGD too, of which only the directions count. */
+void fsdpi_hook_rescale(fsdp_hook *hook, double factor)
+{
+    for (fsdpi_hook_unit *unit = hook != NULL ? hook->units : NULL; unit != NULL; unit = unit->next) {
+        hook->ctx->kernels->scale(unit->state, factor, unit->state_bytes / sizeof(float), FSDP_F32);
+    }
+}
+
 void fsdp_hook_destroy(fsdp_hook *hook)
 {
     if (hook == NULL) {
@@ -41,12 +59,7 @@ void fsdp_hook_destroy(fsdp_hook *hook)
     }
     fsdpi_disown(hook->ctx, &hook->owned);
     release_scratch(hook);
-    while (hook->units != NULL) {
-        fsdpi_hook_unit *unit = hook->units;
-
-        hook->units = unit->next;
-        release_unit(hook, unit);
-    }
+    fsdpi_hook_forget(hook);
     fsdpi_free(hook->ctx, FSDP_MEMORY_BOOKKEEPING, hook, sizeof *hook);
 }
 

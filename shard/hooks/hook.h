@@ -34,6 +34,12 @@ size_t fsdpi_hook_bookkeeping(void);
  */
 fsdp_status fsdpi_hook_prepare(fsdp_hook *hook, fsdp_context *ctx, const fsdp_gradient *gradient);
 
+/** Forgets what is kept of earlier gradients: parameters have been loaded. Local. NULL does nothing. */
+void fsdpi_hook_forget(fsdp_hook *hook);
+
+/** Multiplies that: from now on gradients are larger by this factor. Local. NULL does nothing. */
+void fsdpi_hook_rescale(fsdp_hook *hook, double factor);
+
 /**
  * Replaces a gradient by its mean over the ranks of `ctx`, in place. Collective. Blocking. Prepares what is not prepared.
  *

@@ -69,7 +69,7 @@ static double factor_of(const fsdp_model *model)
 
 /*
  * Over groups and then over replicas: sums, which are divided at the end and so give the bits of one reduction; but of f16,
- * whose range is narrow, means of means.
+ * whose range is narrow, means of means, as with hooks.
  */
 static fsdp_redop stage_op(const fsdp_model *model)
 {
@@ -149,6 +149,15 @@ static fsdp_status add_over_replicas(fsdp_model *model, fsdpi_member *member)
                             &member->reducing);
 }
 
+/* Hooks see means, which fit into narrow types where sums would not. */
+static void divide_by_group(fsdp_model *model, const fsdpi_bucket *bucket)
+{
+    for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        fsdpi_compute_divide(model, own_part(member), model->options.reduce_dtype, (size_t)model->shards->size,
+                             fsdpi_held_elements(member->flat));
+    }
+}
+
 /* From the groups to all: sums of groups over the replicas. */
 static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
 {
@@ -158,6 +167,7 @@ static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
     bucket->replicated = true;
     FSDP_TRY(wait_for(bucket));
     if (model->hook != NULL) {
+        divide_by_group(model, bucket);
         return average_by_hook(model->replicas, bucket);
     }
     for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
@@ -174,10 +184,8 @@ static void take_result(const fsdpi_member *member)
     unsigned char   *part  = own_part(member);
     const size_t     n     = fsdpi_held_elements(flat);
 
-    if (stage_op(model) == FSDP_SUM) {
-        const int ranks = model->hook != NULL ? model->shards->size : model->ctx->size;
-
-        fsdpi_compute_divide(model, part, dtype, (size_t)ranks, n);
+    if (stage_op(model) == FSDP_SUM && model->hook == NULL) {
+        fsdpi_compute_divide(model, part, dtype, (size_t)model->ctx->size, n);
     }
     if (!member->landed) {
         fsdpi_compute_accumulate(model, flat->gradient, !flat->has_gradient, part, dtype, factor_of(model), n);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "shard/hooks/hook.h"
 #include "shard/optimizer/optimizer.h"
 #include "shard/schedule/between_passes.h"
 #include "shard/schedule/failed_step.h"
@@ -145,6 +146,15 @@ fsdp_status fsdp_loss_scaler_get_state(const fsdp_loss_scaler *scaler, fsdp_loss
     return FSDP_OK;
 }
 
+/* What a hook has kept of gradients of the old scale, it will add to some of the new one. */
+static void set_scale(fsdp_loss_scaler *scaler, double scale)
+{
+    if (scale != scaler->state.scale) {
+        fsdpi_hook_rescale(scaler->model->hook, scale / scaler->state.scale);
+    }
+    scaler->state.scale = scale;
+}
+
 fsdp_status fsdp_loss_scaler_set_state(fsdp_loss_scaler *scaler, const fsdp_loss_scaler_state *state)
 {
     if (scaler == NULL || state == NULL) {
@@ -163,6 +173,7 @@ fsdp_status fsdp_loss_scaler_set_state(fsdp_loss_scaler *scaler, const fsdp_loss
             "fsdp_model_zero_grad first",
             scaler->state.scale);
     }
+    set_scale(scaler, state->scale);
     scaler->state = *state;
     return FSDP_OK;
 }
@@ -290,7 +301,7 @@ static void back_off(fsdp_loss_scaler *scaler)
 {
     fsdp_loss_scaler_state *state = &scaler->state;
 
-    state->scale       = fmax(state->scale * scaler->options.backoff_factor, scaler->options.min_scale);
+    set_scale(scaler, fmax(state->scale * scaler->options.backoff_factor, scaler->options.min_scale));
     state->clean_steps = 0;
     state->skipped_steps++;
 }
@@ -301,7 +312,7 @@ static void grow(fsdp_loss_scaler *scaler)
 
     state->clean_steps++;
     if (state->clean_steps >= scaler->options.growth_interval) {
-        state->scale       = fmin(state->scale * scaler->options.growth_factor, scaler->options.max_scale);
+        set_scale(scaler, fmin(state->scale * scaler->options.growth_factor, scaler->options.max_scale));
         state->clean_steps = 0;
     }
 }

@@ -16,6 +16,7 @@
 #include "shard/checkpoint/format/folder.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/read/source.h"
+#include "shard/hooks/hook.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
 #include "shard/storage/compute.h"
@@ -313,6 +314,7 @@ static fsdp_status prepare(load *l)
 static fsdp_status read_all(load *l)
 {
     fsdpi_gather_drop(l->model);
+    fsdpi_hook_forget(l->model->hook);
     FSDP_TRY(fsdpi_source_read(&l->values, l->scratch, &l->problem));
     FSDP_TRY(fsdpi_source_read(&l->moments, l->scratch, &l->problem));
     const fsdp_status status = fsdpi_compute_status(l->model);
