@@ -345,7 +345,7 @@ FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
  * PyTorch does. Collective: one reduction of 176 bytes.
  * The squares are summed exactly, and the sum and its square root are rounded to f64 once each. So the norm of given gradients has the
  * same bits for any strategy, number of ranks and nodes, layout, instruction set and GPU. It does not overflow: it is infinite
- * or NaN only where a gradient is; NaN where any is.
+ * or NaN only where a gradient is; NaN where any is. The norm of a model whose tensors are all frozen is 0.
  *
  * @param[in]  max_norm  above 0; INFINITY only computes the norm
  * @param[out] norm      the norm before scaling; or NULL. If it is not finite, gradients are left as they are.

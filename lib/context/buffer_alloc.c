@@ -281,7 +281,7 @@ static fsdp_status make(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, 
     if (buffer != NULL) {
         buffer->kind = kind;
     }
-    if (status == FSDP_OK && buffer != NULL) {
+    if (status == FSDP_OK && buffer != NULL && bytes_of != NULL) {
         buffer->ctx   = ctx;
         buffer->bytes = bytes;
         status        = claim_memory(ctx, buffer, bytes_of);
@@ -303,15 +303,16 @@ static fsdp_status allocate(fsdp_context *ctx, fsdp_buffer_kind kind, size_t byt
     return status;
 }
 
+/* `made` is NULL where no rank wants any. */
 static fsdp_status allocate_for(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
-                                void **memory)
+                                fsdpi_buffer **made)
 {
     fsdpi_buffer *buffer;
 
     uint64_t most = bytes;
 
+    *made = NULL;
     FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&most, 1, MPI_UINT64_T, MPI_MAX, ctx->comm, ctx->config.timeout_s));
-    *memory = NULL;
     if (most == 0) {
         return FSDP_OK;
     }
@@ -320,19 +321,30 @@ static fsdp_status allocate_for(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_m
     buffer->purpose = purpose;
     fsdpi_buffer_enter(&ctx->buffers, buffer);
     count_buffer(buffer);
-    fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
-    *memory = bytes > 0 ? buffer->base : NULL;
+    *made = buffer;
     return FSDP_OK;
+}
+
+/* `is_callers`: else whoever it is for releases it, also where fsdp_finalize() releases that. */
+static fsdp_status allocate_named(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
+                                  bool is_callers, void **memory)
+{
+    const char       *before = fsdpi_doing("fsdp_buffer_alloc");
+    fsdpi_buffer     *buffer;
+    const fsdp_status status = allocate_for(ctx, kind, purpose, bytes, &buffer);
+
+    (void)fsdpi_doing(before);
+    *memory = buffer != NULL && bytes > 0 ? buffer->base : NULL;
+    if (buffer != NULL && is_callers) {
+        fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
+    }
+    return status;
 }
 
 fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
                                void **memory)
 {
-    const char       *before = fsdpi_doing("fsdp_buffer_alloc");
-    const fsdp_status status = allocate_for(ctx, kind, purpose, bytes, memory);
-
-    (void)fsdpi_doing(before);
-    return status;
+    return allocate_named(ctx, kind, purpose, bytes, false, memory);
 }
 
 fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, void **memory)
@@ -357,7 +369,7 @@ fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t b
     if (agreed != FSDP_OK || memory == NULL) {
         return agreed;
     }
-    return fsdpi_buffer_alloc(ctx, kind, FSDP_MEMORY_BUFFERS, bytes, memory);
+    return allocate_named(ctx, kind, FSDP_MEMORY_BUFFERS, bytes, true, memory);
 }
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */

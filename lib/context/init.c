@@ -382,7 +382,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
 /* As with a context that is broken, what messages may still arrive for stays, and so does their communicator. */
 static void release_failed(fsdp_context *ctx, fsdp_status status)
 {
-    (void)fsdpi_queue_drain(&ctx->queue);
+    fsdpi_queue_drain(&ctx->queue);
     fsdpi_bind_undo(&ctx->binding);
     if (ctx->broken == FSDP_OK && status != FSDP_ERR_MPI && status != FSDP_ERR_TIMEOUT) {
         release_context(ctx);
@@ -464,8 +464,9 @@ fsdp_status fsdp_finalize(fsdp_context *ctx)
         return fsdpi_record(NULL, FSDP_ERR_STATE, "%s", fsdp_last_error(ctx));
     }
     fsdpi_forks_forget(ctx);
-    const size_t requests = fsdpi_queue_drain(&ctx->queue);
+    fsdpi_queue_drain(&ctx->queue);
     const size_t objects  = release_owned(ctx);
+    const size_t requests = fsdpi_queue_never_ended(&ctx->queue); /* but those of a model, which it has ended */
     if (ctx->broken == FSDP_ERR_STATE) {
         release_context(ctx);
         return fsdpi_fail(NULL, FSDP_ERR_STATE,

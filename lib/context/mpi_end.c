@@ -17,7 +17,7 @@ static int on_release(MPI_Comm comm, int key, void *context, void *nothing)
     }
     ctx->expects_mpi_end = false;
     fsdpi_log(ctx, FSDP_LOG_WARN, "MPI_Finalize comes before fsdp_finalize; finalize contexts first");
-    (void)fsdpi_queue_drain(&ctx->queue);
+    fsdpi_queue_drain(&ctx->queue);
     if (ctx->broken == FSDP_OK) {
         ctx->broken = FSDP_ERR_STATE;
     }

@@ -311,14 +311,18 @@ static void drain_lane(fsdpi_queue *queue, int lane)
     }
 }
 
-size_t fsdpi_queue_drain(fsdpi_queue *queue)
+void fsdpi_queue_drain(fsdpi_queue *queue)
 {
     if (queue->engine.core->copy_of != 0) { /* the thread is not here, nor whoever would carry anything out */
-        return 0;
+        return;
     }
     drain_lane(queue, FSDPI_LANE_SHORT); /* after which no operation comes into the long one */
     drain_lane(queue, FSDPI_LANE_LONG);
     end_progress(queue);
+}
+
+size_t fsdpi_queue_never_ended(const fsdpi_queue *queue)
+{
     return queue->ordinary.n_made + queue->reserved.n_made - queue->ordinary.n_free - queue->reserved.n_free;
 }
 

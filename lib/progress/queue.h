@@ -54,9 +54,13 @@ fsdp_status fsdpi_queue_start_thread(fsdpi_queue *queue, const fsdpi_binding *bi
 /** Instead of a thread: whoever waits for something in this process advances its operations too. */
 void fsdpi_queue_go_without_thread(fsdpi_queue *queue);
 
-/** Completes what is queued (where the context is not broken) and returns how many requests were never ended. */
-size_t fsdpi_queue_drain(fsdpi_queue *queue);
-void   fsdpi_queue_close(fsdpi_queue *queue);
+/** Completes what is queued, where the context is not broken. From then on the queue has no thread. */
+void fsdpi_queue_drain(fsdpi_queue *queue);
+
+/** How many requests nobody has waited for, behind that. */
+size_t fsdpi_queue_never_ended(const fsdpi_queue *queue);
+
+void fsdpi_queue_close(fsdpi_queue *queue);
 
 /** What fsdp_wait_seconds(), fsdp_wait_cpu_seconds() and fsdp_last_algorithm() say. */
 double      fsdpi_queue_wait_seconds(fsdpi_queue *queue);

@@ -65,7 +65,8 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
     }
     if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
-                                   "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
+                                   "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16, and start from "
+                                   "FSDP_MODEL_OPTIONS_DEFAULT",
                                    fsdp_dtype_name(options->moment_dtype));
     }
     if (!(isfinite(options->gradient_divisor) && options->gradient_divisor >= 0.0)) {

@@ -59,9 +59,11 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options
         return out_of_range(ctx, "weight_decay", options->weight_decay, "0 or more");
     }
     if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
-                                   "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16",
-                                   fsdp_dtype_name(options->moment_dtype));
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16, and start from "
+            "fsdp_optimizer_options_init",
+            fsdp_dtype_name(options->moment_dtype));
     }
     switch (options->kind) {
     case FSDP_SGD:

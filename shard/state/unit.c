@@ -85,8 +85,10 @@ static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, c
                           (int)tensor->dtype);
     }
     if (tensor->dtype != FSDP_F32 && tensor->dtype != FSDP_BF16 && tensor->dtype != FSDP_F16) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "unit '%s', tensor '%s': element type %s; use f32, bf16 or f16",
-                          unit, tensor->name, fsdp_dtype_name(tensor->dtype));
+        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
+                          "unit '%s', tensor '%s': dtype is %s%s; set it to FSDP_F32, FSDP_BF16 or FSDP_F16", unit,
+                          tensor->name, fsdp_dtype_name(tensor->dtype),
+                          tensor->dtype == FSDP_F64 ? ", as where it has not been set" : "");
     }
     FSDP_TRY(check_fill(ctx, unit, tensor));
     return count_elements(ctx, unit, tensor, count);

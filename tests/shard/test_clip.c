@@ -215,6 +215,44 @@ static void bad_arguments_on_one_rank_fail_all_and_the_model_stays_good(void **s
     small_model_for_every_strategy(NULL, check_errors);
 }
 
+/* A loop that trains any model runs with one of which nothing is trained. */
+static void a_frozen_model_has_a_norm_of_0(void **state)
+{
+    const fsdp_tensor tensor = {.name   = "w",
+                                .n_dims = 1,
+                                .shape  = {100},
+                                .dtype  = FSDP_F32,
+                                .fill   = FSDP_FILL_NORMAL,
+                                .b      = 1.0,
+                                .flags  = FSDP_TENSOR_FROZEN};
+    fsdp_context     *ctx;
+    fsdp_unit        *unit;
+    small_model       m;
+    double            norm = 1.0;
+    uint64_t          before, after;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &m.model));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(m.model, "u", &tensor, 1, &unit));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+    fsdp_optimizer *optimizer = plain_sgd(&m);
+    assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &before));
+    assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(unit));
+    assert_int_equal(FSDP_OK, fsdp_unit_end_backward(unit));
+    assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, 1.0, &norm));
+    assert_true(norm == 0.0);
+    norm = 1.0;
+    assert_int_equal(FSDP_OK, fsdp_clip_grad_norm_inf(m.model, 1.0, &norm));
+    assert_true(norm == 0.0);
+    assert_int_equal(FSDP_OK, fsdp_clip_grad_value(m.model, 1.0));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
+    assert_int_equal(FSDP_OK, fsdp_model_hash(m.model, &after));
+    assert_true(before == after);
+    fsdp_model_destroy(m.model);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -223,6 +261,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clipping_by_value_limits_each_element_and_leaves_nan),
         cmocka_unit_test(all_strategies_come_to_the_same_bits),
         cmocka_unit_test(bad_arguments_on_one_rank_fail_all_and_the_model_stays_good),
+        cmocka_unit_test(a_frozen_model_has_a_norm_of_0),
     };
 
     return fsdp_test_main(argc, argv, tests, NULL, NULL);

@@ -33,7 +33,9 @@ static void tensors_that_make_no_sense_are_refused(void **state)
         {{.name = "t", .n_dims = 2, .shape = {SIZE_MAX, 3}, .dtype = FSDP_F32}, FSDP_ERR_ARG, "overflows"},
         {{.name = "t", .n_dims = 1, .shape = {SIZE_MAX / 4}, .dtype = FSDP_F32}, FSDP_ERR_ARG, "overflows"},
         {{.name = "t", .dtype = (fsdp_dtype)77}, FSDP_ERR_ARG, "77 is no element type"},
-        {{.name = "t", .dtype = FSDP_I32}, FSDP_ERR_UNSUPPORTED, "element type i32; use f32, bf16 or f16"},
+        {{.name = "t", .dtype = FSDP_I32},
+         FSDP_ERR_UNSUPPORTED,
+         "dtype is i32; set it to FSDP_F32, FSDP_BF16 or FSDP_F16"},
         {{.name = "t", .dtype = FSDP_F32, .fill = (fsdp_fill)9}, FSDP_ERR_ARG, "fill 9"},
         {{.name = "t", .dtype = FSDP_F32, .flags = 0x80}, FSDP_ERR_ARG, "flags 0x80"},
         {{.name = "t", .dtype = FSDP_F32, .tied_to = "x"},
@@ -360,6 +362,55 @@ static void a_model_can_be_destroyed_beside_an_operation(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* Of what a model has taken, buffers above all, nothing is said: they are not the program's. */
+static void a_model_left_open_is_named_and_nothing_else(void **state)
+{
+    small_model m;
+
+    (void)state;
+    small_model_open(&m, NULL, FSDP_FULL_SHARD);
+    run_pass(&m, 0);
+    fsdp_test_capture_stderr();
+    const fsdp_status status  = fsdp_finalize(m.ctx);
+    const int         printed = fsdp_test_times_printed("fsdp_finalize: a model is still open");
+    assert_int_equal(FSDP_ERR_LEAK, status);
+    assert_int_equal(fsdp_test_size(), printed);
+}
+
+static void a_dtype_that_was_not_set_is_said_to_be_none(void **state)
+{
+    const fsdp_tensor tensor = {.name = "w", .n_dims = 1, .shape = {100}};
+    fsdp_context     *ctx;
+    fsdp_model       *model;
+    fsdp_unit        *unit;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &model));
+    assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_unit_add(model, "u", &tensor, 1, &unit));
+    assert_says(ctx, "tensor 'w': dtype is f64, as where it has not been set; set it to FSDP_F32");
+    fsdp_model_destroy(model);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+static void options_that_were_not_begun_with_defaults_are_told_to(void **state)
+{
+    const fsdp_optimizer_options options = {.kind = FSDP_SGD, .lr = 0.1};
+    fsdp_model_options           o       = FSDP_MODEL_OPTIONS_DEFAULT;
+    fsdp_optimizer              *optimizer;
+    fsdp_model                  *model;
+    small_model                  m;
+
+    (void)state;
+    small_model_open(&m, NULL, FSDP_FULL_SHARD);
+    assert_int_equal(FSDP_ERR_ARG, fsdp_optimizer_create(m.model, &options, &optimizer));
+    assert_says(m.ctx, "moment_dtype is f64; use FSDP_F32 or FSDP_BF16, and start from fsdp_optimizer_options_init");
+    o.moment_dtype = FSDP_F64;
+    assert_int_equal(FSDP_ERR_ARG, fsdp_model_create(m.ctx, &o, &model));
+    assert_says(m.ctx, "and start from FSDP_MODEL_OPTIONS_DEFAULT");
+    small_model_close(&m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -373,6 +424,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(passes_before_commit_are_refused),
         cmocka_unit_test(passes_out_of_order_are_refused_and_the_model_stays_good),
         cmocka_unit_test(more_open_units_than_views_are_refused),
+        cmocka_unit_test(a_model_left_open_is_named_and_nothing_else),
+        cmocka_unit_test(a_dtype_that_was_not_set_is_said_to_be_none),
+        cmocka_unit_test(options_that_were_not_begun_with_defaults_are_told_to),
         cmocka_unit_test(ranks_that_begin_different_units_are_told),
         cmocka_unit_test(steps_and_clips_in_the_middle_of_a_pass_are_refused),
         cmocka_unit_test(optimizer_options_out_of_range_are_named),

@@ -21,7 +21,9 @@
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_checkpoint_options *o)
 {
     if (o->dtype != FSDP_F32 && o->dtype != FSDP_BF16) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16", fsdp_dtype_name(o->dtype));
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16, and start from FSDP_CHECKPOINT_OPTIONS_DEFAULT",
+            fsdp_dtype_name(o->dtype));
     }
     if (o->keep_every > 0 && o->keep_last == 0) {
         return fsdpi_fail_together(
