@@ -120,23 +120,56 @@ static fsdp_status repetition(bench_overlap_run *r, bench_side s, size_t i)
     return FSDP_OK;
 }
 
+/* How often a block does the communication alone. */
+static fsdp_status count_communication(bench_overlap_run *r, bench_side s)
+{
+    const bench_options *o = r->job->options;
+    double               seconds;
+
+    if (s == BENCH_OURS) {
+        return bench_probe_ours(r->job, &r->what, &r->iterations[s]);
+    }
+    r->iterations[s] = o->warmup ? o->warmup : 1;
+    BENCH_TRY(time_side(r, s, NULL, &seconds));
+    BENCH_TRY(time_side(r, s, NULL, &seconds));
+    r->iterations[s] = bench_block_iterations(o, seconds);
+    return FSDP_OK;
+}
+
+/* How often a block does all of it: to sleep takes much longer than a short operation that it is meant to last as long as. */
+static fsdp_status count_iterations(bench_overlap_run *r, bench_side s)
+{
+    const bench_options *o = r->job->options;
+    double               seconds;
+
+    BENCH_TRY(count_communication(r, s));
+    if (o->iterations) {
+        return FSDP_OK;
+    }
+    BENCH_TRY(time_side(r, s, NULL, &seconds));
+    const bench_work work = bench_work_make(r->job->world, o->overlap_compute, seconds);
+    r->iterations[s]      = 1;
+    BENCH_TRY(time_side(r, s, &work, &seconds));
+    while (seconds * (double)r->iterations[s] < BENCH_PROBE_SECONDS) {
+        r->iterations[s] *= 4;
+        BENCH_TRY(time_side(r, s, &work, &seconds));
+    }
+    r->iterations[s] = bench_block_iterations(o, seconds);
+    return FSDP_OK;
+}
+
 static fsdp_status measure_case(void *run, const bench_case *c)
 {
     bench_overlap_run *r   = run;
-    const size_t       n   = r->job->options->repeat;
     const int          can = bench_baseline_can(c);
-    double             first;
 
-    r->what                   = *c;
-    r->iterations[BENCH_OURS] = r->iterations[BENCH_MPI] = 0;
-    BENCH_TRY(bench_probe_ours(r->job, &r->what, &r->iterations[BENCH_OURS]));
+    r->what                  = *c;
+    r->iterations[BENCH_MPI] = 0;
+    BENCH_TRY(count_iterations(r, BENCH_OURS));
     if (can) {
-        r->iterations[BENCH_MPI] = r->job->options->warmup ? r->job->options->warmup : 1;
-        BENCH_TRY(time_side(r, BENCH_MPI, NULL, &first));
-        BENCH_TRY(time_side(r, BENCH_MPI, NULL, &first));
-        r->iterations[BENCH_MPI] = bench_block_iterations(r->job->options, first);
+        BENCH_TRY(count_iterations(r, BENCH_MPI));
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < r->job->options->repeat; i++) {
         BENCH_TRY(repetition(r, BENCH_OURS, i));
         if (can) {
             BENCH_TRY(repetition(r, BENCH_MPI, i));

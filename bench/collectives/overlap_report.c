@@ -94,6 +94,8 @@ void bench_overlap_row(const bench_overlap_run *r)
         {"ceiling", NULL, ceiling},
         {"ceiling_reached", NULL, ceiling > 0 ? bench_clamp(ours[3] / ceiling) : -1},
         {"progress_thread_cpu", NULL, progress},
+        {"iterations", NULL, (double)r->iterations[BENCH_OURS]},
+        {"mpi_iterations", NULL, r->iterations[BENCH_MPI] ? (double)r->iterations[BENCH_MPI] : -1},
     };
     bench_records_row(&r->job->records, fields, sizeof fields / sizeof fields[0]);
 }

@@ -9,6 +9,9 @@
 
 #include "bench/base/options.h"
 
+/** A probe that takes less than so many SECONDS says too little. */
+#define BENCH_PROBE_SECONDS 0.002
+
 /** How many iterations a block should have, given that one takes `seconds`. */
 size_t bench_block_iterations(const bench_options *options, double seconds);
 

@@ -8,8 +8,6 @@
 #include "bench/job/block.h"
 #include "bench/job/gpu_rate.h"
 
-#define PROBE_SECONDS 0.002 /* a shorter one says too little */
-
 typedef struct samples {
     double *ours, *here, *other, *ratios;
     size_t  n;
@@ -77,7 +75,7 @@ fsdp_status bench_probe_ours(bench_job *job, const bench_case *c, size_t *iterat
 
     BENCH_TRY(bench_time_ours(job, c, job->options->warmup, &seconds));
     BENCH_TRY(bench_time_ours(job, c, n, &seconds));
-    while (seconds * (double)n < PROBE_SECONDS && !job->options->iterations) {
+    while (seconds * (double)n < BENCH_PROBE_SECONDS && !job->options->iterations) {
         n *= 4;
         BENCH_TRY(bench_time_ours(job, c, n, &seconds));
     }
@@ -92,7 +90,7 @@ static size_t probe_mpi(bench_job *job, const bench_case *c)
 
     (void)bench_time_mpi(job, c, job->options->warmup);
     seconds = bench_time_mpi(job, c, n);
-    while (seconds * (double)n < PROBE_SECONDS && !job->options->iterations) {
+    while (seconds * (double)n < BENCH_PROBE_SECONDS && !job->options->iterations) {
         n *= 4;
         seconds = bench_time_mpi(job, c, n);
     }

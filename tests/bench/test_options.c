@@ -29,7 +29,8 @@ static void sizes_have_the_defaults_of_their_run(void **state)
         size_t      begin, end, factor;
     } runs[] = {
         {"", 8, (size_t)256 << 20, 4},
-        {"--overlap", 8, (size_t)256 << 20, 4},
+        {"--overlap", 64 << 10, (size_t)256 << 20, 4},
+        {"--overlap --begin 8", 8, (size_t)256 << 20, 4},
         {"--floor", 8, (size_t)256 << 20, 4},
         {"--async", 1 << 20, (size_t)64 << 20, 8},
         {"--async --begin 8 --factor 2", 8, (size_t)64 << 20, 2},
