@@ -15,6 +15,9 @@ typedef enum bench_memory { BENCH_MEMORY_SYMMETRIC, BENCH_MEMORY_USER } bench_me
 typedef enum bench_device { BENCH_DEVICE_HOST, BENCH_DEVICE_GPU } bench_device;
 typedef enum bench_compute { BENCH_COMPUTE_TIMED, BENCH_COMPUTE_CPU } bench_compute;
 
+/** AUTO: where stderr is a terminal, which mpirun hides from the ranks. */
+typedef enum bench_progress { BENCH_PROGRESS_AUTO, BENCH_PROGRESS_ON, BENCH_PROGRESS_OFF } bench_progress;
+
 typedef struct bench_options {
     int         collectives; /* a bit for each bench_collective */
     size_t      begin, end;  /* BYTES of the full vector */
@@ -51,6 +54,7 @@ typedef struct bench_options {
     int         algorithms;
     size_t      nodes;       /* of the algorithms; 0: the job's */
     double      alpha, beta; /* MICROSECONDS and GB per second there; 0: measured */
+    int         progress;    /* a bench_progress */
     int         help, version;
     const char *tune, *json, *csv, *plot;
     const char *program; /* argv[0] */

@@ -18,9 +18,11 @@ static void draw(const bench_progress_bar *bar)
     (void)fflush(stderr);
 }
 
-void bench_progress_bar_open(bench_progress_bar *bar, const bench_world *world, size_t total)
+void bench_progress_bar_open(bench_progress_bar *bar, const bench_world *world, int progress, size_t total)
 {
-    *bar = (bench_progress_bar){.shown = world->rank == 0 && isatty(STDERR_FILENO), .total = total};
+    const int wanted = progress == BENCH_PROGRESS_ON || (progress == BENCH_PROGRESS_AUTO && isatty(STDERR_FILENO));
+
+    *bar = (bench_progress_bar){.shown = world->rank == 0 && wanted, .total = total};
     if (bar->shown) {
         draw(bar);
     }

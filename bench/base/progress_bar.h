@@ -1,10 +1,11 @@
 /**
  * @file
- * A bar on stderr, if that is a terminal.
+ * A bar on stderr.
  */
 #ifndef BENCH_PROGRESS_BAR_H
 #define BENCH_PROGRESS_BAR_H
 
+#include "bench/base/options.h"
 #include "bench/base/world.h"
 
 typedef struct bench_progress_bar {
@@ -12,7 +13,8 @@ typedef struct bench_progress_bar {
     size_t done, total;
 } bench_progress_bar;
 
-void bench_progress_bar_open(bench_progress_bar *bar, const bench_world *world, size_t total);
+/** `progress`: a bench_progress. Drawn by rank 0. */
+void bench_progress_bar_open(bench_progress_bar *bar, const bench_world *world, int progress, size_t total);
 
 /** One step more. */
 void bench_progress_bar_step(bench_progress_bar *bar);

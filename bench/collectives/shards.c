@@ -137,7 +137,7 @@ fsdp_status bench_shards(bench_job *job, size_t *wrong)
 
     status = bench_agree(job->world, rows != NULL, "no memory for the results; use a larger --factor");
     if (status == FSDP_OK) {
-        bench_progress_bar_open(&job->bar, job->world, n);
+        bench_progress_bar_open(&job->bar, job->world, job->options->progress, n);
         status = measure_rows(job, rows, n, wrong);
     }
     free(rows);

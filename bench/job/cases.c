@@ -28,7 +28,7 @@ static fsdp_status run_collective(bench_job *job, bench_collective collective, c
 
 fsdp_status bench_cases_run(bench_job *job, const bench_case_steps *steps, void *run)
 {
-    bench_progress_bar_open(&job->bar, job->world, bench_cases_count(job, steps));
+    bench_progress_bar_open(&job->bar, job->world, job->options->progress, bench_cases_count(job, steps));
     for (int c = 0; c < steps->collectives; c++) {
         if (bench_job_wants(job, (bench_collective)c)) {
             BENCH_TRY(run_collective(job, (bench_collective)c, steps, run));

@@ -272,7 +272,7 @@ static void measure_all(bench_job *job, const room *r, double *seconds, size_t *
     for (size_t bytes = o->begin; bytes <= o->end / o->factor; bytes *= o->factor) {
         sizes++;
     }
-    bench_progress_bar_open(&job->bar, job->world, sizes * N_KERNELS);
+    bench_progress_bar_open(&job->bar, job->world, job->options->progress, sizes * N_KERNELS);
     print_head(job);
     for (size_t bytes = o->begin; sizes > 0; sizes--, bytes *= o->factor) {
         for (size_t k = 0; k < N_KERNELS; k++) {

@@ -167,7 +167,7 @@ static fsdp_status measure(saving *s)
     bench_job   *job = s->run->job;
 
     bench_checkpoint_head(s->run);
-    bench_progress_bar_open(&job->bar, job->world, 2 * n);
+    bench_progress_bar_open(&job->bar, job->world, job->options->progress, 2 * n);
     BENCH_TRY(step(s)); /* the first one records the order of units */
     for (size_t i = 0; i < n; i++) {
         BENCH_TRY(save_and_load(s, i));

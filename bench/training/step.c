@@ -87,7 +87,7 @@ static fsdp_status measure(bench_step_run *r, bench_step_model *ahead, bench_ste
     const size_t n = r->job->options->repeat;
 
     bench_step_head(r);
-    bench_progress_bar_open(&r->job->bar, r->job->world, n);
+    bench_progress_bar_open(&r->job->bar, r->job->world, r->job->options->progress, n);
     BENCH_TRY(check(r, ahead, behind));
     BENCH_TRY(warm_up(ahead, &r->ahead));
     BENCH_TRY(warm_up(behind, &r->behind));

@@ -204,7 +204,7 @@ fsdp_status bench_tune(bench_job *job, size_t *wrong)
             used += tuning.n;
         }
     }
-    bench_progress_bar_open(&job->bar, job->world, used * BENCH_N_ALGORITHMS);
+    bench_progress_bar_open(&job->bar, job->world, job->options->progress, used * BENCH_N_ALGORITHMS);
     if (status == FSDP_OK) {
         status = tune(job, &tuning, wrong);
     }
