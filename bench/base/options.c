@@ -87,7 +87,7 @@ static const cli_option rows[] = {
      .fallback = "8, 64K with --overlap, 1M with --async, 64M with --kernels and --lanes",
      .help     = "bytes of the smallest full vector; K, M, G are 1024s"},
     {"end", CLI_BYTES, FIELD(end), 1, MOST_BYTES, .fallback = "256M, 64M with --async and --lanes",
-     .help = "bytes of the largest"},
+     .help = "bytes of the largest, which is timed whatever --factor is"},
     {"factor", CLI_COUNT, FIELD(factor), 2, 1e6, .fallback = "4, 8 with --async", .help = "from one size to the next"},
     {"dtype", CLI_CUSTOM, FIELD(dtype), .read = read_dtype, .fallback = "f32",
      .help = "f64, f32, bf16, f16, i64, i32 or u8"},

@@ -59,18 +59,25 @@ int bench_job_wants(const bench_job *job, bench_collective collective)
     return job->options->collectives >> collective & 1;
 }
 
+size_t bench_next_size(const bench_options *o, size_t bytes)
+{
+    if (!bytes) {
+        return o->begin;
+    }
+    return bytes >= o->end ? 0 : bytes > o->end / o->factor ? o->end : bytes * o->factor;
+}
+
 int bench_job_next_case(const bench_job *job, bench_collective collective, bench_case *c, size_t *bytes)
 {
-    const bench_options *o    = job->options;
-    const size_t         last = c->bytes;
+    const size_t last = c->bytes;
 
     *bytes = last ? *bytes : 0;
     do {
-        if (*bytes > o->end / o->factor) {
+        *bytes = bench_next_size(job->options, *bytes);
+        if (!*bytes) {
             return 0;
         }
-        *bytes = *bytes ? *bytes * o->factor : o->begin;
-        *c     = bench_job_case(job, collective, *bytes);
+        *c = bench_job_case(job, collective, *bytes);
     } while (c->bytes == last);
     return 1;
 }

@@ -45,6 +45,9 @@ size_t bench_job_buffer_bytes(const bench_world *world, const bench_options *opt
 /** Whether the options ask for a collective. */
 int bench_job_wants(const bench_job *job, bench_collective collective);
 
+/** BYTES that follow on `bytes`, 0: before the first; the last is --end, whatever --factor is. @return 0 after that */
+size_t bench_next_size(const bench_options *options, size_t bytes);
+
 /**
  * Goes through the sizes of a collective, each once though several may be rounded to it.
  *

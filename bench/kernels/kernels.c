@@ -267,14 +267,14 @@ static void measure(bench_job *job, const room *r, const kernel *k, size_t bytes
 static void measure_all(bench_job *job, const room *r, double *seconds, size_t *wrong)
 {
     const bench_options *o     = job->options;
-    size_t               sizes = 1;
+    size_t               sizes = 0;
 
-    for (size_t bytes = o->begin; bytes <= o->end / o->factor; bytes *= o->factor) {
+    for (size_t bytes = bench_next_size(o, 0); bytes; bytes = bench_next_size(o, bytes)) {
         sizes++;
     }
     bench_progress_bar_open(&job->bar, job->world, job->options->progress, sizes * N_KERNELS);
     print_head(job);
-    for (size_t bytes = o->begin; sizes > 0; sizes--, bytes *= o->factor) {
+    for (size_t bytes = bench_next_size(o, 0); bytes; bytes = bench_next_size(o, bytes)) {
         for (size_t k = 0; k < N_KERNELS; k++) {
             measure(job, r, &kernels[k], bytes, seconds, wrong);
         }

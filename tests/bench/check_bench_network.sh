@@ -35,14 +35,14 @@ number='[0-9.]+'
 bench --floor --memory user --begin 12 --end 700K --factor 241
 says '^# twin +none [(]only the plain sweep on host memory has one[)]: MPI at thread level single is not measured$'
 says '^# allreduce against the floor, user memory, two ranks on two nodes$'
-for size in '8 +1 +f32 +none' '8 +1 +f32 +sum' '12 +3 +f32 +sum' '2888 +361 +f32 +none' '696968 +87121 +f32 +sum'; do
+for size in '8 +1 +f32 +none' '8 +1 +f32 +sum' '12 +3 +f32 +sum' '2888 +361 +f32 +none' '696968 +87121 +f32 +sum' '716800 +89600 +f32 +sum'; do
     says "^ +$size [|] +$number +(inline|whole|[0-9]+K x [0-9]) [|] +$number +$number [|]( +$number){4} [|] +0  [a-z]+$"
 done
 says "^# least floor/ours +$number, (allgather|reduce_scatter|allreduce) of [0-9]+ bytes$"
 says '^# good: floor/ours 0[.]90 or more, MPI/ours 1[.]00 or more;'
-columns 9 "collective,memory,size_bytes,count,type,redop,floor_us,floor_best_us,floor_messages,floor_chunk_bytes,floor_depth,time_us,\
+columns 12 "collective,memory,size_bytes,count,type,redop,floor_us,floor_best_us,floor_messages,floor_chunk_bytes,floor_depth,time_us,\
 time_best_us,floor_ratio,mpi_time_us,mpi_time_best_us,mpi_again_us,mpi_again_best_us,ratio,mpi_mpi_ratio,iterations,wrong,algorithm"
-[[ $(cut -d, -f1,2,22 "$folder/csv" | tail -n 9 | sort -u) == $'allgather,user,0\nallreduce,user,0\nreduce_scatter,user,0' ]] ||
+[[ $(cut -d, -f1,2,22 "$folder/csv" | tail -n 12 | sort -u) == $'allgather,user,0\nallreduce,user,0\nreduce_scatter,user,0' ]] ||
     fail "the rows of the CSV file are not of user memory, or have wrong elements"
 
 async="collective,size_bytes,type,redop,blocking_us,blocking_gb_s,alone_us,alone_resolution_us,alone_gb_s,ratio,thread_cpu_us,\
@@ -52,8 +52,8 @@ bench --async --begin 12 --end 700K --factor 241
 says '^# reduce_scatter by the progress thread alone$'
 says "^ +696968 +f32 +sum $row [|] +0  [a-z]+$"
 says '^# good: ratio 0[.]90 or more; of the medians of 1 blocks each$'
-columns 9 "$async"
-[[ $(cut -d, -f14-17,19 "$folder/csv" | tail -n 9 | sort -u) == none,,,,0 ]] || fail "the CSV file of --async has other rows"
+columns 12 "$async"
+[[ $(cut -d, -f14-17,19 "$folder/csv" | tail -n 12 | sort -u) == none,,,,0 ]] || fail "the CSV file of --async has other rows"
 
 bench --async --overlap-compute cpu --collective allreduce --begin 64K --end 64K
 says '^# allreduce by the progress thread alone, and beside cpu compute on all ranks$'
@@ -67,6 +67,6 @@ says '^# an allreduce of one f32 while allgathers are under way, symmetric memor
 for queued in 1 16; do
     says "^ +1000000 +$queued [|] +$number +[0-9]+( +($number|-)){3} [|]( +$number){3} [|] +0$"
 done
-columns 6 "size_bytes,queued,sum_alone_us,sums,sum_beside_us,sum_beside_p90_us,sum_beside_max_us,gather_alone_gb_s,\
+columns 8 "size_bytes,queued,sum_alone_us,sums,sum_beside_us,sum_beside_p90_us,sum_beside_max_us,gather_alone_gb_s,\
 gather_beside_gb_s,ratio,wrong"
-[[ $(cut -d, -f2,11 "$folder/csv" | tail -n 6 | sort -u) == $'1,0\n16,0' ]] || fail "the CSV file of --lanes has other rows"
+[[ $(cut -d, -f2,11 "$folder/csv" | tail -n 8 | sort -u) == $'1,0\n16,0' ]] || fail "the CSV file of --lanes has other rows"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/base/options.h"
+#include "bench/job/job.h"
 #include "tools/common/options.h"
 
 #define MOST_WORDS 6
@@ -47,6 +48,36 @@ static void sizes_have_the_defaults_of_their_run(void **state)
         assert_int_equal(runs[i].begin, options.begin);
         assert_int_equal(runs[i].end, options.end);
         assert_int_equal(runs[i].factor, options.factor);
+    }
+}
+
+static void the_last_size_is_the_end(void **state)
+{
+    static const struct {
+        const char *line;
+        size_t      sizes[6]; /* and 0 after the last */
+    } runs[] = {
+        {"--begin 4M", {4 << 20, 16 << 20, 64 << 20, 256 << 20}},
+        {"--begin 8M", {8 << 20, 32 << 20, 128 << 20, 256 << 20}},
+        {"--begin 12 --end 700 --factor 5", {12, 60, 300, 700}},
+        {"--begin 8 --end 9 --factor 2", {8, 9}},
+        {"--begin 7 --end 7", {7}},
+        {"--begin 250000G --end 900000G --factor 1000000", {(size_t)250000 << 30, (size_t)900000 << 30}},
+    };
+    bench_options options;
+    char          message[CLI_MESSAGE_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        size_t bytes = 0;
+
+        parse(runs[i].line, &options, message);
+        assert_string_equal("", message);
+        for (const size_t *size = runs[i].sizes; *size; size++) {
+            bytes = bench_next_size(&options, bytes);
+            assert_int_equal(*size, bytes);
+        }
+        assert_int_equal(0, bench_next_size(&options, bytes));
     }
 }
 
@@ -94,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_have_the_defaults_of_their_run),
+        cmocka_unit_test(the_last_size_is_the_end),
         cmocka_unit_test(what_does_not_go_together_is_refused),
     };
 
