@@ -36,7 +36,7 @@ void bench_case_size(bench_case *c, size_t bytes)
     c->bytes = c->count * element * parts;
 }
 
-double bench_busbw_factor(const bench_case *c)
+static double busbw_factor(const bench_case *c)
 {
     const double n = c->ranks;
 
@@ -52,6 +52,16 @@ double bench_busbw_factor(const bench_case *c)
         break;
     }
     return (n - 1) / n;
+}
+
+double bench_algbw(const bench_case *c, double seconds)
+{
+    return (double)c->bytes / seconds / 1e9;
+}
+
+double bench_busbw(const bench_case *c, double seconds)
+{
+    return bench_algbw(c, seconds) * busbw_factor(c);
 }
 
 size_t bench_in_count(const bench_case *c, int rank)

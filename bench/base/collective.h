@@ -43,8 +43,9 @@ const char *bench_case_op(const bench_case *c);
 /** The case of nearly `bytes`: a whole number of elements for each rank, at least one. */
 void bench_case_size(bench_case *c, size_t bytes);
 
-/** nccl-tests' factor from algbw to busbw. */
-double bench_busbw_factor(const bench_case *c);
+/** GB/s, as nccl-tests has them: bytes over time, and with its factor for what the hardware carries. */
+double bench_algbw(const bench_case *c, double seconds);
+double bench_busbw(const bench_case *c, double seconds);
 
 /** ELEMENTS that `rank` passes in, and gets out. */
 size_t bench_in_count(const bench_case *c, int rank);

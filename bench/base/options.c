@@ -216,11 +216,21 @@ static void check_network(const bench_options *o, char *message)
     }
 }
 
+static int count_modes(const bench_options *o)
+{
+    return !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->shards + !!o->step + !!o->checkpoint +
+           !!o->kernels + !!o->tune + !!o->algorithms;
+}
+
+int bench_options_sweep(const bench_options *options)
+{
+    return count_modes(options) == 0;
+}
+
 /* What no single option can know. */
 static void check_together(const bench_options *o, char *message)
 {
-    const int modes = !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->shards + !!o->step + !!o->checkpoint +
-                      !!o->kernels + !!o->tune + !!o->algorithms;
+    const int modes = count_modes(o);
 
     if (!(o->algorithms && o->nodes) && (o->nodes || o->alpha > 0 || o->beta > 0)) {
         CLI_SAY(message, "--%s is for --algorithms on nodes that are made up; give --algorithms and --nodes with it",

@@ -67,6 +67,9 @@ typedef struct bench_options {
  */
 void bench_options_parse(int argc, char **argv, bench_options *options, char *message);
 
+/** Whether this is the plain run: none of those that have an option of their own. */
+int bench_options_sweep(const bench_options *options);
+
 /**
  * Prints, on rank 0, what --help and --version ask for.
  * @return 1 where one of them is given: nothing else is to be done then

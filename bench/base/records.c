@@ -102,6 +102,16 @@ void bench_records_row(bench_records *records, const bench_field *fields, size_t
     records->rows++;
 }
 
+void bench_records_summary(bench_records *records, const bench_field *fields, size_t n)
+{
+    if (records->json && records->begun) {
+        (void)fputs("\n],\n\"summary\": ", records->json);
+        write_json(records->json, fields, n);
+        (void)fputs("}\n", records->json);
+        records->begun = 0;
+    }
+}
+
 static int close_file(FILE *file)
 {
     const int failed = file && ferror(file);

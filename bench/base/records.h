@@ -19,7 +19,7 @@ typedef struct bench_field {
 
 typedef struct bench_records {
     FILE  *json, *csv; /* NULL where not asked for, and on all ranks but 0 */
-    int    begun;      /* the header is written */
+    int    begun;      /* the header is written, and the end of the file is not */
     size_t rows;
 } bench_records;
 
@@ -34,6 +34,9 @@ void bench_records_header(bench_records *records, const bench_field *fields, siz
 
 /** Every row has the same names in the same order. */
 void bench_records_row(bench_records *records, const bench_field *fields, size_t n);
+
+/** What all rows come to, for the JSON file. Behind them, once or not at all. */
+void bench_records_summary(bench_records *records, const bench_field *fields, size_t n);
 
 /** Ends the files. Collective: FSDP_ERR_ARG on all ranks if one could not be written to the end. */
 fsdp_status bench_records_close(bench_records *records, const bench_world *world);

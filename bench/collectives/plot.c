@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/collectives/table.h"
 #include "bench/job/header.h"
 
 /* Runs gnuplot with one argument. @return whether it was there and content */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/collectives/table.h"
 #include "bench/job/measure.h"
 
 #define US     1e6

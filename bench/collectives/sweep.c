@@ -1,8 +1,10 @@
 #include "bench/collectives/sweep.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "bench/collectives/plot.h"
+#include "bench/collectives/summary.h"
 #include "bench/collectives/table.h"
 #include "bench/job/cases.h"
 #include "bench/job/measure.h"
@@ -34,10 +36,14 @@ static const bench_case_steps STEPS = {BENCH_N_COLLECTIVES, bench_table_head, me
 static fsdp_status sweep_all(sweep_run *r, size_t *wrong)
 {
     BENCH_TRY(bench_cases_run(r->job, &STEPS, r));
-    for (size_t i = 0; i < r->n; i++) {
-        *wrong += r->results[i].wrong;
-    }
     bench_table_foot(r->job);
+
+    const bench_summary summary = bench_summary_of(r->results, r->n, r->job->limits.memory);
+    *wrong += summary.wrong;
+    bench_summary_record(&summary, &r->job->records);
+    if (r->job->world->rank == 0) {
+        bench_summary_print(&summary, stdout);
+    }
     return r->job->options->plot ? bench_plot(r->job, r->results, r->n) : FSDP_OK;
 }
 

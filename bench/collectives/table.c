@@ -9,16 +9,6 @@
 #define BEYOND_CACHE ((size_t)16 << 20) /* BYTES of S from which traffic is memory's and not a cache's */
 #define CELL_BYTES   24
 
-double bench_algbw(const bench_case *c, double seconds)
-{
-    return (double)c->bytes / seconds / GB;
-}
-
-double bench_busbw(const bench_case *c, double seconds)
-{
-    return bench_algbw(c, seconds) * bench_busbw_factor(c);
-}
-
 static double bound_of(const bench_job *job, const bench_result *r)
 {
     bench_limits limits = job->limits;
@@ -99,6 +89,13 @@ void bench_table_row(const bench_job *job, const bench_result *r)
     (void)fflush(stdout);
 }
 
+static const char *memory_text(const bench_job *job)
+{
+    return job->gpu                ? "what copies of that size inside the GPUs move"
+           : job->bandwidth.arrays ? "the node's bandwidth, the most of what is measured beside the blocks"
+                                   : "the node's bandwidth";
+}
+
 void bench_table_foot(const bench_job *job)
 {
     if (job->world->rank != 0) {
@@ -109,8 +106,8 @@ void bench_table_foot(const bench_job *job)
            "# best, median: our times over the bound, and then MPI's\n"
            "# bound: the least memory traffic of all ranks over %s%s; data in caches, or several pages at once, can "
            "beat it\n"
-           "# memory: that traffic per second, as a share of the measured bandwidth, from 16 MiB on\n",
-           job->options->repeat, job->gpu ? "what copies of that size inside the GPUs move" : "the node's bandwidth",
+           "# memory: that traffic per second, as a share of the bandwidth, from 16 MiB on\n",
+           job->options->repeat, memory_text(job),
            job->limits.nodes > 1 ? ", or the bytes of a node over its link if that takes longer" : "");
 }
 
@@ -147,6 +144,7 @@ void bench_table_record(bench_job *job, const bench_result *r)
         {"bound_us", NULL, bound * US},
         {"time_over_bound", NULL, bound > 0 ? r->seconds / bound : -1},
         {"memory_bandwidth_gb_s", NULL, r->memory / GB},
+        {"memory_bandwidth_least_gb_s", NULL, r->memory_least / GB},
         {"memory_traffic_gb_s", NULL, rate < 0 ? -1 : rate / GB},
         {"memory_traffic_share", NULL, rate < 0 ? -1 : rate / r->memory},
         {"algorithm", r->algorithm, 0},

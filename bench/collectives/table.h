@@ -15,8 +15,4 @@ void bench_table_foot(const bench_job *job);
 /** The row, for the files. */
 void bench_table_record(bench_job *job, const bench_result *result);
 
-/** GB/s as nccl-tests has them. */
-double bench_algbw(const bench_case *c, double seconds);
-double bench_busbw(const bench_case *c, double seconds);
-
 #endif

@@ -1,7 +1,6 @@
 #include "bench/job/header.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "bench/job/gpu_rate.h"
 #include "bench/machine/link.h"
@@ -55,21 +54,6 @@ const char *bench_level_other(const bench_job *job)
     return job->options->thread_level ? "multiple" : "single";
 }
 
-/* The first words of MPI's name for itself: "Open MPI v4.1.4", or "MPICH Version: 4.0.2". */
-static void mpi_version(char *text, size_t text_bytes)
-{
-    char   version[MPI_MAX_LIBRARY_VERSION_STRING];
-    int    length;
-    size_t end;
-
-    MPI_Get_library_version(version, &length);
-    end = strcspn(version, ",\n");
-    (void)snprintf(text, text_bytes, "%.*s", (int)end, version);
-    for (char *tab = strchr(text, '\t'); tab; tab = strchr(tab, '\t')) {
-        *tab = ' ';
-    }
-}
-
 static void print_links(const bench_job *job)
 {
     if (job->limits.nodes > 1) {
@@ -78,12 +62,12 @@ static void print_links(const bench_job *job)
     }
 }
 
-static void print_sides(const bench_job *job, const char *mpi)
+static void print_sides(const bench_job *job)
 {
     const bench_options *o = job->options;
 
-    printf("# MPI        %s, thread level %s; progress thread: %s\n", mpi, bench_level_name(job->world->level),
-           fsdp_has_progress_thread(job->world->ctx) ? "yes" : "no");
+    printf("# MPI        %s, thread level %s; progress thread: %s\n", job->host.mpi,
+           bench_level_name(job->world->level), fsdp_has_progress_thread(job->world->ctx) ? "yes" : "no");
     if (job->twin.there) {
         printf("# twin       a second job of %d ranks measures MPI at thread level %s\n", job->world->size,
                bench_level_other(job));
@@ -141,30 +125,36 @@ static void print_memory(const bench_job *job, const char *pages)
         b->pages / GB);
 }
 
-static void print_header(const bench_job *job, const char *mpi, const char *pages)
+static void print_header(const bench_job *job, const char *pages)
 {
     const bench_limits *l = &job->limits;
 
     printf("# fsdp-bench %d.%d.%d\n", FSDP_VERSION_MAJOR, FSDP_VERSION_MINOR, FSDP_VERSION_PATCH);
+    printf("# host       %s, %d cores, %s; %s\n", job->host.name, job->host.cores, job->host.cpu, job->host.date);
     printf("# ranks      %d: %d node%s of %d rank%s\n", job->world->size, l->nodes, l->nodes > 1 ? "s" : "",
            l->node_size, l->node_size > 1 ? "s" : "");
-    print_sides(job, mpi);
+    print_sides(job);
     print_memory(job, pages);
     print_links(job);
     (void)fflush(stdout);
 }
 
-static void record_header(bench_job *job, const char *mpi, const char *pages)
+static void record_header(bench_job *job, const char *pages)
 {
     const bench_world   *w        = job->world;
     const bench_options *o        = job->options;
     const bench_limits  *l        = &job->limits;
     const int            twin     = job->twin.there;
     const bench_field    fields[] = {
+           {"version", fsdp_version(), 0},
+           {"date", job->host.date, 0},
+           {"host", job->host.name, 0},
+           {"cpu", job->host.cpu, 0},
+           {"cores", NULL, job->host.cores},
            {"ranks", NULL, w->size},
            {"nodes", NULL, l->nodes},
            {"ranks_per_node", NULL, l->node_size},
-           {"mpi", mpi, 0},
+           {"mpi", job->host.mpi, 0},
            {"thread_level", bench_level_name(w->level), 0},
            {"twin_thread_level", twin ? bench_level_other(job) : "none", 0},
            {"progress_thread", NULL, fsdp_has_progress_thread(w->ctx)},
@@ -185,13 +175,13 @@ static void record_header(bench_job *job, const char *mpi, const char *pages)
 void bench_header_print(bench_job *job)
 {
     const void *memory = job->options->shared ? job->buffers.node_out : job->buffers.host_out;
-    char        mpi[100], pages[120];
+    char        pages[120];
 
+    bench_host_find(job->world, &job->host);
     if (job->world->rank != 0) {
         return;
     }
-    mpi_version(mpi, sizeof mpi);
     bench_describe_pages(memory ? memory : job->buffers.host_out, pages, sizeof pages);
-    print_header(job, mpi, pages);
-    record_header(job, mpi, pages);
+    print_header(job, pages);
+    record_header(job, pages);
 }

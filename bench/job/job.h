@@ -14,6 +14,7 @@
 #include "bench/machine/bandwidth.h"
 #include "bench/machine/bound.h"
 #include "bench/machine/gpu.h"
+#include "bench/machine/host.h"
 #include "bench/twin/twin.h"
 
 typedef struct bench_job {
@@ -24,6 +25,7 @@ typedef struct bench_job {
     bench_twin           twin;
     bench_bandwidth      bandwidth;
     bench_limits         limits;
+    bench_host           host;
     bench_records        records;
     bench_progress_bar   bar;
     unsigned             pattern; /* of the last check */

@@ -9,7 +9,7 @@
 #include "bench/job/gpu_rate.h"
 
 typedef struct samples {
-    double *ours, *here, *other, *ratios;
+    double *ours, *here, *other, *memory, *ratios;
     size_t  n;
 } samples;
 
@@ -125,6 +125,12 @@ static void compare(const samples *s, double *theirs, double ours, bench_against
     against->ratio       = against->seconds / ours;
 }
 
+/* BYTES per second of a node, now. */
+static double memory_rate(const bench_job *job)
+{
+    return job->bandwidth.arrays ? bench_bandwidth_again(job->world, &job->bandwidth) : job->limits.memory;
+}
+
 static fsdp_status run_blocks(bench_job *job, const bench_case *c, size_t iterations, samples *s)
 {
     const int    can   = bench_baseline_can(c);
@@ -135,8 +141,9 @@ static fsdp_status run_blocks(bench_job *job, const bench_case *c, size_t iterat
     }
     for (size_t i = 0; i < s->n; i++) {
         BENCH_TRY(bench_time_ours(job, c, iterations, &s->ours[i]));
-        s->here[i]  = can ? bench_time_mpi(job, c, n_mpi) : -1;
-        s->other[i] = can ? bench_twin_time(&job->twin, job->world, c, n_mpi) : -1;
+        s->memory[i] = memory_rate(job);
+        s->here[i]   = can ? bench_time_mpi(job, c, n_mpi) : -1;
+        s->other[i]  = can ? bench_twin_time(&job->twin, job->world, c, n_mpi) : -1;
     }
     return FSDP_OK;
 }
@@ -148,8 +155,13 @@ static void conclude(samples *s, bench_result *result)
     for (size_t i = 0; i < s->n; i++) {
         ours[i] = s->ours[i]; /* those of s->ours stay beside their partners */
     }
-    result->seconds = bench_median(ours, s->n);
-    result->best    = ours[0];
+    result->seconds      = bench_median(ours, s->n);
+    result->best         = ours[0];
+    result->memory_least = result->memory = s->memory[0];
+    for (size_t i = 1; i < s->n; i++) {
+        result->memory       = s->memory[i] > result->memory ? s->memory[i] : result->memory;
+        result->memory_least = s->memory[i] < result->memory_least ? s->memory[i] : result->memory_least;
+    }
     compare(s, s->here, result->seconds, &result->here);
     compare(s, s->other, result->seconds, &result->other);
 }
@@ -162,18 +174,20 @@ static fsdp_status measure(bench_job *job, const bench_case *c, samples *s, benc
     (void)snprintf(result->algorithm, sizeof result->algorithm, "%s", fsdp_last_algorithm(job->world->ctx));
     BENCH_TRY(run_blocks(job, c, result->iterations, s));
     conclude(s, result);
-    result->memory = job->gpu ? bench_gpu_copy_rate(job, c->bytes) : job->limits.memory;
+    if (job->gpu) {
+        result->memory = result->memory_least = bench_gpu_copy_rate(job, c->bytes);
+    }
     return check(job, c, result);
 }
 
 fsdp_status bench_measure(bench_job *job, const bench_case *c, bench_result *result)
 {
     const size_t n      = job->options->repeat;
-    double      *values = calloc(4 * n, sizeof *values);
+    double      *values = calloc(5 * n, sizeof *values);
     fsdp_status  status = bench_agree(job->world, values != NULL, "no memory for the samples; use a smaller --repeat");
 
     if (status == FSDP_OK) {
-        samples s = {values, values + n, values + 2 * n, values + 3 * n, n};
+        samples s = {values, values + n, values + 2 * n, values + 3 * n, values + 4 * n, n};
 
         status = measure(job, c, &s, result);
     }

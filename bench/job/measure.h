@@ -22,9 +22,10 @@ typedef struct bench_result {
     size_t        iterations;
     size_t        wrong; /* elements, over all ranks */
     int           checked;
-    bench_against here;   /* MPI in this job */
-    bench_against other;  /* MPI in the twin, at the other thread level */
-    double        memory; /* BYTES per second of a node, which the bound rests on */
+    bench_against here;         /* MPI in this job */
+    bench_against other;        /* MPI in the twin, at the other thread level */
+    double        memory;       /* BYTES per second of a node, which the bound rests on: the most beside a block */
+    double        memory_least; /* the least beside a block */
     char          algorithm[32];
 } bench_result;
 

@@ -24,6 +24,9 @@ fsdp_status bench_job_open(bench_job *job, bench_world *world, const bench_optio
         BENCH_TRY(bench_gpu_open(&job->gpu, world));
     }
     BENCH_TRY(bench_limits_measure(job));
+    if (!bench_options_sweep(options)) {
+        bench_bandwidth_close(&job->bandwidth); /* it is not measured again */
+    }
     BENCH_TRY(bench_buffers_open(&job->buffers, world, job->gpu, options->memory, shared, bytes));
     bench_gpu_limits_measure(job, bench_job_most_bytes(world, options));
     bench_twin_open(&job->twin, world, options, bytes);
@@ -36,6 +39,7 @@ fsdp_status bench_job_close(bench_job *job)
     fsdp_status status;
 
     bench_progress_bar_clear(&job->bar);
+    bench_bandwidth_close(&job->bandwidth);
     bench_twin_close(&job->twin, job->world);
     status = bench_buffers_close(&job->buffers);
     bench_gpu_close(job->gpu);

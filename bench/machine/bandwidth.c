@@ -15,11 +15,24 @@
 #define ALIGNMENT      64
 #define BYTES_COPY     2 /* elements of memory traffic per element, as STREAM counts */
 #define BYTES_TRIAD    3
+#define AGAIN_SECONDS  4e-3 /* of a pass over a part of the arrays */
 
 typedef struct arrays {
     double *a, *b, *c;
     size_t  n;
 } arrays;
+
+/* One way to move them. */
+typedef struct way {
+    void (*pass)(const arrays *);
+    int streams; /* elements of memory traffic per element */
+} way;
+
+struct bench_arrays {
+    arrays whole; /* one block, which begins with its first array */
+    way    best;
+    size_t next; /* element that the next part begins with */
+};
 
 static void copy(const arrays *x)
 {
@@ -85,60 +98,126 @@ static void copy_pages(const arrays *x)
 #endif
 }
 
-/* BYTES per second of a node: the best of a few passes of all ranks together. */
-static double rate(const bench_world *world, const arrays *x, void (*pass)(const arrays *), int streams)
+/* SECONDS of one pass of all ranks together. */
+static double time_pass(const bench_world *world, const arrays *x, const way *w)
 {
-    double least = 1e30;
+    double begin;
 
-    for (int i = 0; i < REPEATS; i++) {
-        double begin, seconds;
-
-        MPI_Barrier(world->comm);
-        begin = bench_now();
-        pass(x);
-        MPI_Barrier(world->comm); /* with fewer cores than ranks, some begin when others have ended */
-        seconds = bench_max(world, bench_now() - begin);
-        least   = i > 0 && seconds > least ? least : seconds;
-    }
-    return (double)(x->n * sizeof(double)) * streams * fsdp_node_size(world->ctx) / least;
+    MPI_Barrier(world->comm);
+    begin = bench_now();
+    w->pass(x);
+    MPI_Barrier(world->comm); /* with fewer cores than ranks, some begin when others have ended */
+    return bench_max(world, bench_now() - begin);
 }
 
-static void measure(const bench_world *world, const arrays *x, bench_bandwidth *bandwidth)
+static double rate_of(const bench_world *world, const arrays *x, const way *w, double seconds)
 {
-    const double ordinary_copy = rate(world, x, copy, BYTES_COPY), past_copy = rate(world, x, copy_past, BYTES_COPY);
-    const double ordinary_triad = rate(world, x, triad, BYTES_TRIAD),
-                 past_triad     = rate(world, x, triad_past, BYTES_TRIAD);
-    const double past           = past_copy > past_triad ? past_copy : past_triad;
+    return (double)(x->n * sizeof(double)) * w->streams * fsdp_node_size(world->ctx) / seconds;
+}
 
-    bandwidth->copy   = past_copy > ordinary_copy ? past_copy : ordinary_copy;
-    bandwidth->triad  = past_triad > ordinary_triad ? past_triad : ordinary_triad;
-    bandwidth->best   = bandwidth->copy > bandwidth->triad ? bandwidth->copy : bandwidth->triad;
-    bandwidth->pages  = rate(world, x, copy_pages, BYTES_COPY);
-    bandwidth->stores = bandwidth->best <= past ? "non-temporal" : "ordinary";
+/* BYTES per second of a node: the best of a few passes. */
+static double rate(const bench_world *world, const arrays *x, const way *w)
+{
+    double least = time_pass(world, x, w);
+
+    for (int i = 1; i < REPEATS; i++) {
+        const double seconds = time_pass(world, x, w);
+
+        least = seconds < least ? seconds : least;
+    }
+    return rate_of(world, x, w, least);
+}
+
+static void measure(const bench_world *world, bench_arrays *x, bench_bandwidth *bandwidth)
+{
+    enum { COPY, COPY_PAST, TRIAD, TRIAD_PAST, WAYS };
+    static const way ways[WAYS] = {
+        {copy, BYTES_COPY}, {copy_past, BYTES_COPY}, {triad, BYTES_TRIAD}, {triad_past, BYTES_TRIAD}};
+    static const way pages = {copy_pages, BYTES_COPY};
+    double           rates[WAYS];
+    int              best = COPY;
+
+    for (int i = 0; i < WAYS; i++) {
+        rates[i] = rate(world, &x->whole, &ways[i]);
+        best     = rates[i] > rates[best] ? i : best;
+    }
+    MPI_Bcast(&best, 1, MPI_INT, 0, world->comm); /* nodes of other sizes round otherwise */
+    x->best           = ways[best];
+    bandwidth->copy   = rates[COPY_PAST] > rates[COPY] ? rates[COPY_PAST] : rates[COPY];
+    bandwidth->triad  = rates[TRIAD_PAST] > rates[TRIAD] ? rates[TRIAD_PAST] : rates[TRIAD];
+    bandwidth->best   = rates[best];
+    bandwidth->stores = best == COPY_PAST || best == TRIAD_PAST ? "non-temporal" : "ordinary";
+    bandwidth->pages  = rate(world, &x->whole, &pages);
+}
+
+/* All of it is touched, by the rank that will work on it. @return NULL: no memory */
+static bench_arrays *allocate(size_t array_bytes)
+{
+    bench_arrays *x     = calloc(1, sizeof *x);
+    char         *block = aligned_alloc(ALIGNMENT, 3 * array_bytes);
+
+    if (!x || !block) {
+        free(x);
+        free(block);
+        return NULL;
+    }
+    memset(block, 0, 3 * array_bytes);
+    x->whole = (arrays){(double *)(void *)block, (double *)(void *)(block + array_bytes),
+                        (double *)(void *)(block + 2 * array_bytes), array_bytes / sizeof(double)};
+    return x;
 }
 
 fsdp_status bench_bandwidth_measure(const bench_world *world, bench_bandwidth *bandwidth)
 {
     const size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     size_t       bytes;
-    arrays       x;
-    char        *block;
     fsdp_status  status;
 
-    bandwidth->cache_bytes = fsdp_cache_bytes(world->ctx);
+    *bandwidth             = (bench_bandwidth){.cache_bytes = fsdp_cache_bytes(world->ctx)};
     bandwidth->array_bytes = TIMES_CACHE * bandwidth->cache_bytes;
     if (bandwidth->array_bytes > memory / PART_OF_MEMORY / 3) {
         bandwidth->array_bytes = memory / PART_OF_MEMORY / 3;
     }
-    bytes  = (bandwidth->array_bytes / (size_t)world->machine_ranks + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-    block  = aligned_alloc(ALIGNMENT, 3 * bytes);
-    status = bench_agree(world, block != NULL, "no memory for the arrays that measure its bandwidth; use fewer ranks");
+    bytes             = (bandwidth->array_bytes / (size_t)world->machine_ranks + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+    bandwidth->arrays = allocate(bytes);
+    status            = bench_agree(world, bandwidth->arrays != NULL,
+                                    "no memory for the arrays that measure its bandwidth; use fewer ranks");
     if (status == FSDP_OK) {
-        memset(block, 0, 3 * bytes);
-        x = (arrays){(double *)(void *)block, (double *)(void *)(block + bytes), (double *)(void *)(block + 2 * bytes),
-                     bytes / sizeof(double)};
-        measure(world, &x, bandwidth);
+        measure(world, bandwidth->arrays, bandwidth);
     }
-    free(block);
     return status;
+}
+
+/* As many elements as take a few milliseconds, in whole lines. */
+static size_t part_of(const bench_world *world, const bench_bandwidth *bandwidth)
+{
+    enum { LINE = ALIGNMENT / sizeof(double) };
+
+    const bench_arrays *x      = bandwidth->arrays;
+    const double        bytes  = bandwidth->best * AGAIN_SECONDS / x->best.streams / fsdp_node_size(world->ctx);
+    const double        wanted = bytes / sizeof(double);
+    const size_t        n      = wanted < (double)x->whole.n ? (size_t)wanted : x->whole.n;
+
+    return n >= LINE ? n / LINE * LINE : x->whole.n;
+}
+
+double bench_bandwidth_again(const bench_world *world, const bench_bandwidth *bandwidth)
+{
+    bench_arrays *x = bandwidth->arrays;
+    const size_t  n = part_of(world, bandwidth);
+    arrays        part;
+
+    x->next = x->next + n > x->whole.n ? 0 : x->next;
+    part    = (arrays){x->whole.a + x->next, x->whole.b + x->next, x->whole.c + x->next, n};
+    x->next += n;
+    return rate_of(world, &part, &x->best, time_pass(world, &part, &x->best));
+}
+
+void bench_bandwidth_close(bench_bandwidth *bandwidth)
+{
+    if (bandwidth->arrays) {
+        free(bandwidth->arrays->whole.a);
+    }
+    free(bandwidth->arrays);
+    bandwidth->arrays = NULL;
 }

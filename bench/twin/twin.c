@@ -87,8 +87,7 @@ void bench_twin_open(bench_twin *twin, const bench_world *world, const bench_opt
                                .node_size = options->ranks_per_node ? (int)options->ranks_per_node : FSDP_UNSET};
 
     *twin = (bench_twin){.socket = -1, .why_not = "--no-twin"};
-    if (options->overlap || options->floor || options->async || options->shards || options->step ||
-        options->checkpoint || options->tune || options->device == BENCH_DEVICE_GPU) {
+    if (!bench_options_sweep(options) || options->device == BENCH_DEVICE_GPU) {
         (void)snprintf(twin->why_not, sizeof twin->why_not, "only the plain sweep on host memory has one");
         return;
     }

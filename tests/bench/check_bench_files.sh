@@ -19,12 +19,21 @@ fi
 
 rows=9 # three sizes of three collectives
 if command -v python3 >/dev/null; then
-    python3 - "$folder/a.json" "$rows" <<'PYTHON'
-import json, sys
+    python3 - "$folder/a.json" "$rows" "$("$@" "$program" --version)" <<'PYTHON'
+import datetime, json, os, socket, sys
 data = json.load(open(sys.argv[1]), parse_constant=lambda name: sys.exit(name + " is not JSON"))
 assert len(data["results"]) == int(sys.argv[2]), data
 assert all(row["wrong"] == 0 and row["time_us"] > 0 and row["twin_time_us"] is None for row in data["results"]), data
 assert data["header"]["memory_copy_gb_s"] > 0, data
+assert all(row["memory_bandwidth_gb_s"] >= row["memory_bandwidth_least_gb_s"] > 0 for row in data["results"]), data
+assert len({row["memory_bandwidth_gb_s"] for row in data["results"]}) > 1, "the memory is measured once for all rows"
+header = data["header"]
+assert header["version"] == sys.argv[3].split()[-1] and header["host"] == socket.gethostname(), data
+assert 1 <= header["cores"] <= os.cpu_count() and header["cpu"] and header["mpi"].split()[-1].strip("v")[0].isdigit(), data
+began = datetime.datetime.strptime(header["date"], "%Y-%m-%dT%H:%M:%SZ")
+assert abs(datetime.datetime.utcnow() - began) < datetime.timedelta(hours=1), data
+average = sum(row["busbw_gb_s"] for row in data["results"]) / len(data["results"])
+assert abs(data["summary"]["average_busbw_gb_s"] - average) <= 1e-9 * average and data["summary"]["wrong"] == 0, data
 PYTHON
 fi
 [[ $(wc -l <"$folder/a.csv") -eq $((rows + 1)) ]] || fail "the CSV file has not $((rows + 1)) lines"
