@@ -69,7 +69,7 @@ static const example_option rows[] = {
     {"progress", EXAMPLE_CHOICE, FIELD(progress), 0, 0, example_progress_names,
      "bar on stderr: on, off, or auto: if stderr is a terminal"},
     {"exact", EXAMPLE_FLAG, FIELD(exact), 0, 0, NULL,
-     "print the loss of each step, and a hash of all parameters, to the last bit"},
+     "print the loss of each step, that of the validation, and a hash of all parameters, to the last bit"},
     {"profile", EXAMPLE_FLAG, FIELD(profile), 0, 0, NULL, "print where the time of a step goes"},
     {"help", EXAMPLE_FLAG, FIELD(help), 0, 0, NULL, "this text"},
 };
@@ -164,4 +164,14 @@ void gpt_options_help(void)
     printf("usage: mpirun -n RANKS 03_gpt [OPTION]...\n\n"
            "Trains a GPT-2 on the bytes of a text, fully sharded over the ranks.\n\n");
     example_options_print(rows, N_ROWS, &defaults);
+    printf("\ndata\n"
+           "  The last twentieth of the text, rounded down to bytes, is for validation, the rest for training. For "
+           "each epoch\n"
+           "  the training text is cut into windows of --context bytes, one behind the other, and these are shuffled; "
+           "the\n"
+           "  targets are the same bytes shifted by one. Where the first window begins, within the first two, and the "
+           "order\n"
+           "  follow from --seed and the number of the epoch. Validation cuts its text from the first byte on; a last "
+           "window\n"
+           "  that is not whole is left out.\n");
 }

@@ -134,6 +134,9 @@ void gpt_report_validation(const gpt_report *report, double loss, size_t bytes)
     example_bar_clear(&report->bar);
     printf("\nvalidation loss %.4f nats per byte, over %zu bytes; %.1f s since the first step\n", loss, bytes,
            example_now() - report->bar.started);
+    if (report->options->exact) {
+        printf("exact validation loss %a = %.12f\n", loss, loss);
+    }
     fflush(stdout);
 }
 

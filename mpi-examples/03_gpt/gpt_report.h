@@ -48,6 +48,7 @@ void gpt_report_exact_hash(const gpt_report *report, uint64_t hash);
 /** What the hook has sent, if there is one. */
 void gpt_report_traffic(const gpt_report *report, const gpt_traffic *traffic);
 
+/** Under --exact to the last bit too. */
 void gpt_report_validation(const gpt_report *report, double loss, size_t bytes);
 void gpt_report_sample(const gpt_report *report, const unsigned char *text, size_t bytes);
 

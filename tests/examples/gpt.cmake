@@ -20,7 +20,8 @@ fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 COR
                              "% waiting . CPU: [0-9.]+% communication, [0-9.]+% system . "
                              "^  matrix products +[0-9.]+%$" "step [0-9]+ of 40, [0-9]+:[0-9][0-9] left"
                              "validation loss [0-3][.][0-9]+ nats per byte" "^written by the model:$" "^memory held ")
-fsdp_mpi_program_test(NAME examples.gpt_help TARGET 03_gpt RANKS 2 ARGS --help OUTPUT "^  --val-batches X +batches")
+fsdp_mpi_program_test(NAME examples.gpt_help TARGET 03_gpt RANKS 2 ARGS --help OUTPUT "^  --val-batches X +batches"
+                      "^  The last twentieth of the text, rounded down to bytes, is for validation, the rest for training[.]")
 
 # gpt_check(NAME n SCRIPT [ARGUMENT...]): a script that starts the ranks itself
 function(gpt_check name n script)

@@ -15,4 +15,8 @@ train() {
     "$mpiexec" "$numproc" "$ranks" "${flags[@]}" "$program" --data "$data" --steps $steps --val-batches 1 --sample 0 \
         --exact "$@" >"$folder/all" </dev/null
     keep_exact "$ranks ranks, $*" $steps "$folder/all" "$file"
+    if ! grep -q '^exact validation loss 0x[0-9.a-f]*p[+-][0-9]* = [0-9.]\{14\}$' "$file"; then
+        echo "$ranks ranks, $*: no validation loss to the last bit"
+        exit 1
+    fi
 }
