@@ -158,7 +158,7 @@ static const cli_option rows[] = {
      .help = "there: GB per second of a node's link"},
     {"json", CLI_TEXT, FIELD(json), .help = "write the results to this file as JSON"},
     {"csv", CLI_TEXT, FIELD(csv), .help = "write the results to this file, comma-separated"},
-    {"plot", CLI_TEXT, FIELD(plot), .help = "draw bandwidth and ratio against size into this SVG file (gnuplot)"},
+    {"plot", CLI_TEXT, FIELD(plot), .help = "draw time, bandwidth and ratio against size into this SVG file (gnuplot)"},
     {"progress", CLI_CHOICE, FIELD(progress), .choices = "auto|on|off", .fallback = "auto",
      .help = "a bar on stderr; auto: if that is a terminal, which it is not under mpirun"},
     {"help", CLI_FLAG, FIELD(help), .help = "this text"},

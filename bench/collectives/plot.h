@@ -1,6 +1,6 @@
 /**
  * @file
- * The plain run as a drawing, by gnuplot: bandwidth and ratio against size.
+ * The plain run as a drawing, by gnuplot: time, bandwidth and ratio against size.
  */
 #ifndef BENCH_PLOT_H
 #define BENCH_PLOT_H

@@ -9,7 +9,7 @@
 #define BEYOND_CACHE ((size_t)16 << 20) /* BYTES of S from which traffic is memory's and not a cache's */
 #define CELL_BYTES   24
 
-static double bound_of(const bench_job *job, const bench_result *r)
+double bench_table_bound(const bench_job *job, const bench_result *r)
 {
     bench_limits limits = job->limits;
 
@@ -68,7 +68,7 @@ void bench_table_head(const bench_job *job, bench_collective collective)
 void bench_table_row(const bench_job *job, const bench_result *r)
 {
     const bench_case *c     = &r->what;
-    const double      bound = bound_of(job, r), rate = traffic_rate(job, r);
+    const double      bound = bench_table_bound(job, r), rate = traffic_rate(job, r);
     char              wrong[CELL_BYTES], here[CELL_BYTES], other[CELL_BYTES], share[CELL_BYTES], best[CELL_BYTES],
         median[CELL_BYTES], mpi_best[CELL_BYTES], mpi_median[CELL_BYTES], ratio_here[CELL_BYTES],
         ratio_other[CELL_BYTES];
@@ -114,7 +114,7 @@ void bench_table_foot(const bench_job *job)
 void bench_table_record(bench_job *job, const bench_result *r)
 {
     const bench_case *c     = &r->what;
-    const double      bound = bound_of(job, r), rate = traffic_rate(job, r);
+    const double      bound = bench_table_bound(job, r), rate = traffic_rate(job, r);
     const int         here = r->here.seconds >= 0, other = r->other.seconds >= 0;
     const bench_field fields[] = {
         {"collective", bench_collective_name(c->collective), 0},
@@ -126,6 +126,7 @@ void bench_table_record(bench_job *job, const bench_result *r)
         {"redop", bench_case_op(c), 0},
         {"time_us", NULL, r->seconds * US},
         {"time_best_us", NULL, r->best * US},
+        {"time_worst_us", NULL, r->worst * US},
         {"algbw_gb_s", NULL, bench_algbw(c, r->seconds)},
         {"busbw_gb_s", NULL, bench_busbw(c, r->seconds)},
         {"wrong", NULL, r->checked ? (double)r->wrong : -1},
@@ -133,6 +134,7 @@ void bench_table_record(bench_job *job, const bench_result *r)
         {"mpi_thread_level", bench_level_here(job), 0},
         {"mpi_time_us", NULL, r->here.seconds * US},
         {"mpi_time_best_us", NULL, r->here.seconds < 0 ? -1 : r->here.best * US},
+        {"mpi_time_worst_us", NULL, r->here.seconds < 0 ? -1 : r->here.worst * US},
         {"ratio", NULL, here ? r->here.ratio : -1},
         {"ratio_min", NULL, here ? r->here.ratio_least : -1},
         {"ratio_max", NULL, here ? r->here.ratio_most : -1},

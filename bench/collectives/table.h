@@ -15,4 +15,7 @@ void bench_table_foot(const bench_job *job);
 /** The row, for the files. */
 void bench_table_record(bench_job *job, const bench_result *result);
 
+/** SECONDS that memory and links allow, with the bandwidth of the row. */
+double bench_table_bound(const bench_job *job, const bench_result *result);
+
 #endif

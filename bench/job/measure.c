@@ -122,6 +122,7 @@ static void compare(const samples *s, double *theirs, double ours, bench_against
     against->ratio_most  = s->ratios[s->n - 1];
     against->seconds     = bench_median(theirs, s->n);
     against->best        = theirs[0];
+    against->worst       = theirs[s->n - 1];
     against->ratio       = against->seconds / ours;
 }
 
@@ -204,6 +205,7 @@ static fsdp_status time_blocks(bench_job *job, const bench_case *c, bench_result
     }
     result->seconds = bench_median(seconds, job->options->repeat);
     result->best    = seconds[0];
+    result->worst   = seconds[job->options->repeat - 1];
     return FSDP_OK;
 }
 

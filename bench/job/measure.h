@@ -10,15 +10,15 @@
 /** MPI's side of a comparison. */
 typedef struct bench_against {
     double seconds;                 /* per iteration, the median over the blocks; below 0: not measured */
-    double best;                    /* the least of these */
+    double best, worst;             /* the least and the most of these */
     double ratio;                   /* of the medians, MPI / ours */
     double ratio_least, ratio_most; /* over the pairs of blocks */
 } bench_against;
 
 typedef struct bench_result {
     bench_case    what;
-    double        seconds; /* per iteration, the median over the blocks */
-    double        best;    /* the least of these */
+    double        seconds;     /* per iteration, the median over the blocks */
+    double        best, worst; /* the least and the most of these */
     size_t        iterations;
     size_t        wrong; /* elements, over all ranks */
     int           checked;

@@ -41,7 +41,9 @@ fi
 grep -q '^collective,in_place,result,size_bytes,' "$folder/a.csv" || fail "the CSV file has no header line"
 if ((${#plot[@]} > 0)); then
     grep -q '</svg>' "$folder/it's a plot.svg" || fail "the plot is no complete SVG file"
-    grep -q 'reduce_scatter' "$folder/it's a plot.svg" || fail "the plot does not name what it shows"
+    for text in reduce_scatter 'time (us)' 'busbw (GB/s)' 'time of MPI / time of fsdp' '>bound<' "$(uname -n)" 'libfsdp '; do
+        grep -qF -- "$text" "$folder/it's a plot.svg" || fail "the plot does not say '$text'"
+    done
 fi
 
 "$@" "$program" --memory-rate 10G --step --units 2 --unit-params 100 --repeat 1 --iterations 1 --csv "$folder/step.csv" \
