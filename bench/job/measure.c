@@ -158,6 +158,7 @@ static void conclude(samples *s, bench_result *result)
     }
     result->seconds      = bench_median(ours, s->n);
     result->best         = ours[0];
+    result->worst        = ours[s->n - 1];
     result->memory_least = result->memory = s->memory[0];
     for (size_t i = 1; i < s->n; i++) {
         result->memory       = s->memory[i] > result->memory ? s->memory[i] : result->memory;

@@ -27,6 +27,9 @@ assert all(row["wrong"] == 0 and row["time_us"] > 0 and row["twin_time_us"] is N
 assert data["header"]["memory_copy_gb_s"] > 0, data
 assert all(row["memory_bandwidth_gb_s"] >= row["memory_bandwidth_least_gb_s"] > 0 for row in data["results"]), data
 assert len({row["memory_bandwidth_gb_s"] for row in data["results"]}) > 1, "the memory is measured once for all rows"
+for row in data["results"]:
+    assert 0 < row["time_best_us"] <= row["time_us"] <= row["time_worst_us"], row
+    assert 0 < row["mpi_time_best_us"] <= row["mpi_time_us"] <= row["mpi_time_worst_us"], row
 header = data["header"]
 assert header["version"] == sys.argv[3].split()[-1] and header["host"] == socket.gethostname(), data
 assert 1 <= header["cores"] <= os.cpu_count() and header["cpu"] and header["mpi"].split()[-1].strip("v")[0].isdigit(), data
