@@ -226,11 +226,12 @@ static fsdp_status find_nodes(fsdp_context *ctx)
     FSDP_TRY(
         fsdpi_nodes_find(ctx, ctx->comm, ctx->config.shm_dir, divided, ctx->config.timeout_s, ctx->found, &ctx->nodes));
     if (ctx->nodes.apart > 0 && ctx->config.node_size != 1) {
-        fsdpi_log(
-            ctx, FSDP_LOG_WARN,
-            "%d ranks of this host see another folder at FSDP_SHM_DIR (here %s) than rank %d, as in containers, and "
-            "count as other nodes; give all of them one folder, or set FSDP_NODE_SIZE=1",
-            ctx->nodes.apart, ctx->config.shm_dir, ctx->rank);
+        fsdpi_log(ctx, FSDP_LOG_WARN,
+                  "%d rank%s of this host see%s another folder at FSDP_SHM_DIR (here %s) than rank %d, as in "
+                  "containers; they "
+                  "count as other nodes; give all of them one folder, or set FSDP_NODE_SIZE=1",
+                  ctx->nodes.apart, fsdpi_s((uint64_t)ctx->nodes.apart), ctx->nodes.apart == 1 ? "s" : "",
+                  ctx->config.shm_dir, ctx->rank);
     }
     FSDP_TRY(fsdpi_hosts_find(&ctx->core, &ctx->nodes));
     if (ctx->nodes.count == 1) {
