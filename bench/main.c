@@ -129,12 +129,14 @@ static int open_and_run(bench_world *world, const bench_options *options)
 /* A row that nobody can read is a failure. */
 static int output_is_written(void)
 {
-    const int written = fflush(stdout) == 0 && !ferror(stdout);
+    const int flushed = fflush(stdout) == 0;
 
-    if (!written) {
-        (void)fprintf(stderr, "fsdp-bench: standard output could not be written: %s; make room\n", strerror(errno));
+    if (flushed && !ferror(stdout)) {
+        return 1;
     }
-    return written;
+    (void)fprintf(stderr, "fsdp-bench: standard output could not be written: %s; make room\n",
+                  flushed ? "an earlier write failed" : strerror(errno));
+    return 0;
 }
 
 int main(int argc, char **argv)

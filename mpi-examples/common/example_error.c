@@ -40,11 +40,12 @@ fsdp_status example_agree(fsdp_context *ctx, const char *message)
 
 int example_output_is_written(void)
 {
-    const int written = fflush(stdout) == 0 && !ferror(stdout);
+    const int flushed = fflush(stdout) == 0;
 
-    if (!written) {
-        (void)fprintf(stderr, "%s: standard output could not be written: %s; make room\n",
-                      program_invocation_short_name, strerror(errno));
+    if (flushed && !ferror(stdout)) {
+        return 1;
     }
-    return written;
+    (void)fprintf(stderr, "%s: standard output could not be written: %s; make room\n", program_invocation_short_name,
+                  flushed ? "an earlier write failed" : strerror(errno));
+    return 0;
 }

@@ -209,8 +209,11 @@ static fsdp_status run(const topo_world *world, const topo_options *options, int
 
 static fsdp_status flush_output(const topo_world *world)
 {
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        (void)topo_fail(world, "standard output could not be written: %s; make room", strerror(errno));
+    const int flushed = fflush(stdout) == 0;
+
+    if (!flushed || ferror(stdout)) {
+        (void)topo_fail(world, "standard output could not be written: %s; make room",
+                        flushed ? "an earlier write failed" : strerror(errno));
         return FSDP_ERR_STATE;
     }
     return FSDP_OK;
