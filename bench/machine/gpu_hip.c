@@ -114,8 +114,8 @@ void bench_gpu_adamw(bench_gpu *gpu, void *w, const void *g, void *m, void *v, s
                              .rest2        = 0.001F,
                              .eps          = 1e-8F,
                              .weight_decay = 0.5F,
-                             .correction1  = 1 - 0.9F,
-                             .correction2  = 1 - 0.999F};
+                             .correction1  = 0.1F,
+                             .correction2  = 0.001F};
 
     must(gpu, "the AdamW kernel", (hipError_t)fsdpi_gpu_adamw(w, g, m, v, count, &step, gpu->stream));
 }
