@@ -26,9 +26,10 @@ static bool is_narrow(fsdp_dtype moment_dtype)
     return moment_dtype != FSDP_F32;
 }
 
-static size_t count_pieces(const fsdp_model *model, size_t states, fsdp_dtype moment_dtype)
+/* None where nothing is trained. */
+static size_t count_pieces(const fsdp_model *model, const fsdpi_plan *plan, size_t states, fsdp_dtype moment_dtype)
 {
-    if (!fsdpi_is_on_device(model)) {
+    if (!fsdpi_is_on_device(model) || plan->longest == 0) {
         return 0;
     }
     return fsdpi_is_offloaded(model) ? FSDPI_PIECES : is_narrow(moment_dtype) && states > 0;
@@ -57,7 +58,7 @@ size_t fsdpi_optimizer_staging(const fsdp_model *model, const fsdpi_plan *plan, 
 {
     const size_t states = fsdpi_optimizer_states(kind);
 
-    return count_pieces(model, states, moment_dtype) * piece_elements(model, plan) *
+    return count_pieces(model, plan, states, moment_dtype) * piece_elements(model, plan) *
            element_bytes(model, states, moment_dtype);
 }
 
@@ -98,7 +99,7 @@ static fsdp_status open_staging(fsdp_optimizer *optimizer)
     const fsdp_optimizer_options *o       = &optimizer->options;
     fsdpi_staging                *staging = &optimizer->staging;
 
-    staging->n_pieces = count_pieces(model, fsdpi_optimizer_states(o->kind), o->moment_dtype);
+    staging->n_pieces = count_pieces(model, &model->plan, fsdpi_optimizer_states(o->kind), o->moment_dtype);
     staging->elements = piece_elements(model, &model->plan);
     staging->bytes    = fsdpi_optimizer_staging(model, &model->plan, o->kind, o->moment_dtype);
     if (staging->bytes == 0) {
@@ -312,7 +313,7 @@ static void begin_step(fsdp_optimizer *optimizer)
 {
     fsdp_model *model = optimizer->model;
 
-    if (fsdpi_is_offloaded(model)) {
+    if (fsdpi_is_offloaded(model) && optimizer->staging.n_pieces > 0) {
         order(model, model->offload.out, optimizer->staging.pieces[0].left, model->offload.in);
     }
 }
