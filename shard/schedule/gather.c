@@ -396,6 +396,9 @@ static void refresh_low(fsdpi_flat *flat)
 
 fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows)
 {
+    if (lows && fsdpi_is_offloaded(model)) {
+        fsdpi_compute_finish(model); /* the last step may still be copying masters out */
+    }
     for (fsdpi_flat *flat = model->flats; flat != NULL && lows; flat = flat->next) {
         refresh_low(flat);
     }
