@@ -91,13 +91,13 @@ enum { ASKED_ANEW_BYTES = 256 << 10 };
 bool fsdpi_peers_may_read(fsdpi_peers *peers, const void *memory, size_t bytes)
 {
     char               ends[2];
-    unsigned char     *first    = (unsigned char *)(uintptr_t)memory;
-    const struct iovec here     = {.iov_base = ends, .iov_len = sizeof ends};
-    const struct iovec there[2] = {{.iov_base = first, .iov_len = 1}, {.iov_base = first + bytes - 1, .iov_len = 1}};
+    unsigned char     *first = (unsigned char *)(uintptr_t)memory;
+    const struct iovec here  = {.iov_base = ends, .iov_len = sizeof ends};
 
     if (bytes == 0 || (bytes < ASKED_ANEW_BYTES && fsdpi_pages_are_known(&peers->open, memory, bytes))) {
         return true;
     }
+    const struct iovec there[2] = {{.iov_base = first, .iov_len = 1}, {.iov_base = first + bytes - 1, .iov_len = 1}};
     if (process_vm_readv((pid_t)peers->pids[peers->nodes->position], &here, 1, there, 2, 0) != (ssize_t)sizeof ends) {
         return false;
     }
