@@ -228,7 +228,8 @@ call_from_fortran() {
     # shellcheck disable=SC2086 # several flags
     "$fortran" $sanitize "$prefix/$docdir/docs/listings/from_fortran.f90" -J "$work/fortran" -L "$prefix/$libdir" -lfsdp \
         -o "$work/fortran/from_fortran"
-    output=$(with_library "$work/fortran/from_fortran")
+    # gfortran's library copies texts that end without a 0, with strndup(); that is allowed
+    output=$(ASAN_OPTIONS="${ASAN_OPTIONS:-}:strict_string_checks=0" with_library "$work/fortran/from_fortran")
     echo "$output"
     [[ $(grep -cE '^ *the sum is +3[.]0*$' <<<"$output") == 1 ]] || fail "the sum of ranks 1 and 2 is not printed"
 }
