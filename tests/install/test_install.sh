@@ -216,7 +216,7 @@ build_static() {
     "$prefix/$bindir/fsdp-ckpt" --help >/dev/null
     for way in cmake pkgconfig; do
         "consume_with_$way" c
-        ! ldd "$program" | grep libfsdp || fail "the program of $way looks for the shared library"
+        ! ldd "$program" | grep "libfsdp[.]so" || fail "the program of $way looks for the shared library"
     done
 }
 
