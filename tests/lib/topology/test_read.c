@@ -258,7 +258,7 @@ static void parts_of_a_gpu_are_devices_of_their_own(void **state)
 static void memory_beside_the_main_memory_is_told_apart(void **state)
 {
     static const int         NUMBERS[] = {6, 4, 5, 2, 3}, NUMAS[] = {-1, -1, -1, 0, 1}, GIB[] = {128, 512, 256, 16, 16};
-    static const char *const KINDS[]  = {"no cores", "NVM", "no cores", "HBM", "HBM"};
+    static const char *const KINDS[]  = {"no cores", "NVM", "CXL", "HBM", "HBM"};
     fsdp_topology           *topology = open_node("memories.xml");
     const fsdp_node         *node     = fsdp_topology_node(topology);
 
@@ -284,6 +284,7 @@ static void memory_beside_the_main_memory_is_told_apart(void **state)
         strstr(node->sources[FSDP_SOURCE_MEMORY].text, "128.0 GiB of main memory; not planned onto: NUMA nodes"));
     assert_non_null(strstr(node->sources[FSDP_SOURCE_MEMORY].text, "2-3 (HBM)"));
     assert_non_null(strstr(node->sources[FSDP_SOURCE_MEMORY].text, "4 (NVM)"));
+    assert_non_null(strstr(node->sources[FSDP_SOURCE_MEMORY].text, "5 (CXL)"));
     fsdp_topology_close(topology);
 }
 
