@@ -76,8 +76,8 @@ typedef struct fsdpi_kernels {
     /**
      * out[i] = in[0][i] op in[1][i] op ... in[n_in - 1][i], accumulated strictly in that order (bf16 and f16 in f32,
      * one rounding to nearest even at the end). FSDP_AVG divides by `divisor` before that rounding; of integers, the
-     * wrapped sum. Other reductions ignore `divisor`. FSDP_MIN and FSDP_MAX yield the first of equal operands, which shows in the sign of zero. `out` may
-     * be one of the inputs, and else overlaps none. n_in >= 1.
+     * wrapped sum. Other reductions ignore `divisor`. FSDP_MIN and FSDP_MAX yield the first of equal operands, which shows in
+     * the sign of zero. `out` may be one of the inputs, and else overlaps none. n_in >= 1.
      */
     void (*reduce)(void *out, const void *const *in, size_t n_in, size_t count, fsdp_dtype dtype, fsdp_redop op,
                    size_t divisor);

@@ -130,14 +130,14 @@ FSDP_EXTERN_C_BEGIN
  *
  * @param[in]  model       committed; outlives the checkpoint, as does `optimizer`
  * @param[in]  optimizer   of the model, whose state is saved too; or NULL
- * @param[in]  folder      copied, like everything else; a relative path counts from the working folder of this call. The same folder
- *                         for all ranks, which is checked
+ * @param[in]  folder      copied, like everything else; a relative path counts from the working folder of this call. The same
+ *                         folder for all ranks, which is checked
  * @param[in]  options     or NULL for FSDP_CHECKPOINT_OPTIONS_DEFAULT; the same on all ranks
  * @param[out] checkpoint  the caller closes it, before fsdp_model_destroy()
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, an option out of range, a path that is too
- *         long, a tensor whose name is not UTF-8; FSDP_ERR_STATE: the model is not committed, or another program saves in this folder (names host and process);
- *         FSDP_ERR_IO: the folder cannot be made or written to, or is not the same for all ranks (names a host);
- *         FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
+ *         long, a tensor whose name is not UTF-8; FSDP_ERR_STATE: the model is not committed, or another program saves in this
+ *         folder (names host and process); FSDP_ERR_IO: the folder cannot be made or written to, or is not the same for all
+ *         ranks (names a host); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
                                           const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
@@ -148,10 +148,11 @@ FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *opt
  *
  * @param[in] state  the same on all ranks; copied
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a text that is not UTF-8; FSDP_ERR_STATE: a pass is open, there are
- *         gradients that no step has used, or another program has taken the folder over; FSDP_ERR_IO: a file could not be written: what was begun has been removed, `latest`
- *         and the checkpoint it names are as before, and the next save may succeed. Only if the folder could not be synced last
- *         of all, the new checkpoint is whole and `latest`, and the error says that; FSDP_ERR_MISMATCH: states differ; or the
- *         error of an asynchronous save that was under way, in which case nothing new has been begun.
+ *         gradients that no step has used, or another program has taken the folder over; FSDP_ERR_IO: a file could not be
+ *         written: what was begun has been removed, `latest` and the checkpoint it names are as before, and the next save may
+ *         succeed. Only if the folder could not be synced last of all, the new checkpoint is whole and `latest`, and the error
+ *         says that; FSDP_ERR_MISMATCH: states differ; or the error of an asynchronous save that was under way, in which case
+ *         nothing new has been begun.
  */
 FSDP_API fsdp_status fsdp_checkpoint_save(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
 
@@ -181,8 +182,8 @@ FSDP_API fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint);
 
 /**
  * Adds to a budget what an open checkpoint holds on this rank, and what a save takes: staging and bookkeeping. Local. The
- * text of the files' headers, about 150 bytes per tensor, is not included, nor 56 bytes on rank 0 for each chunk of the checkpoint (up to
- * 4 MiB that one rank holds) while it puts them in order.
+ * text of the files' headers, about 150 bytes per tensor, is not included, nor 56 bytes on rank 0 for each chunk of the
+ * checkpoint (up to 4 MiB that one rank holds) while it puts them in order.
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer.
  */
 FSDP_API fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budget *budget);

@@ -22,8 +22,8 @@
  * - Messages of the program's own that are under way, such as after MPI_Isend(), keep moving while a rank waits here, as they
  *   do in MPI's collectives.
  * - Any host memory will do, at any address, and, if the context uses GPUs, any memory of this rank's GPU at a multiple of an
- *   element's size. All buffers of a call are of one kind, on all ranks. With symmetric buffers (fsdp/buffer.h) nothing is copied in or out. fsdp/device.h says how
- *   operations on device memory are ordered.
+ *   element's size. All buffers of a call are of one kind, on all ranks. With symmetric buffers (fsdp/buffer.h) nothing is
+ *   copied in or out. fsdp/device.h says how operations on device memory are ordered.
  *
  * Errors, the same code on every rank, each naming what was wrong on which rank:
  * - FSDP_ERR_ARG: a NULL pointer, an unknown element type or reduction, a root that is no rank, a count whose size in bytes

@@ -4,7 +4,8 @@
  * together, usually one layer.
  *
  * Each rank holds its shard of parameters, gradients and optimizer state. A unit's parameters are gathered between begin and
- * end of its forward pass and of its backward pass; its gradients are reduced over the ranks at the end of its backward pass. The scheme is ZeRO-3 (Rajbhandari et al., 2020) and PyTorch FSDP (Zhao et al., 2023).
+ * end of its forward pass and of its backward pass; its gradients are reduced over the ranks at the end of its backward pass.
+ * The scheme is ZeRO-3 (Rajbhandari et al., 2020) and PyTorch FSDP (Zhao et al., 2023).
  *
  *     fsdp_model_create(ctx, &options, &model);
  *     fsdp_unit_add(model, "h.0", tensors, n_tensors, &unit);    (once per layer)
@@ -343,9 +344,9 @@ FSDP_API fsdp_status fsdp_model_zero_grad(fsdp_model *model);
 /**
  * Scales all gradients so that their 2-norm is at most `max_norm`: by max_norm / (norm + 1e-6) where that is below 1, as
  * PyTorch does. Collective: one reduction of 176 bytes.
- * The squares are summed exactly, and the sum and its square root are rounded to f64 once each. So the norm of given gradients has the
- * same bits for any strategy, number of ranks and nodes, layout, instruction set and GPU. It does not overflow: it is infinite
- * or NaN only where a gradient is; NaN where any is. The norm of a model whose tensors are all frozen is 0.
+ * The squares are summed exactly, and the sum and its square root are rounded to f64 once each. So the norm of given gradients
+ * has the same bits for any strategy, number of ranks and nodes, layout, instruction set and GPU. It does not overflow: it is
+ * infinite or NaN only where a gradient is; NaN where any is. The norm of a model whose tensors are all frozen is 0.
  *
  * @param[in]  max_norm  above 0; INFINITY only computes the norm
  * @param[out] norm      the norm before scaling; or NULL. If it is not finite, gradients are left as they are.

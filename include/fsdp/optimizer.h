@@ -29,7 +29,10 @@
 
 typedef struct fsdp_optimizer fsdp_optimizer;
 
-/** Coefficients are used in f32, to which they are rounded once; so are 1 - beta and its powers. Fields that a kind does not use are ignored. */
+/**
+ * Coefficients are used in f32, to which they are rounded once; so are 1 - beta and its powers. Fields that a kind does not use
+ * are ignored.
+ */
 typedef struct fsdp_optimizer_options {
     fsdp_optimizer_kind kind;
     double              lr;           /**< 0 or more */

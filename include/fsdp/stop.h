@@ -9,9 +9,9 @@
  *         fsdp_stop_agree(ctx, &signal);
  *         if (signal) { fsdp_checkpoint_save(checkpoint, &state); exit status FSDP_STOP_EXIT_STATUS; }
  *
- * Which signals reach the ranks, and how long they have, is up to the launcher: docs/launchers.md says what works with each. SIGUSR1
- * of mpirun and mpiexec does; SIGTERM of mpirun does not, where that is Open MPI 4.1 with its defaults: SIGKILL follows within
- * 2 s, and nothing is promised but that the last checkpoint is whole.
+ * Which signals reach the ranks, and how long they have, is up to the launcher: docs/launchers.md says what works with each.
+ * SIGUSR1 of mpirun and mpiexec does; SIGTERM of mpirun does not, where that is Open MPI 4.1 with its defaults: SIGKILL follows
+ * within 2 s, and nothing is promised but that the last checkpoint is whole.
  *
  * This is the one thing in the library that belongs to the process and not to a context, as signals do.
  */
@@ -41,8 +41,8 @@ FSDP_EXTERN_C_BEGIN
 FSDP_API fsdp_status fsdp_stop_watch(const int *signals, size_t n);
 
 /**
- * Restores the former handlers, and forgets what was noted. Local. Not once the ranks have agreed to stop: a signal may come to some
- * late, or twice, and would end them before the others.
+ * Restores the former handlers, and forgets what was noted. Local. Not once the ranks have agreed to stop: a signal may come to
+ * some late, or twice, and would end them before the others.
  */
 FSDP_API void fsdp_stop_unwatch(void);
 

@@ -255,7 +255,8 @@ FSDP_API fsdp_status fsdp_local_rank_look(fsdp_local_rank *mine);
  * next to its GPU while that has a core for it, else on idle cores, of the GPU's package first. Without GPUs, or if their
  * locality is unknown, ranks spread over all NUMA nodes, or have several each for themselves. On a NUMA node they have one piece
  * each, along the boundaries of caches if none has less than three quarters of an even share by that. If ranks outnumber cores,
- * those of a NUMA node share it. Cores of a slower kind are for ranks that outnumber the faster ones. A rank with a mask of its own keeps the part that is next to its GPU, or all if there is none.
+ * those of a NUMA node share it. Cores of a slower kind are for ranks that outnumber the faster ones. A rank with a mask of its
+ * own keeps the part that is next to its GPU, or all if there is none.
  *
  * @param[in]  ranks   `n` of them, in rank order, 1 to 4096
  * @param[out] places  `n` of them

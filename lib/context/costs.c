@@ -11,7 +11,10 @@
 /* What is assumed of a link that was not measured; and of memory, which is not: vectors for which it matters are in a cache. */
 static const double ASSUMED_ALPHA = 5e-6, ASSUMED_RATE = 1.2e9, MEMORY_RATE = 50e9, ALPHA_S = 0.5e-6;
 
-/* Several connections at once find less of a link than one does: measured with TCP at 1 Gbit/s, see post_in_turns() of the rails. */
+/*
+ * Several connections at once find less of a link than one does: measured with TCP at 1 Gbit/s, see post_in_turns() of the
+ * rails.
+ */
 static const double SHARED_LINK = 1.04;
 
 /* What the rails do before their first message, and between reducing and gathering. */
@@ -20,7 +23,10 @@ static const double SETUP = 5e-6;
 /* What comes from the caches of other cores, rather than from one's own. */
 static const double FROM_PEERS = 4;
 
-/* BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric; and of a block. Over a slow link data is cut. */
+/*
+ * BYTES of messages that MPI sends without asking the receiver first, by default, over memory or a fabric; and of a block. Over
+ * a slow link data is cut.
+ */
 enum { EAGER = 4 << 10, BLOCK = 512 << 10 };
 
 /* BYTES per second above which a link is taken for a fast one, as the rails do. */

@@ -1,6 +1,6 @@
 /*
- * How the cores of a region are divided. Along caches and kinds of cores, if none gets much less by that than its even share; otherwise
- * evenly, in one piece each, across as few boundaries as can be.
+ * How the cores of a region are divided. Along caches and kinds of cores, if none gets much less by that than its even share;
+ * otherwise evenly, in one piece each, across as few boundaries as can be.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * reads what was there before. So all that is done with places here follows from the calls alone, never from what has
  * arrived when: it is the same on all ranks.
  *
- * An event is the beginning of a pass of a unit, or a change of the masters. The last events are kept; of the places where they went as they do now, the
- * one that agrees for longest, and of several the latest, says what is expected next, and gathered ahead. So a unit may come
- * several times in a step, for a recomputation or because it is used twice, and what comes behind it is still known. Where
- * something else comes, the time is lost and nothing more: PyTorch's order of execution. Nothing is gathered beyond a change
- * that is expected: it would have to be gathered again.
+ * An event is the beginning of a pass of a unit, or a change of the masters. The last events are kept; of the places where they
+ * went as they do now, the one that agrees for longest, and of several the latest, says what is expected next, and gathered
+ * ahead. So a unit may come several times in a step, for a recomputation or because it is used twice, and what comes behind it
+ * is still known. Where something else comes, the time is lost and nothing more: PyTorch's order of execution. Nothing is
+ * gathered beyond a change that is expected: it would have to be gathered again.
  */
 #include "shard/schedule/gather.h"
 

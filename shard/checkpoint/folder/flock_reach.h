@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /**
- * Whether locks in a folder are known only on this host: on Lustre mounted with `localflock`, on NFS with `local_lock`, and on BeeGFS
- * and FUSE, which do so unless their servers are told otherwise. False where that cannot be found out.
+ * Whether locks in a folder are known only on this host: on Lustre mounted with `localflock`, on NFS with `local_lock`, and on
+ * BeeGFS and FUSE, which do so unless their servers are told otherwise. False where that cannot be found out.
  */
 bool fsdpi_flock_is_per_host(const char *folder);
 

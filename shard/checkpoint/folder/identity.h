@@ -16,7 +16,10 @@ void fsdpi_identity_describe(char *text, size_t size);
 /** The same, with what tells it from others of that number and that name, and `job`; ends in a newline. */
 void fsdpi_identity_line(const char *job, char *line);
 
-/** Whether it is known here that the process which such a line is of has ended: false for one of another host, and for other text. */
+/**
+ * Whether it is known here that the process which such a line is of has ended: false for one of another host, and for other
+ * text.
+ */
 bool fsdpi_identity_has_ended(const char *line);
 
 #endif

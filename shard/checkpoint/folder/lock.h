@@ -1,8 +1,8 @@
 /**
  * @file
- * The lock of a run's folder: one program at a time saves there. By flock(2) of ".lock", which the kernel gives back when a program ends
- * in any way; where that is not to be had, or is known on one host alone, by the file ".owner": see shard/checkpoint/folder/owner.h.
- * Who uses one looks for the other too.
+ * The lock of a run's folder: one program at a time saves there. By flock(2) of ".lock", which the kernel gives back when a
+ * program ends in any way; where that is not to be had, or is known on one host alone, by the file ".owner": see
+ * shard/checkpoint/folder/owner.h. Who uses one looks for the other too.
  */
 #ifndef FSDPI_FOLDER_LOCK_H
 #define FSDPI_FOLDER_LOCK_H

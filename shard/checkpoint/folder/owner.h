@@ -1,8 +1,8 @@
 /**
  * @file
  * The file ".owner", by which one program holds a folder where flock(2) is not to be had: it is made with O_EXCL, names host and
- * process, and is touched by a thread every 10 s. A program that is gone from the host that looks is gone at once; any other when its
- * file has not been touched for a minute, by the file system's own clock.
+ * process, and is touched by a thread every 10 s. A program that is gone from the host that looks is gone at once; any other
+ * when its file has not been touched for a minute, by the file system's own clock.
  */
 #ifndef FSDPI_OWNER_H
 #define FSDPI_OWNER_H

@@ -1,7 +1,7 @@
 /**
  * @file
- * The folder that a run saves checkpoints in: who may save there, and how a checkpoint appears and goes. What touches files is for one
- * process at a time, rank 0; nothing here communicates or needs a context, so that any thread may call it.
+ * The folder that a run saves checkpoints in: who may save there, and how a checkpoint appears and goes. What touches files is
+ * for one process at a time, rank 0; nothing here communicates or needs a context, so that any thread may call it.
  *
  * A folder is known by its absolute path: the program may change its working folder, and file systems that several hosts share do
  * not keep a descriptor of a folder valid for long. Order of what happens: files are written into ".step-000000500.JOB.partial" and
@@ -40,8 +40,8 @@ typedef struct fsdpi_run_folder {
 fsdp_status fsdpi_run_folder_set(fsdpi_run_folder *folder, const char *path, fsdpi_problem *problem);
 
 /**
- * Makes the folder if need be, takes its lock, and chooses `job`. FSDP_ERR_IO; FSDP_ERR_STATE where the lock is taken. `folder` stays
- * where it is until it is closed.
+ * Makes the folder if need be, takes its lock, and chooses `job`. FSDP_ERR_IO; FSDP_ERR_STATE where the lock is taken. `folder`
+ * stays where it is until it is closed.
  */
 fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdp_checkpoint_lock lock, fsdpi_problem *problem);
 
@@ -62,8 +62,8 @@ void fsdpi_run_folder_name_partial(fsdpi_run_folder *folder, uint64_t step);
 fsdp_status fsdpi_run_folder_begin(fsdpi_run_folder *folder, fsdpi_problem *problem);
 
 /**
- * Makes the files in `partial`, which are on the disk already, a checkpoint, and the latest one. Errors as above. After an error `stage` says how far it
- * has come, and so does the text if `latest` has moved.
+ * Makes the files in `partial`, which are on the disk already, a checkpoint, and the latest one. Errors as above. After an
+ * error `stage` says how far it has come, and so does the text if `latest` has moved.
  */
 fsdp_status fsdpi_run_folder_commit(fsdpi_run_folder *folder, uint64_t step, fsdpi_problem *problem);
 
@@ -71,9 +71,9 @@ fsdp_status fsdpi_run_folder_commit(fsdpi_run_folder *folder, uint64_t step, fsd
 void fsdpi_run_folder_abandon(fsdpi_run_folder *folder);
 
 /**
- * Removes checkpoints up to the step of `name`, which is the latest: all but the last `keep_last`, and those whose step is a multiple of
- * `keep_every` (0: none). Later steps, of a run that has been gone back from, are left alone. `keep_last` 0 removes none. One that
- * cannot be removed stays.
+ * Removes checkpoints up to the step of `name`, which is the latest: all but the last `keep_last`, and those whose step is a
+ * multiple of `keep_every` (0: none). Later steps, of a run that has been gone back from, are left alone. `keep_last` 0 removes
+ * none. One that cannot be removed stays.
  */
 void fsdpi_run_folder_prune(const fsdpi_run_folder *folder, size_t keep_last, size_t keep_every);
 

@@ -14,9 +14,9 @@
  *       "sum": "2d06800538d394c2"
  *     }
  *
- * The chunks themselves, each its BYTES and its sum, are in that file, whose sum this is: shard/checkpoint/format/checksums_file.h. Without
- * "file", as version 1 of state.json has it, "chunks" is an array of them, [[256, "2d06800538d394c2"], ...]. `xxhsum -H3` prints
- * the same digits. Chunks add up to the file's bytes.
+ * The chunks themselves, each its BYTES and its sum, are in that file, whose sum this is:
+ * shard/checkpoint/format/checksums_file.h. Without "file", as version 1 of state.json has it, "chunks" is an array of them,
+ * [[256, "2d06800538d394c2"], ...]. `xxhsum -H3` prints the same digits. Chunks add up to the file's bytes.
  */
 #ifndef FSDPI_CHECKSUMS_H
 #define FSDPI_CHECKSUMS_H

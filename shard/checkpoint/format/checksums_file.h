@@ -8,12 +8,15 @@
 
 #include "shard/checkpoint/format/checksums.h"
 
-/** Writes it, so that it is on the disk; sets `sums->sum_of_chunks`. FSDP_ERR_IO; FSDP_ERR_ARG where it would be longer than readers take. */
+/**
+ * Writes it, so that it is on the disk; sets `sums->sum_of_chunks`. FSDP_ERR_IO; FSDP_ERR_ARG where it would be longer than
+ * readers take.
+ */
 fsdp_status fsdpi_checksums_file_write(const char *path, fsdpi_checksums *sums, fsdpi_problem *problem);
 
 /**
- * Reads the chunks of `sums` as fsdpi_checksums_get() leaves it where they are apart; else does nothing. FSDP_ERR_FORMAT unless its length
- * and its sum are those of state.json and the chunks add up to their files.
+ * Reads the chunks of `sums` as fsdpi_checksums_get() leaves it where they are apart; else does nothing. FSDP_ERR_FORMAT unless
+ * its length and its sum are those of state.json and the chunks add up to their files.
  */
 fsdp_status fsdpi_checksums_file_read(const char *path, fsdpi_checksums *sums, fsdpi_problem *problem);
 

@@ -7,8 +7,8 @@
  * Reading trusts nothing. A header is refused, with its byte and tensor, unless: its length is at most 100,000,000 and within
  * the file; it begins with '{' and only spaces follow the object; no name comes twice; types are known; shape and offsets
  * are whole numbers below 2^64; begin <= end; end - begin is elements x bytes of the type, without overflow; the tensors fill
- * the data from its first byte to the file's last, without hole or overlap. JSON is read as shard/checkpoint/format/json.h says. Members of
- * a tensor other than those three are refused.
+ * the data from its first byte to the file's last, without hole or overlap. JSON is read as shard/checkpoint/format/json.h
+ * says. Members of a tensor other than those three are refused.
  *
  * Nothing here communicates, opens a file or needs a context. Memory: at most about 8 times the header's length.
  */

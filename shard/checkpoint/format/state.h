@@ -14,9 +14,9 @@
  *       "checksums": ...
  *     }
  *
- * "sum" is the checksum of this file itself, with zeros in place of its 16 digits. "optimizer" and "loss_scaler" are null where there is none. "world" is for people: it restricts nothing. "checksums" is as
- * shard/checkpoint/format/checksums.h says. Names that a reader does not know are left alone, so that a version can grow; a version that is
- * not known is refused by name.
+ * "sum" is the checksum of this file itself, with zeros in place of its 16 digits. "optimizer" and "loss_scaler" are null where
+ * there is none. "world" is for people: it restricts nothing. "checksums" is as shard/checkpoint/format/checksums.h says. Names
+ * that a reader does not know are left alone, so that a version can grow; a version that is not known is refused by name.
  */
 #ifndef FSDPI_STATE_H
 #define FSDPI_STATE_H
@@ -32,8 +32,8 @@
 #define FSDPI_STATE_VERSION 2u /* 1 has the chunks of all files in it */
 
 /**
- * BYTES that a state.json may have: in version 1, 2 million chunks. Who reads it holds some six times as much while it is taken apart,
- * and 24 bytes of each chunk behind that.
+ * BYTES that a state.json may have: in version 1, 2 million chunks. Who reads it holds some six times as much while it is taken
+ * apart, and 24 bytes of each chunk behind that.
  */
 #define FSDPI_STATE_MOST ((size_t)64 << 20)
 
@@ -51,10 +51,16 @@ typedef struct fsdpi_state {
 /** @param[out] text  which the caller frees. FSDP_ERR_MEMORY; FSDP_ERR_ARG where it would be longer than readers take. */
 fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *bytes, fsdpi_problem *problem);
 
-/** Reads and checks it, and the chunks of its checksums where these are apart. @param[out] state  its `sums` are released with fsdpi_checksums_free(); zeros after an error */
+/**
+ * Reads and checks it, and the chunks of its checksums where these are apart.
+ * @param[out] state  its `sums` are released with fsdpi_checksums_free(); zeros after an error
+ */
 fsdp_status fsdpi_state_read(const char *path, fsdpi_state *state, fsdpi_problem *problem);
 
-/** The same, but for chunks that are apart, of a text in memory, with a NUL behind its `bytes`. The digits of its sum become zeros. */
+/**
+ * The same, but for chunks that are apart, of a text in memory, with a NUL behind its `bytes`. The digits of its sum become
+ * zeros.
+ */
 fsdp_status fsdpi_state_parse(const char *path, char *text, size_t bytes, fsdpi_state *state, fsdpi_problem *problem);
 
 #endif

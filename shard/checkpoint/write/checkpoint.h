@@ -2,10 +2,10 @@
  * @file
  * What an open checkpoint folder consists of, and how a save goes on from phase to phase.
  *
- * A save is two pieces of work on files, each followed by an agreement of all ranks: every rank writes its runs and their checksums;
- * then rank 0 puts these in order, writes state.json and makes the folder a checkpoint. A piece of work is done at once, or by a thread. The agreements are
- * collectives of the model's context, in calls of the program: so the thread needs no MPI, and the order of collectives is the
- * program's.
+ * A save is two pieces of work on files, each followed by an agreement of all ranks: every rank writes its runs and their
+ * checksums; then rank 0 puts these in order, writes state.json and makes the folder a checkpoint. A piece of work is done at
+ * once, or by a thread. The agreements are collectives of the model's context, in calls of the program: so the thread needs no
+ * MPI, and the order of collectives is the program's.
  */
 #ifndef FSDPI_CHECKPOINT_H
 #define FSDPI_CHECKPOINT_H

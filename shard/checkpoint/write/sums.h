@@ -1,7 +1,7 @@
 /**
  * @file
- * The chunks of all ranks on their way to rank 0, the one that needs them: by a file in the partial folder, in which each rank has a
- * place of its own. Nothing is gathered.
+ * The chunks of all ranks on their way to rank 0, the one that needs them: by a file in the partial folder, in which each rank
+ * has a place of its own. Nothing is gathered.
  */
 #ifndef FSDPI_SUMS_H
 #define FSDPI_SUMS_H

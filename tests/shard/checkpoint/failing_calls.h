@@ -1,7 +1,7 @@
 /**
  * @file
- * Calls of the C library that fail as a test wishes: failing_calls.c defines them in the test program itself, so that the library under
- * test comes to them. A file system is taken for ext4, whatever it is, so that all that is done on one is tried.
+ * Calls of the C library that fail as a test wishes: failing_calls.c defines them in the test program itself, so that the
+ * library under test comes to them. A file system is taken for ext4, whatever it is, so that all that is done on one is tried.
  */
 #ifndef FSDP_TESTS_FAILING_CALLS_H
 #define FSDP_TESTS_FAILING_CALLS_H

@@ -1,7 +1,7 @@
 /*
- * What must not harm a checkpoint, a run, or a model: damaged files, other models, full disks, read-only folders, two programs in one
- * folder, saves that are interrupted or fail behind the program's back. After each failure the model has the bits it had, every
- * rank the same error, and the last good checkpoint loads.
+ * What must not harm a checkpoint, a run, or a model: damaged files, other models, full disks, read-only folders, two programs
+ * in one folder, saves that are interrupted or fail behind the program's back. After each failure the model has the bits it
+ * had, every rank the same error, and the last good checkpoint loads.
  */
 #include <dirent.h>
 #include <errno.h>
