@@ -186,7 +186,7 @@ static fsdp_status measure(saving *s)
 
 static fsdp_status open_and_measure(saving *s, const bench_options *options)
 {
-    const fsdp_checkpoint_options keep_all = {.dtype = FSDP_F32, .asynchronous = 1};
+    const fsdp_checkpoint_options keep_all = {.size = sizeof keep_all, .dtype = FSDP_F32, .asynchronous = 1};
     fsdp_config                   config;
 
     fsdp_config_init(&config);

@@ -39,14 +39,15 @@ typedef struct fsdp_batch_norm_shape {
 
 /** The same on all ranks. */
 typedef struct fsdp_batch_norm_options {
-    double eps;      /**< added to the variance; above 0 */
+    size_t size; /**< BYTES of this struct: FSDP_BATCH_NORM_OPTIONS_DEFAULT or fsdp_batch_norm_options_init() sets it */
+    double eps;  /**< added to the variance; above 0 */
     double momentum; /**< 0 to 1: how far running statistics move towards those of each batch */
 } fsdp_batch_norm_options;
 
 /** PyTorch's. */
 #define FSDP_BATCH_NORM_OPTIONS_DEFAULT                                                                                \
     {                                                                                                                  \
-        1e-5, 0.1                                                                                                      \
+        sizeof(fsdp_batch_norm_options), 1e-5, 0.1                                                                     \
     }
 
 /** Statistics for use after training: `channels` elements each, the caller's; set to 0 and 1 before the first step. */
@@ -63,6 +64,18 @@ typedef struct fsdp_batch_norm_saved {
 } fsdp_batch_norm_saved;
 
 FSDP_EXTERN_C_BEGIN
+
+/**
+ * Sets all fields to FSDP_BATCH_NORM_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_batch_norm_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_batch_norm_options_init_size(fsdp_batch_norm_options *options, size_t size);
+static inline void fsdp_batch_norm_options_init(fsdp_batch_norm_options *options)
+{
+    fsdp_batch_norm_options_init_size(options, sizeof *options);
+}
 
 /**
  * y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the samples and pixels of all ranks.

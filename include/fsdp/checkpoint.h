@@ -82,6 +82,7 @@ typedef struct fsdp_checkpoint_state {
 } fsdp_checkpoint_state;
 
 typedef struct fsdp_checkpoint_options {
+    size_t size; /**< BYTES of this struct: FSDP_CHECKPOINT_OPTIONS_DEFAULT or fsdp_checkpoint_options_init() sets it */
     /**
      * Type of the parameters in model.safetensors: FSDP_F32, or FSDP_BF16, rounded to nearest even, for half the bytes. With
      * an optimizer, optimizer.safetensors then has the f32 masters too, as NAME.master, so that loading both is exact.
@@ -97,7 +98,7 @@ typedef struct fsdp_checkpoint_options {
 /** f32, one file, the last 3 stay, saves block. */
 #define FSDP_CHECKPOINT_OPTIONS_DEFAULT                                                                                \
     {                                                                                                                  \
-        FSDP_F32, 0, 3, 0, 0                                                                                           \
+        sizeof(fsdp_checkpoint_options), FSDP_F32, 0, 3, 0, 0                                                          \
     }
 
 /** A tensor in a file whose name begins with `from` is loaded as the one whose name begins with `to` instead. */
@@ -107,6 +108,8 @@ typedef struct fsdp_checkpoint_rename {
 } fsdp_checkpoint_rename;
 
 typedef struct fsdp_checkpoint_load_options {
+    size_t
+        size; /**< BYTES of this struct: FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT or fsdp_checkpoint_load_options_init() sets it */
     int allow_missing;    /**< 1: tensors that are not in the files stay as they are */
     int allow_extra;      /**< 1: tensors that are not in the model are left out */
     int allow_mis_shaped; /**< 1: tensors of another shape, or of integers, stay as they are */
@@ -118,10 +121,34 @@ typedef struct fsdp_checkpoint_load_options {
 /** Everything must fit. */
 #define FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT                                                                           \
     {                                                                                                                  \
-        0, 0, 0, NULL, 0                                                                                               \
+        sizeof(fsdp_checkpoint_load_options), 0, 0, 0, NULL, 0                                                         \
     }
 
 FSDP_EXTERN_C_BEGIN
+
+/**
+ * Sets all fields to FSDP_CHECKPOINT_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_checkpoint_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_checkpoint_options_init_size(fsdp_checkpoint_options *options, size_t size);
+static inline void fsdp_checkpoint_options_init(fsdp_checkpoint_options *options)
+{
+    fsdp_checkpoint_options_init_size(options, sizeof *options);
+}
+
+/**
+ * Sets all fields to FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_checkpoint_load_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_checkpoint_load_options_init_size(fsdp_checkpoint_load_options *options, size_t size);
+static inline void fsdp_checkpoint_load_options_init(fsdp_checkpoint_load_options *options)
+{
+    fsdp_checkpoint_load_options_init_size(options, sizeof *options);
+}
 
 /**
  * Opens a folder to save checkpoints of a model in; makes it if its parent exists. Locks it until fsdp_checkpoint_close(), or

@@ -153,14 +153,24 @@ typedef enum fsdp_checkpoint_lock {
 #define FSDP_CONFIG_FIELD(field, kind, variable, fallback, agree, values, help) FSDP_CONFIG_TYPE_##kind field;
 /** One field per row of FSDP_SETTINGS. Call fsdp_config_init(), then set what you want to decide yourself. */
 typedef struct fsdp_config {
+    size_t size; /**< BYTES of this struct: fsdp_config_init() sets it */
     FSDP_SETTINGS(FSDP_CONFIG_FIELD)
 } fsdp_config;
 #undef FSDP_CONFIG_FIELD
 
 FSDP_EXTERN_C_BEGIN
 
-/** Sets every field to FSDP_UNSET, paths to NULL. Local; `config` must not be NULL. */
-FSDP_API void fsdp_config_init(fsdp_config *config);
+/**
+ * Sets all fields to FSDP_UNSET, paths to NULL. Local; `config` must not be NULL.
+ *
+ * fsdp_config_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_config_init_size(fsdp_config *config, size_t size);
+static inline void fsdp_config_init(fsdp_config *config)
+{
+    fsdp_config_init_size(config, sizeof *config);
+}
 
 /**
  * Prints the table of settings: variable, value, accepted values, help. Local.

@@ -59,22 +59,25 @@ typedef struct fsdp_gradient {
  * the reduction with that error on every rank.
  */
 typedef struct fsdp_hook_callbacks {
+    size_t size; /**< BYTES of this struct: fsdp_hook_callbacks_init() sets it */
     fsdp_status (*before)(void *state, const fsdp_gradient *gradient); /**< sees this rank's gradient; or NULL */
     fsdp_status (*after)(void *state, const fsdp_gradient *gradient);  /**< sees the mean; or NULL */
     void *state;                                                       /**< handed to both; stays the caller's */
 } fsdp_hook_callbacks;
 
 typedef struct fsdp_int8_options {
+    size_t size;  /**< BYTES of this struct: FSDP_INT8_OPTIONS_DEFAULT or fsdp_int8_options_init() sets it */
     size_t block; /**< ELEMENTS that share a scale: 1 to 65536 */
 } fsdp_int8_options;
 
 #define FSDP_INT8_OPTIONS_DEFAULT                                                                                      \
     {                                                                                                                  \
-        256                                                                                                            \
+        sizeof(fsdp_int8_options), 256                                                                                 \
     }
 
 typedef struct fsdp_power_sgd_options {
-    size_t   rank;      /**< columns of the two factors: 1 to 65536 */
+    size_t   size; /**< BYTES of this struct: FSDP_POWER_SGD_OPTIONS_DEFAULT or fsdp_power_sgd_options_init() sets it */
+    size_t   rank; /**< columns of the two factors: 1 to 65536 */
     double   min_ratio; /**< tensors that would shrink by less are sent as they are; 1 or more */
     uint64_t seed;      /**< of the first right factors */
 } fsdp_power_sgd_options;
@@ -82,10 +85,46 @@ typedef struct fsdp_power_sgd_options {
 /** Rank 4, ratio 2, seed 0. */
 #define FSDP_POWER_SGD_OPTIONS_DEFAULT                                                                                 \
     {                                                                                                                  \
-        4, 2.0, 0                                                                                                      \
+        sizeof(fsdp_power_sgd_options), 4, 2.0, 0                                                                      \
     }
 
 FSDP_EXTERN_C_BEGIN
+
+/**
+ * Sets all fields to FSDP_INT8_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_int8_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_int8_options_init_size(fsdp_int8_options *options, size_t size);
+static inline void fsdp_int8_options_init(fsdp_int8_options *options)
+{
+    fsdp_int8_options_init_size(options, sizeof *options);
+}
+
+/**
+ * Sets all fields to FSDP_POWER_SGD_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_power_sgd_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_power_sgd_options_init_size(fsdp_power_sgd_options *options, size_t size);
+static inline void fsdp_power_sgd_options_init(fsdp_power_sgd_options *options)
+{
+    fsdp_power_sgd_options_init_size(options, sizeof *options);
+}
+
+/**
+ * Sets all fields to NULL. Local; `options` must not be NULL.
+ *
+ * fsdp_hook_callbacks_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_hook_callbacks_init_size(fsdp_hook_callbacks *options, size_t size);
+static inline void fsdp_hook_callbacks_init(fsdp_hook_callbacks *options)
+{
+    fsdp_hook_callbacks_init_size(options, sizeof *options);
+}
 
 /**
  * Sends gradients as bf16 or f16: rounded once on each rank, averaged in f32, and rounded again as fsdp_allreduce() does.

@@ -31,6 +31,8 @@ typedef struct fsdp_loss_scaler fsdp_loss_scaler;
 
 /** Scales lie from 2^-126 to 2^126, so that they and their reciprocals are normal numbers of f32. */
 typedef struct fsdp_loss_scaler_options {
+    size_t
+        size; /**< BYTES of this struct: FSDP_LOSS_SCALER_OPTIONS_DEFAULT or fsdp_loss_scaler_options_init() sets it */
     double initial_scale;   /**< min_scale to max_scale */
     double growth_factor;   /**< above 1; multiplies the scale after `growth_interval` clean steps */
     double backoff_factor;  /**< above 0, below 1; multiplies it after an overflow */
@@ -44,7 +46,7 @@ typedef struct fsdp_loss_scaler_options {
 /** PyTorch's: from 2^16, doubled after 2000 clean steps, halved on overflow; and from 1 to 2^24 in all. f16 only. */
 #define FSDP_LOSS_SCALER_OPTIONS_DEFAULT                                                                               \
     {                                                                                                                  \
-        65536.0, 2.0, 0.5, 2000, 1.0, 16777216.0, 0                                                                    \
+        sizeof(fsdp_loss_scaler_options), 65536.0, 2.0, 0.5, 2000, 1.0, 16777216.0, 0                                  \
     }
 
 /** What a checkpoint must keep. */
@@ -55,6 +57,18 @@ typedef struct fsdp_loss_scaler_state {
 } fsdp_loss_scaler_state;
 
 FSDP_EXTERN_C_BEGIN
+
+/**
+ * Sets all fields to FSDP_LOSS_SCALER_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_loss_scaler_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_loss_scaler_options_init_size(fsdp_loss_scaler_options *options, size_t size);
+static inline void fsdp_loss_scaler_options_init(fsdp_loss_scaler_options *options)
+{
+    fsdp_loss_scaler_options_init_size(options, sizeof *options);
+}
 
 /**
  * Makes the loss scaler of a committed model; a model has at most one. Collective. Allocates nothing: its place is in

@@ -139,13 +139,16 @@ typedef struct fsdp_tensor {
      * views: add there, do not overwrite. `dtype`, `fill`, `a`, `b` and `flags` are the owner's.
      */
     const char *tied_to;
+
+    uint64_t reserved[8]; /**< zero: room for fields of later versions */
 } fsdp_tensor;
 
 typedef struct fsdp_model_options {
-    fsdp_strategy       strategy;
-    uint64_t            seed;         /**< of the initial values */
-    size_t              memory_limit; /**< BYTES per rank that the budget may not exceed; 0: no limit */
-    fsdp_optimizer_kind optimizer;    /**< the optimizer that the budget at commit assumes */
+    size_t        size; /**< BYTES of this struct: FSDP_MODEL_OPTIONS_DEFAULT or fsdp_model_options_init() sets it */
+    fsdp_strategy strategy;
+    uint64_t      seed;            /**< of the initial values */
+    size_t        memory_limit;    /**< BYTES per rank that the budget may not exceed; 0: no limit */
+    fsdp_optimizer_kind optimizer; /**< the optimizer that the budget at commit assumes */
     int group_size; /**< HYBRID_SHARD: number of ranks that share one copy, a divisor of all; 0: those of a node, also in
                                    budgets for other numbers of ranks. Other strategies use it in budgets only. */
     fsdp_dtype param_dtype;     /**< of gathered parameters: FSDP_F32, FSDP_BF16 or FSDP_F16; masters are f32 */
@@ -176,7 +179,8 @@ typedef struct fsdp_model_options {
  * not all zero. */
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
-        FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32, 0, 0.0, FSDP_ON_HOST          \
+        sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
+            0, 0.0, FSDP_ON_HOST                                                                                       \
     }
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */
@@ -190,6 +194,18 @@ typedef struct fsdp_budget {
 } fsdp_budget;
 
 FSDP_EXTERN_C_BEGIN
+
+/**
+ * Sets all fields to FSDP_MODEL_OPTIONS_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_model_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_model_options_init_size(fsdp_model_options *options, size_t size);
+static inline void fsdp_model_options_init(fsdp_model_options *options)
+{
+    fsdp_model_options_init_size(options, sizeof *options);
+}
 
 /** "FULL_SHARD" and so on; "unknown" for a value that is none. Local; the text is static. */
 FSDP_API const char *fsdp_strategy_name(fsdp_strategy strategy);

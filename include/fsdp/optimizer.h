@@ -34,6 +34,7 @@ typedef struct fsdp_optimizer fsdp_optimizer;
  * are ignored.
  */
 typedef struct fsdp_optimizer_options {
+    size_t              size; /**< BYTES of this struct: fsdp_optimizer_options_init() sets it */
     fsdp_optimizer_kind kind;
     double              lr;           /**< 0 or more */
     double              weight_decay; /**< 0 or more; AdamW, Lion: decoupled; Adam, SGD: added to the gradient */
@@ -56,6 +57,7 @@ typedef struct fsdp_optimizer_options {
 
 /** The settings of a group of tensors. Begin with FSDP_OPTIMIZER_GROUP_DEFAULT, which inherits everything. */
 typedef struct fsdp_optimizer_group {
+    size_t size;     /**< BYTES of this struct: FSDP_OPTIMIZER_GROUP_DEFAULT or fsdp_optimizer_group_init() sets it */
     double lr;       /**< 0 or more; FSDP_INHERIT: what fsdp_optimizer_set_lr() has set last */
     double lr_scale; /**< 0 or more: factor of this rate, whether inherited or not */
     double
@@ -64,18 +66,39 @@ typedef struct fsdp_optimizer_group {
 
 #define FSDP_OPTIMIZER_GROUP_DEFAULT                                                                                   \
     {                                                                                                                  \
-        FSDP_INHERIT, 1.0, FSDP_INHERIT                                                                                \
+        sizeof(fsdp_optimizer_group), FSDP_INHERIT, 1.0, FSDP_INHERIT                                                  \
     }
 
 FSDP_EXTERN_C_BEGIN
 
 /**
+ * Sets all fields to FSDP_OPTIMIZER_GROUP_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_optimizer_group_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_optimizer_group_init_size(fsdp_optimizer_group *options, size_t size);
+static inline void fsdp_optimizer_group_init(fsdp_optimizer_group *options)
+{
+    fsdp_optimizer_group_init_size(options, sizeof *options);
+}
+
+/**
  * The defaults of a kind: Adam and AdamW lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01 for AdamW and none for Adam;
  * Lion a tenth of AdamW's rate and ten times its decay, betas 0.9 and 0.99; SGD lr 1e-2, momentum 0.9 where it has one, no
  * decay. Moments in f32. Local.
- * @return FSDP_OK; FSDP_ERR_ARG: an unknown kind, a NULL pointer.
+ *
+ * fsdp_optimizer_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them,
+ * and those behind them to zero.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: an unknown kind, a NULL pointer, a size of no more than sizeof(size_t).
  */
-FSDP_API fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options);
+FSDP_API fsdp_status      fsdp_optimizer_options_init_size(fsdp_optimizer_kind kind, fsdp_optimizer_options *options,
+                                                           size_t size);
+static inline fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options)
+{
+    return fsdp_optimizer_options_init_size(kind, options, sizeof *options);
+}
 
 /**
  * Makes an optimizer for all parameters of a committed model; its state is zero. Collective.

@@ -7,6 +7,7 @@
 #include "lib/base/core.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/options.h"
 #include "lib/base/setting.h"
 
 extern char **environ;
@@ -15,7 +16,7 @@ extern char **environ;
 static void resolve_path(const fsdpi_setting *row, const fsdp_config *given, fsdp_config *resolved)
 {
     const char *text = getenv(row->variable);
-    const char *path = given != NULL ? fsdpi_setting_path(row, given) : NULL;
+    const char *path = fsdpi_setting_path(row, given);
 
     path = path == NULL && text != NULL && text[0] != '\0' ? text : path;
     fsdpi_setting_set_path(row, resolved, path != NULL ? path : row->fallback);
@@ -30,7 +31,7 @@ static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *give
         return FSDP_OK;
     }
     const char *text  = getenv(row->variable);
-    int64_t     value = given != NULL ? fsdpi_setting_value(row, given) : FSDP_UNSET;
+    int64_t     value = fsdpi_setting_value(row, given);
 
     fsdpi_setting_set_value(row, resolved, fsdpi_setting_fallback(row));
     if (value != FSDP_UNSET) {
@@ -52,17 +53,34 @@ static fsdp_status resolve_one(const fsdpi_setting *row, const fsdp_config *give
     return FSDP_OK;
 }
 
+static void unset_all(fsdp_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
+        if (FSDPI_SETTINGS[i].kind == PATH) {
+            fsdpi_setting_set_path(&FSDPI_SETTINGS[i], config, NULL);
+        } else {
+            fsdpi_setting_set_value(&FSDPI_SETTINGS[i], config, FSDP_UNSET);
+        }
+    }
+}
+
 fsdp_status fsdpi_settings_resolve(const fsdp_config *given, fsdp_config *resolved)
 {
-    fsdp_status status = FSDP_OK;
+    fsdp_config own;
 
+    unset_all(&own);
+    memset(resolved, 0, sizeof *resolved);
+    resolved->size     = sizeof *resolved;
+    fsdp_status status = fsdpi_options_take(NULL, "fsdp_config", given, &own, sizeof own);
     for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
         char before[FSDPI_ERROR_BYTES] = "";
 
         if (status != FSDP_OK) {
             (void)snprintf(before, sizeof before, "%s; ", fsdp_last_error(NULL));
         }
-        const fsdp_status one = resolve_one(&FSDPI_SETTINGS[i], given, resolved, before);
+        const fsdp_status one = resolve_one(&FSDPI_SETTINGS[i], &own, resolved, before);
         status                = status == FSDP_OK ? one : status;
     }
     return status;
@@ -125,15 +143,12 @@ void fsdpi_settings_warn_unknown(const fsdp_context *ctx)
     }
 }
 
-void fsdp_config_init(fsdp_config *config)
+void fsdp_config_init_size(fsdp_config *config, size_t size)
 {
-    for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
-        if (FSDPI_SETTINGS[i].kind == PATH) {
-            fsdpi_setting_set_path(&FSDPI_SETTINGS[i], config, NULL);
-        } else {
-            fsdpi_setting_set_value(&FSDPI_SETTINGS[i], config, FSDP_UNSET);
-        }
-    }
+    fsdp_config defaults;
+
+    unset_all(&defaults);
+    fsdpi_options_give(&defaults, sizeof defaults, config, size);
 }
 
 fsdp_status fsdp_settings_print(const fsdp_context *ctx, FILE *file)

@@ -1,6 +1,7 @@
 /* The program's own functions around an average in f32. */
 #include <stdio.h>
 
+#include "lib/base/options.h"
 #include "shard/hooks/hook.h"
 
 static bool applies(const fsdp_hook *hook, const fsdp_gradient *gradient)
@@ -45,22 +46,28 @@ static fsdp_status reduce(const fsdpi_reduction *reduction)
 
 const fsdpi_hook_method fsdpi_custom_method = {.applies = applies, .reduce = reduce};
 
+void fsdp_hook_callbacks_init_size(fsdp_hook_callbacks *callbacks, size_t size)
+{
+    static const fsdp_hook_callbacks defaults = {.size = sizeof defaults};
+
+    fsdpi_options_give(&defaults, sizeof defaults, callbacks, size);
+}
+
 fsdp_status fsdp_hook_custom(fsdp_context *ctx, const fsdp_hook_callbacks *callbacks, fsdp_hook **hook)
 {
     static const char function[] = "fsdp_hook_custom";
     fsdp_hook         plan       = {.method = &fsdpi_custom_method};
-    fsdp_status       status     = FSDP_OK;
     char              label[32]  = "";
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
-    if (callbacks == NULL || (callbacks->before == NULL && callbacks->after == NULL)) {
+    fsdp_hook_callbacks *own    = &plan.options.custom;
+    fsdp_status          status = fsdpi_options_take(ctx, "fsdp_hook_callbacks", callbacks, own, sizeof *own);
+    if (status == FSDP_OK && own->before == NULL && own->after == NULL) {
         status = fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: there is no callback; set `before`, `after` or both", function);
-    } else {
-        plan.options.custom = *callbacks;
-        (void)snprintf(label, sizeof label, "%s%s", callbacks->before != NULL ? "before " : "",
-                       callbacks->after != NULL ? "after" : "");
     }
+    (void)snprintf(label, sizeof label, "%s%s", own->before != NULL ? "before " : "",
+                   own->after != NULL ? "after" : "");
     return fsdpi_hook_make(ctx, function, &plan, label, status, hook);
 }

@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 
+#include "lib/base/options.h"
 #include "shard/hooks/hook.h"
 #include "shard/state/int8_blocks.h"
 
@@ -169,19 +170,26 @@ static fsdp_status reduce(const fsdpi_reduction *reduction)
 const fsdpi_hook_method fsdpi_int8_method = {
     .applies = applies, .state_elements = state_elements, .scratch_bytes = scratch_bytes, .reduce = reduce};
 
+void fsdp_int8_options_init_size(fsdp_int8_options *options, size_t size)
+{
+    static const fsdp_int8_options defaults = FSDP_INT8_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
 fsdp_status fsdp_hook_int8(fsdp_context *ctx, const fsdp_int8_options *options, fsdp_hook **hook)
 {
-    static const char       function[] = "fsdp_hook_int8";
-    const fsdp_int8_options defaults   = FSDP_INT8_OPTIONS_DEFAULT;
-    const fsdp_hook plan   = {.method = &fsdpi_int8_method, .options.int8 = options != NULL ? *options : defaults};
-    const size_t    block  = plan.options.int8.block;
-    fsdp_status     status = FSDP_OK;
-    char            label[32];
+    static const char function[] = "fsdp_hook_int8";
+    fsdp_hook         plan       = {.method = &fsdpi_int8_method, .options.int8 = FSDP_INT8_OPTIONS_DEFAULT};
+    char              label[32];
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
-    if (block < 1 || block > MOST_BLOCK) {
+    fsdp_status status =
+        fsdpi_options_take(ctx, "fsdp_int8_options", options, &plan.options.int8, sizeof plan.options.int8);
+    const size_t block = plan.options.int8.block;
+    if (status == FSDP_OK && (block < 1 || block > MOST_BLOCK)) {
         status =
             fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: block is %zu; it must be 1 to %d", function, block, MOST_BLOCK);
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "fsdp/random.h"
+#include "lib/base/options.h"
 #include "shard/hooks/hook.h"
 #include "shard/hooks/low_rank.h"
 
@@ -271,18 +272,27 @@ static fsdp_status check(fsdp_context *ctx, const char *function, const fsdp_pow
     return FSDP_OK;
 }
 
+void fsdp_power_sgd_options_init_size(fsdp_power_sgd_options *options, size_t size)
+{
+    static const fsdp_power_sgd_options defaults = FSDP_POWER_SGD_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
 fsdp_status fsdp_hook_power_sgd(fsdp_context *ctx, const fsdp_power_sgd_options *options, fsdp_hook **hook)
 {
-    static const char            function[] = "fsdp_hook_power_sgd";
-    const fsdp_power_sgd_options defaults   = FSDP_POWER_SGD_OPTIONS_DEFAULT;
-    const fsdp_power_sgd_options chosen     = options != NULL ? *options : defaults;
-    const fsdp_hook              plan       = {.method = &fsdpi_power_sgd_method, .options.power_sgd = chosen};
-    char                         label[96];
+    static const char function[] = "fsdp_hook_power_sgd";
+    fsdp_hook         plan = {.method = &fsdpi_power_sgd_method, .options.power_sgd = FSDP_POWER_SGD_OPTIONS_DEFAULT};
+    char              label[96];
+
+    fsdp_power_sgd_options *chosen = &plan.options.power_sgd;
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
-    (void)snprintf(label, sizeof label, "rank %zu, min_ratio %.9g, seed %llu", chosen.rank, chosen.min_ratio,
-                   (unsigned long long)chosen.seed);
-    return fsdpi_hook_make(ctx, function, &plan, label, check(ctx, function, &chosen), hook);
+    fsdp_status status = fsdpi_options_take(ctx, "fsdp_power_sgd_options", options, chosen, sizeof *chosen);
+    status             = status == FSDP_OK ? check(ctx, function, chosen) : status;
+    (void)snprintf(label, sizeof label, "rank %zu, min_ratio %.9g, seed %llu", chosen->rank, chosen->min_ratio,
+                   (unsigned long long)chosen->seed);
+    return fsdpi_hook_make(ctx, function, &plan, label, status, hook);
 }

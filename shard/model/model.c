@@ -6,6 +6,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/base/options.h"
 #include "lib/base/plural.h"
 #include "lib/context/gpu_context.h"
 #include "lib/device/memory.h"
@@ -93,17 +94,24 @@ static void destroy_model(void *object)
     fsdp_model_destroy(object);
 }
 
+void fsdp_model_options_init_size(fsdp_model_options *options, size_t size)
+{
+    static const fsdp_model_options defaults = FSDP_MODEL_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
 fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model)
 {
-    const fsdp_model_options defaults = FSDP_MODEL_OPTIONS_DEFAULT;
-    const fsdp_model_options chosen   = options != NULL ? *options : defaults;
-    char                     label[FSDPI_DETAIL_BYTES];
-    fsdp_model              *made = NULL;
+    fsdp_model_options chosen = FSDP_MODEL_OPTIONS_DEFAULT;
+    char               label[FSDPI_DETAIL_BYTES];
+    fsdp_model        *made = NULL;
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_create: the context is NULL; pass one from fsdp_init");
     }
-    fsdp_status status = check_options(ctx, &chosen);
+    fsdp_status status = fsdpi_options_take(ctx, "fsdp_model_options", options, &chosen, sizeof chosen);
+    status             = status == FSDP_OK ? check_options(ctx, &chosen) : status;
     if (model == NULL) {
         status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
     } else if (status == FSDP_OK) {

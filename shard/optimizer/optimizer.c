@@ -188,7 +188,7 @@ static void describe_options(const fsdp_optimizer_options *o, char *text, size_t
 }
 
 static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_options *options,
-                                  fsdp_optimizer *const *optimizer)
+                                  fsdp_optimizer_options *chosen, fsdp_optimizer *const *optimizer)
 {
     if (options == NULL || optimizer == NULL) {
         return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_create: the %s NULL",
@@ -199,23 +199,25 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
                                    "fsdp_optimizer_create: the model is not committed; call "
                                    "fsdp_model_commit first");
     }
-    return check_options(model->ctx, options);
+    FSDP_TRY(fsdpi_optimizer_options_take(model->ctx, options, chosen));
+    return check_options(model->ctx, chosen);
 }
 
 fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options, fsdp_optimizer **optimizer)
 {
-    char            label[FSDPI_DETAIL_BYTES] = "";
-    fsdp_optimizer *made                      = NULL;
+    char                   label[FSDPI_DETAIL_BYTES] = "";
+    fsdp_optimizer        *made                      = NULL;
+    fsdp_optimizer_options chosen;
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_optimizer_create: the model is NULL; pass one from fsdp_model_create");
     }
-    fsdp_status status = check_creation(model, options, optimizer);
+    fsdp_status status = check_creation(model, options, &chosen, optimizer);
     if (status == FSDP_OK) {
         *optimizer = NULL;
-        describe_options(options, label, sizeof label);
-        made   = allocate_optimizer(model, options);
+        describe_options(&chosen, label, sizeof label);
+        made   = allocate_optimizer(model, &chosen);
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
     status = fsdpi_agree(model->ctx, "fsdp_optimizer_create", label, 0, status, false);
@@ -226,7 +228,7 @@ fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_option
     made->next        = model->optimizers;
     model->optimizers = made;
     *optimizer        = made;
-    warn_of_moments_that_stand_still(model->ctx, options);
+    warn_of_moments_that_stand_still(model->ctx, &chosen);
     return FSDP_OK;
 }
 

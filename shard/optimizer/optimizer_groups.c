@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "lib/base/hash.h"
+#include "lib/base/options.h"
 #include "lib/base/plural.h"
 
 bool fsdpi_is_rate(double value)
@@ -46,14 +47,16 @@ static fsdp_status out_of_range(fsdp_context *ctx, const char *field, double val
                                range);
 }
 
-static fsdp_status check_group(const fsdp_optimizer *optimizer, const char *pattern, const fsdp_optimizer_group *group)
+static fsdp_status check_group(const fsdp_optimizer *optimizer, const char *pattern, const fsdp_optimizer_group *given,
+                               fsdp_optimizer_group *group)
 {
     fsdp_context *ctx = optimizer->model->ctx;
 
-    if (pattern == NULL || group == NULL) {
+    if (pattern == NULL || given == NULL) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_optimizer_add_group: the %s is NULL",
                                    pattern == NULL ? "pattern" : "group");
     }
+    FSDP_TRY(fsdpi_options_take(ctx, "fsdp_optimizer_group", given, group, sizeof *group));
     if (optimizer->steps > 0) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_STATE,
@@ -126,22 +129,30 @@ static uint64_t fingerprint(const fsdp_optimizer *optimizer, const char *pattern
     return hash;
 }
 
+void fsdp_optimizer_group_init_size(fsdp_optimizer_group *group, size_t size)
+{
+    static const fsdp_optimizer_group defaults = FSDP_OPTIMIZER_GROUP_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, group, size);
+}
+
 fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const char *pattern, const fsdp_optimizer_group *group)
 {
-    char     label[FSDPI_DETAIL_BYTES] = "";
-    uint64_t salt                      = 0;
+    char                 label[FSDPI_DETAIL_BYTES] = "";
+    uint64_t             salt                      = 0;
+    fsdp_optimizer_group chosen                    = FSDP_OPTIMIZER_GROUP_DEFAULT;
 
     if (optimizer == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_optimizer_add_group: the optimizer is NULL; pass one from fsdp_optimizer_create");
     }
     const size_t number = optimizer->n_groups + 1;
-    fsdp_status  status = check_group(optimizer, pattern, group);
+    fsdp_status  status = check_group(optimizer, pattern, group, &chosen);
     if (status == FSDP_OK) {
         status = join(optimizer, pattern, number);
-        salt   = fingerprint(optimizer, pattern, group);
-        (void)snprintf(label, sizeof label, "'%.80s', lr %.9g, lr_scale %.9g, weight_decay %.9g", pattern, group->lr,
-                       group->lr_scale, group->weight_decay);
+        salt   = fingerprint(optimizer, pattern, &chosen);
+        (void)snprintf(label, sizeof label, "'%.80s', lr %.9g, lr_scale %.9g, weight_decay %.9g", pattern, chosen.lr,
+                       chosen.lr_scale, chosen.weight_decay);
     }
     status = fsdpi_agree(optimizer->model->ctx, "fsdp_optimizer_add_group", label, salt, status, false);
     if (status != FSDP_OK) {
@@ -149,7 +160,7 @@ fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const char *patt
         return status;
     }
     optimizer->groups[optimizer->n_groups++] =
-        (fsdpi_group){.pattern = fsdpi_hash_text(FSDPI_HASH_START, pattern), .own = *group};
+        (fsdpi_group){.pattern = fsdpi_hash_text(FSDPI_HASH_START, pattern), .own = chosen};
     return FSDP_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "shard/optimizer/optimizer_kind.h"
 
 #include "lib/base/error.h"
+#include "lib/base/options.h"
 
 size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
 {
@@ -17,7 +18,7 @@ size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
     return 0;
 }
 
-fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer_options *options)
+fsdp_status fsdp_optimizer_options_init_size(fsdp_optimizer_kind kind, fsdp_optimizer_options *options, size_t size)
 {
     static const fsdp_optimizer_options defaults[FSDP_N_OPTIMIZER_KINDS] = {
         [FSDP_SGD]          = {.lr = 1e-2},
@@ -27,14 +28,30 @@ fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, fsdp_optimizer
         [FSDP_LION]         = {.lr = 1e-4, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99},
     };
 
-    if (options == NULL || !fsdpi_is_optimizer_kind(kind)) {
+    if (options == NULL || size <= sizeof(size_t) || !fsdpi_is_optimizer_kind(kind)) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_optimizer_options_init: kind %d; use one of fsdp_optimizer_kind, and "
                           "a place for the options",
                           (int)kind);
     }
-    *options              = defaults[kind];
-    options->kind         = kind;
-    options->moment_dtype = FSDP_F32;
+    fsdp_optimizer_options own = defaults[kind];
+    own.kind                   = kind;
+    own.moment_dtype           = FSDP_F32;
+    fsdpi_options_give(&own, sizeof own, options, size);
+    return FSDP_OK;
+}
+
+/* Twice: what the defaults are depends on the kind, which is among the options. */
+fsdp_status fsdpi_optimizer_options_take(fsdp_context *ctx, const fsdp_optimizer_options *given,
+                                         fsdp_optimizer_options *own)
+{
+    static const char type[] = "fsdp_optimizer_options";
+
+    *own = (fsdp_optimizer_options){.size = sizeof *own};
+    FSDP_TRY(fsdpi_options_take(ctx, type, given, own, sizeof *own));
+    if (fsdpi_is_optimizer_kind(own->kind)) {
+        FSDP_TRY(fsdp_optimizer_options_init(own->kind, own));
+        FSDP_TRY(fsdpi_options_take(ctx, type, given, own, sizeof *own));
+    }
     return FSDP_OK;
 }

@@ -19,6 +19,13 @@ static inline bool fsdpi_is_optimizer_kind(fsdp_optimizer_kind kind)
     return (int)kind >= 0 && (int)kind < FSDP_N_OPTIMIZER_KINDS;
 }
 
+/**
+ * As fsdpi_options_take(), over the defaults of the kind that is given.
+ * @param[out] own  the options; their kind is to be checked
+ */
+fsdp_status fsdpi_optimizer_options_take(fsdp_context *ctx, const fsdp_optimizer_options *given,
+                                         fsdp_optimizer_options *own);
+
 /** BYTES of one moment; 0 for a type that moments cannot have. */
 static inline size_t fsdpi_moment_bytes(fsdp_dtype moment_dtype)
 {

@@ -77,6 +77,15 @@ static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, c
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor %zu: the name must have 1 to %d bytes", unit, i,
                           FSDPI_NAME_BYTES - 1);
     }
+    for (size_t w = 0; w < sizeof tensor->reserved / sizeof tensor->reserved[0]; w++) {
+        if (tensor->reserved[w] != 0) {
+            return fsdpi_fail(
+                ctx, FSDP_ERR_UNSUPPORTED,
+                "unit '%s', tensor '%s': word %zu of `reserved` is not zero; clear the description before "
+                "setting its fields, or use the version of the library that the program was built with",
+                unit, tensor->name, w);
+        }
+    }
     if (tensor->tied_to != NULL) { /* all but the shape is the owner's */
         return count_elements(ctx, unit, tensor, count);
     }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "collectives/collectives.h"
+#include "lib/base/error.h"
+#include "lib/base/options.h"
 #include "lib/context/context.h"
 #include "lib/device/memory.h"
 
@@ -59,12 +61,17 @@ static fsdp_status check_shape(fsdp_context *ctx, const char *function, const fs
     return FSDP_OK;
 }
 
-static fsdp_status check_options(fsdp_context *ctx, const char *function, const fsdp_batch_norm_options *options)
+/* What fsdpi_options_take() has found is printed here: unlike others, these functions print on each rank. */
+static fsdp_status take_options(fsdp_context *ctx, const char *function, const fsdp_batch_norm_options *given,
+                                fsdp_batch_norm_options *options)
 {
-    if (options == NULL) {
+    if (given == NULL) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the options are NULL; pass FSDP_BATCH_NORM_OPTIONS_DEFAULT",
                           function);
     }
+    const fsdp_status status = fsdpi_options_take(ctx, "fsdp_batch_norm_options", given, options, sizeof *options);
+    fsdpi_error_print(ctx, status);
+    FSDP_TRY(status);
     if (!(options->eps > 0.0 && isfinite(options->eps))) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: eps is %g; it must be above 0", function, options->eps);
     }
@@ -228,16 +235,23 @@ static void normalize_channel(const fsdp_batch_norm_shape *shape, const float *x
 }
 
 static fsdp_status check_forward(fsdp_context *ctx, const char *function, const fsdp_batch_norm_shape *shape,
-                                 const fsdp_batch_norm_options *options, const argument always[2],
-                                 const argument tensors[2], const fsdp_batch_norm_running *running,
-                                 const fsdp_batch_norm_saved *saved)
+                                 const fsdp_batch_norm_options *given, fsdp_batch_norm_options *options,
+                                 const argument always[2], const argument tensors[2],
+                                 const fsdp_batch_norm_running *running, const fsdp_batch_norm_saved *saved)
 {
     FSDP_TRY(check_shape(ctx, function, shape));
-    FSDP_TRY(check_options(ctx, function, options));
+    FSDP_TRY(take_options(ctx, function, given, options));
     FSDP_TRY(check_pointers(ctx, function, always, 2));
     FSDP_TRY(check_tensors(ctx, function, shape, tensors, 2));
     FSDP_TRY(check_running(ctx, function, running));
     return check_saved(ctx, function, saved);
+}
+
+void fsdp_batch_norm_options_init_size(fsdp_batch_norm_options *options, size_t size)
+{
+    static const fsdp_batch_norm_options defaults = FSDP_BATCH_NORM_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
 }
 
 /* Gathers the moments of all ranks. */
@@ -268,13 +282,14 @@ fsdp_status fsdp_batch_norm_forward(fsdp_context *ctx, const fsdp_batch_norm_sha
                                     const float *bias, fsdp_batch_norm_running *running, float *y,
                                     fsdp_batch_norm_saved *saved)
 {
-    static const char function[] = "fsdp_batch_norm_forward";
-    const argument    always[] = {{"weight", weight}, {"bias", bias}}, tensors[] = {{"x", x}, {"y", y}};
+    static const char       function[] = "fsdp_batch_norm_forward";
+    const argument          always[] = {{"weight", weight}, {"bias", bias}}, tensors[] = {{"x", x}, {"y", y}};
+    fsdp_batch_norm_options chosen = FSDP_BATCH_NORM_OPTIONS_DEFAULT;
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
-    fsdp_status  status = check_forward(ctx, function, shape, options, always, tensors, running, saved);
+    fsdp_status  status = check_forward(ctx, function, shape, options, &chosen, always, tensors, running, saved);
     const size_t bytes  = status == FSDP_OK ? (size_t)ctx->size * record_length(shape) * sizeof(double) : 0;
     double      *all    = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
 
@@ -282,7 +297,7 @@ fsdp_status fsdp_batch_norm_forward(fsdp_context *ctx, const fsdp_batch_norm_sha
         const fsdpi_purpose purpose = {.name = function, .status = status != FSDP_OK ? status : FSDP_ERR_MEMORY};
         return fsdpi_allgather(ctx, &purpose, NULL, NULL, 0, FSDP_F64);
     }
-    status = exchange_moments(ctx, function, shape, options, x, all);
+    status = exchange_moments(ctx, function, shape, &chosen, x, all);
     if (status == FSDP_OK && counted(shape, ctx->size, all) < 2.0) {
         status = fsdpi_fail(ctx, FSDP_ERR_ARG,
                             "%s: all ranks together have %.0f elements per channel, whose variance is not known; use a "
@@ -294,10 +309,10 @@ fsdp_status fsdp_batch_norm_forward(fsdp_context *ctx, const fsdp_batch_norm_sha
 
         saved->count    = m.count;
         saved->mean[c]  = m.mean;
-        saved->scale[c] = 1.0 / sqrt(m.deviations / m.count + options->eps);
+        saved->scale[c] = 1.0 / sqrt(m.deviations / m.count + chosen.eps);
         normalize_channel(shape, x, c, m.mean, saved->scale[c] * (double)weight[c], (double)bias[c], y);
         if (running != NULL) {
-            update_running(running, c, m, options->momentum);
+            update_running(running, c, m, chosen.momentum);
         }
     }
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, all, bytes);
@@ -308,20 +323,21 @@ fsdp_status fsdp_batch_norm_evaluate(fsdp_context *ctx, const fsdp_batch_norm_sh
                                      const fsdp_batch_norm_options *options, const float *x, const float *weight,
                                      const float *bias, const fsdp_batch_norm_running *running, float *y)
 {
-    static const char function[] = "fsdp_batch_norm_evaluate";
-    const argument    always[]   = {{"weight", weight}, {"bias", bias}, {"running", running}};
-    const argument    tensors[]  = {{"x", x}, {"y", y}};
+    static const char       function[] = "fsdp_batch_norm_evaluate";
+    const argument          always[]   = {{"weight", weight}, {"bias", bias}, {"running", running}};
+    const argument          tensors[]  = {{"x", x}, {"y", y}};
+    fsdp_batch_norm_options chosen     = FSDP_BATCH_NORM_OPTIONS_DEFAULT;
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", function);
     }
     FSDP_TRY(check_shape(ctx, function, shape));
-    FSDP_TRY(check_options(ctx, function, options));
+    FSDP_TRY(take_options(ctx, function, options, &chosen));
     FSDP_TRY(check_pointers(ctx, function, always, 3));
     FSDP_TRY(check_tensors(ctx, function, shape, tensors, 2));
     FSDP_TRY(check_running(ctx, function, running));
     for (size_t c = 0; c < shape->channels; c++) {
-        const double scale = 1.0 / sqrt((double)running->variance[c] + options->eps);
+        const double scale = 1.0 / sqrt((double)running->variance[c] + chosen.eps);
 
         normalize_channel(shape, x, c, (double)running->mean[c], scale * (double)weight[c], (double)bias[c], y);
     }

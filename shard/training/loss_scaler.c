@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "lib/base/options.h"
 #include "shard/hooks/hook.h"
 #include "shard/optimizer/optimizer.h"
 #include "shard/schedule/between_passes.h"
@@ -97,18 +98,25 @@ static void describe_options(const fsdp_loss_scaler_options *o, char *text, size
                    o->allow_any_dtype ? ", any dtype" : "");
 }
 
+void fsdp_loss_scaler_options_init_size(fsdp_loss_scaler_options *options, size_t size)
+{
+    static const fsdp_loss_scaler_options defaults = FSDP_LOSS_SCALER_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
 fsdp_status fsdp_loss_scaler_create(fsdp_model *model, const fsdp_loss_scaler_options *options,
                                     fsdp_loss_scaler **scaler)
 {
-    const fsdp_loss_scaler_options defaults = FSDP_LOSS_SCALER_OPTIONS_DEFAULT;
-    const fsdp_loss_scaler_options chosen   = options != NULL ? *options : defaults;
-    char                           label[FSDPI_DETAIL_BYTES];
+    fsdp_loss_scaler_options chosen = FSDP_LOSS_SCALER_OPTIONS_DEFAULT;
+    char                     label[FSDPI_DETAIL_BYTES];
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_loss_scaler_create: the model is NULL; pass one from fsdp_model_create");
     }
-    const fsdp_status status = check_creation(model, &chosen, scaler);
+    fsdp_status status = fsdpi_options_take(model->ctx, "fsdp_loss_scaler_options", options, &chosen, sizeof chosen);
+    status             = status == FSDP_OK ? check_creation(model, &chosen, scaler) : status;
     if (status == FSDP_OK) {
         *scaler = NULL;
     }

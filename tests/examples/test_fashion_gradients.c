@@ -181,7 +181,7 @@ static void normalize(test_model *m, size_t block)
 {
     const fashion_norm            n       = fashion_norm_of(m->activations, block);
     const fsdp_batch_norm_shape   shape   = {n.images, n.maps, n.pixels};
-    const fsdp_batch_norm_options options = {EPS, 0.1};
+    const fsdp_batch_norm_options options = {sizeof options, EPS, 0.1};
     fsdp_batch_norm_saved         saved   = saved_of(m, block);
 
     assert_int_equal(FSDP_OK,

@@ -251,9 +251,10 @@ static fsdp_status add_to_all(void *term, const fsdp_gradient *gradient)
 static fsdp_hook *set_hook(small_model *m, int number)
 {
     static float                        term      = 0.125F;
-    static const fsdp_power_sgd_options rank_2    = {.rank = 2, .min_ratio = 1.0, .seed = 1};
-    const fsdp_hook_callbacks           callbacks = {.before = halve, .after = add_to_all, .state = &term};
-    fsdp_hook                          *hook      = NULL;
+    static const fsdp_power_sgd_options rank_2    = {.size = sizeof rank_2, .rank = 2, .min_ratio = 1.0, .seed = 1};
+    const fsdp_hook_callbacks           callbacks = {
+                  .size = sizeof callbacks, .before = halve, .after = add_to_all, .state = &term};
+    fsdp_hook *hook = NULL;
 
     if (number == 0) {
         return NULL;

@@ -138,7 +138,7 @@ static void close_batch(batch *b)
     free(b->x);
 }
 
-static const fsdp_batch_norm_options OPTIONS = {EPS, MOMENTUM};
+static const fsdp_batch_norm_options OPTIONS = {sizeof OPTIONS, EPS, MOMENTUM};
 
 static fsdp_status forward(fsdp_context *ctx, batch *b)
 {
@@ -361,7 +361,7 @@ static void constant_channels_become_their_bias(void **state)
 static void running_statistics_are_optional_and_serve_evaluation(void **state)
 {
     batch                         b;
-    const fsdp_batch_norm_options last = {EPS, 1.0}; /* running statistics are those of the last batch */
+    const fsdp_batch_norm_options last = {sizeof last, EPS, 1.0}; /* running statistics are those of the last batch */
 
     open_batch(&b, *state, 0, 1);
     assert_int_equal(FSDP_OK,
@@ -423,7 +423,7 @@ static void bad_arguments_on_one_rank_fail_on_every_rank(void **state)
 
         open_batch(&b, *state, 0, 0);
         if (guilty) {
-            options          = (fsdp_batch_norm_options){bad[k].eps, bad[k].momentum};
+            options          = (fsdp_batch_norm_options){sizeof options, bad[k].eps, bad[k].momentum};
             b.shape.samples  = bad[k].samples;
             b.shape.channels = bad[k].channels;
         }

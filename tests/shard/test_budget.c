@@ -94,7 +94,7 @@ static void a_loss_scaler_is_in_the_budget(void **state)
 
 static fsdp_hook *make_hook(small_model *m, int which)
 {
-    static const fsdp_power_sgd_options rank_2 = {.rank = 2, .min_ratio = 1.0, .seed = 1};
+    static const fsdp_power_sgd_options rank_2 = {.size = sizeof rank_2, .rank = 2, .min_ratio = 1.0, .seed = 1};
     fsdp_hook                          *hook   = NULL;
 
     assert_int_equal(FSDP_OK, which == 0   ? fsdp_hook_half(m->ctx, FSDP_BF16, &hook)

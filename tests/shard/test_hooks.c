@@ -97,7 +97,7 @@ enum { BF16, F16, INT8, POWER, N_METHODS };
 
 static fsdp_hook *make(fsdp_context *ctx, int method)
 {
-    const fsdp_power_sgd_options power = {.rank = 2, .min_ratio = 1.5, .seed = 99};
+    const fsdp_power_sgd_options power = {.size = sizeof power, .rank = 2, .min_ratio = 1.5, .seed = 99};
     fsdp_hook                   *hook  = NULL;
     fsdp_status                  status;
 
@@ -703,7 +703,7 @@ static void callbacks_stand_around_the_average(void **state)
 {
     fsdp_context             *ctx       = *state;
     calls                     c         = {0};
-    const fsdp_hook_callbacks callbacks = {.before = before, .after = after, .state = &c};
+    const fsdp_hook_callbacks callbacks = {.size = sizeof callbacks, .before = before, .after = after, .state = &c};
     fsdp_hook                *hook;
     float                     values[COUNT];
 
@@ -724,7 +724,7 @@ static void a_callback_that_fails_on_one_rank_fails_on_all(void **state)
     fsdp_context             *ctx       = *state;
     const int                 last      = fsdp_rank(ctx) == fsdp_size(ctx) - 1;
     calls                     c         = {0};
-    const fsdp_hook_callbacks callbacks = {.before = before, .after = after, .state = &c};
+    const fsdp_hook_callbacks callbacks = {.size = sizeof callbacks, .before = before, .after = after, .state = &c};
     fsdp_hook                *hook;
     float                     values[COUNT];
 
@@ -745,9 +745,12 @@ static void a_callback_that_fails_on_one_rank_fails_on_all(void **state)
 /* Makes a hook with arguments that are wrong on the last rank, and with ones that differ there. */
 static fsdp_status make_badly(fsdp_context *ctx, int which, int bad, fsdp_hook **hook)
 {
-    const fsdp_int8_options      int8[]  = {{0}, {65537}, {128}};
-    const fsdp_power_sgd_options power[] = {{0, 2.0, 0}, {4, 0.5, 0}, {4, NAN, 0}, {3, 2.0, 0}, {4, 2.0, 1}};
-    const fsdp_hook_callbacks    none = {0}, one = {.before = before}, both = {.before = before, .after = after};
+    const size_t                 size8 = sizeof(fsdp_int8_options), size = sizeof(fsdp_power_sgd_options);
+    const fsdp_int8_options      int8[]  = {{size8, 0}, {size8, 65537}, {size8, 128}};
+    const fsdp_power_sgd_options power[] = {
+        {size, 0, 2.0, 0}, {size, 4, 0.5, 0}, {size, 4, NAN, 0}, {size, 3, 2.0, 0}, {size, 4, 2.0, 1}};
+    const fsdp_hook_callbacks none = {.size = sizeof none}, one = {.size = sizeof one, .before = before},
+                              both = {.size = sizeof both, .before = before, .after = after};
 
     switch (which) {
     case 0:

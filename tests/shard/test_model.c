@@ -395,7 +395,7 @@ static void a_dtype_that_was_not_set_is_said_to_be_none(void **state)
 
 static void options_that_were_not_begun_with_defaults_are_told_to(void **state)
 {
-    const fsdp_optimizer_options options = {.kind = FSDP_SGD, .lr = 0.1};
+    const fsdp_optimizer_options options = {.size = sizeof options, .kind = FSDP_SGD, .lr = 0.1};
     fsdp_model_options           o       = FSDP_MODEL_OPTIONS_DEFAULT;
     fsdp_optimizer              *optimizer;
     fsdp_model                  *model;

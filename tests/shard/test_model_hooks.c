@@ -88,8 +88,9 @@ static void callbacks_see_means_of_groups_and_the_mean(void **state)
     (void)state;
     for (int group = 1; group < size; group++) {
         sights                    seen      = {0};
-        const fsdp_hook_callbacks callbacks = {.before = see_before, .after = see_after, .state = &seen};
-        hooked                    h;
+        const fsdp_hook_callbacks callbacks = {
+            .size = sizeof callbacks, .before = see_before, .after = see_after, .state = &seen};
+        hooked h;
 
         if (size % group != 0) {
             continue;

@@ -402,7 +402,7 @@ static fsdp_status count_call(void *calls, const fsdp_gradient *gradient)
 static void train_with_hook(fsdp_strategy strategy, int group, void *calls, uint64_t *hash)
 {
     variant                v         = {.strategy = strategy, .prefetch = 1, .accumulate = 1, .group = group};
-    fsdp_hook_callbacks    callbacks = {.before = count_call, .state = calls};
+    fsdp_hook_callbacks    callbacks = {.size = sizeof callbacks, .before = count_call, .state = calls};
     fsdp_optimizer_options o;
     fsdp_optimizer        *optimizer;
     fsdp_hook             *hook;

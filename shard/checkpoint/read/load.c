@@ -11,6 +11,7 @@
 
 #include "collectives/collectives.h"
 #include "lib/base/hash.h"
+#include "lib/base/options.h"
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/folder.h"
@@ -414,18 +415,26 @@ static void release(load *l)
     fsdpi_checksums_free(&l->state.sums);
 }
 
+void fsdp_checkpoint_load_options_init_size(fsdp_checkpoint_load_options *options, size_t size)
+{
+    static const fsdp_checkpoint_load_options defaults = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
 fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path,
                                  const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state)
 {
-    const fsdp_checkpoint_load_options defaults = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT;
-    char                               label[FSDPI_DETAIL_BYTES];
+    char label[FSDPI_DETAIL_BYTES];
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, LOAD ": the model is NULL; pass one from fsdp_model_create");
     }
     load l = {
-        .ctx = model->ctx, .model = model, .optimizer = optimizer, .options = options != NULL ? *options : defaults};
-    fsdp_status status = check_load(model, optimizer, path, &l.options);
+        .ctx = model->ctx, .model = model, .optimizer = optimizer, .options = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT};
+    fsdp_status status =
+        fsdpi_options_take(l.ctx, "fsdp_checkpoint_load_options", options, &l.options, sizeof l.options);
+    status = status == FSDP_OK ? check_load(model, optimizer, path, &l.options) : status;
     describe(&l, path, label, sizeof label);
     FSDP_TRY(fsdpi_agree(l.ctx, LOAD, label, status == FSDP_OK ? hash_arguments(path, &l.options) : 0, status, true));
     status = find(&l, path);

@@ -8,6 +8,7 @@
 #include "collectives/collectives.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/base/options.h"
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
@@ -283,18 +284,25 @@ static fsdp_status create(fsdp_model *model, fsdp_optimizer *optimizer, const ch
                                                                          : fsdpi_fail_problem(c->ctx, OPEN, &problem);
 }
 
+void fsdp_checkpoint_options_init_size(fsdp_checkpoint_options *options, size_t size)
+{
+    static const fsdp_checkpoint_options defaults = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
 fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
                                  const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint)
 {
-    const fsdp_checkpoint_options defaults = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
-    const fsdp_checkpoint_options chosen   = options != NULL ? *options : defaults;
-    char                          label[FSDPI_DETAIL_BYTES];
-    fsdp_checkpoint              *made = NULL;
+    fsdp_checkpoint_options chosen = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
+    char                    label[FSDPI_DETAIL_BYTES];
+    fsdp_checkpoint        *made = NULL;
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, OPEN ": the model is NULL; pass one from fsdp_model_create");
     }
-    fsdp_status status = check_open(model, optimizer, folder, &chosen, checkpoint);
+    fsdp_status status = fsdpi_options_take(model->ctx, "fsdp_checkpoint_options", options, &chosen, sizeof chosen);
+    status             = status == FSDP_OK ? check_open(model, optimizer, folder, &chosen, checkpoint) : status;
     if (status == FSDP_OK) {
         *checkpoint = NULL;
         status      = create(model, optimizer, folder, &chosen, &made);

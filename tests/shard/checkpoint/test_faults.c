@@ -334,9 +334,10 @@ static void write_foreign(const char *name)
 static void a_file_from_elsewhere_loads_under_other_names(void **state)
 {
     const fsdp_checkpoint_rename renames[] = {{"mask", NULL}, {"x.", ""}};
-    fsdp_checkpoint_load_options options   = {.allow_missing = 1, .renames = renames, .n_renames = 2};
-    fsdp_checkpoint_state        found     = {.step = 5};
-    fsdp_context                *ctx;
+    fsdp_checkpoint_load_options options   = {
+          .size = sizeof options, .allow_missing = 1, .renames = renames, .n_renames = 2};
+    fsdp_checkpoint_state found = {.step = 5};
+    fsdp_context         *ctx;
 
     (void)state;
     write_foreign("foreign.safetensors");
@@ -372,8 +373,9 @@ static void two_programs_in_one_folder_are_told(void **state)
 
 static void what_is_kept_is_the_last_ones_and_every_nth(void **state)
 {
-    const fsdp_checkpoint_options options = {.dtype = FSDP_F32, .keep_last = 2, .keep_every = 4};
-    saved_model                   m;
+    const fsdp_checkpoint_options options = {
+        .size = sizeof options, .dtype = FSDP_F32, .keep_last = 2, .keep_every = 4};
+    saved_model m;
 
     (void)state;
     open_model(&m);
@@ -457,7 +459,7 @@ static void assert_nothing_left(saved_model *m, const char *name, uint64_t good)
 
 static void fail_to_save(const char *name, int rank, rlim_t bytes)
 {
-    const fsdp_checkpoint_options options = {.dtype = FSDP_F32, .keep_last = 1};
+    const fsdp_checkpoint_options options = {.size = sizeof options, .dtype = FSDP_F32, .keep_last = 1};
     const int                     mine    = rank < 0 || fsdp_test_rank() == rank;
     saved_model                   m;
 
@@ -485,7 +487,8 @@ static void a_disk_that_is_full_for_one_rank_or_all_leaves_the_last_checkpoint(v
 
 /* ---- behind the program's back ----------------------------------------------------------------------------------- */
 
-static const fsdp_checkpoint_options asynchronous = {.dtype = FSDP_F32, .keep_last = 1, .asynchronous = 1};
+static const fsdp_checkpoint_options asynchronous = {
+    .size = sizeof asynchronous, .dtype = FSDP_F32, .keep_last = 1, .asynchronous = 1};
 
 static void an_asynchronous_save_goes_on_with_the_steps_and_the_next_one_waits(void **state)
 {

@@ -43,8 +43,9 @@ static fsdp_status save(fsdp_checkpoint *checkpoint, uint64_t step, int asynchro
 /* Opens a folder, saves a step there, and closes it: the first error. */
 static fsdp_status save_in(saved_model *m, const char *name, uint64_t step, size_t keep_last, int asynchronous)
 {
-    const fsdp_checkpoint_options options = {.dtype = FSDP_F32, .keep_last = keep_last, .asynchronous = asynchronous};
-    fsdp_checkpoint              *checkpoint;
+    const fsdp_checkpoint_options options = {
+        .size = sizeof options, .dtype = FSDP_F32, .keep_last = keep_last, .asynchronous = asynchronous};
+    fsdp_checkpoint  *checkpoint;
     const fsdp_status opened = fsdp_checkpoint_open(m->model, m->optimizer, path_of(name), &options, &checkpoint);
 
     if (opened != FSDP_OK) {
@@ -303,10 +304,11 @@ static void a_folder_that_ranks_do_not_share_is_found_at_open(void **state)
 
 static void a_relative_path_is_where_it_was_at_open(void **state)
 {
-    const fsdp_checkpoint_options options = {.dtype = FSDP_F32, .keep_last = 3, .asynchronous = 1};
-    fsdp_checkpoint              *checkpoint;
-    char                          before[1024];
-    saved_model                   m;
+    const fsdp_checkpoint_options options = {
+        .size = sizeof options, .dtype = FSDP_F32, .keep_last = 3, .asynchronous = 1};
+    fsdp_checkpoint *checkpoint;
+    char             before[1024];
+    saved_model      m;
 
     (void)state;
     open_model(&m);

@@ -361,12 +361,13 @@ static void other_units_load_them_tensor_by_tensor(void **state)
 /* Moments in bf16, parameters gathered in bf16, a model file in bf16: masters come from the optimizer's files. */
 static void what_is_rounded_in_the_model_file_is_exact_with_the_optimizer(void **state)
 {
-    const fsdp_checkpoint_options options = {.dtype = FSDP_BF16, .file_bytes = 5000, .keep_last = 1};
-    fsdp_model_options            model   = options_of(FSDP_FULL_SHARD, 1);
-    const int                     size    = fsdp_test_size();
-    char                          path[512];
-    uint64_t                      exact, loaded, rounded;
-    saved_model                   m;
+    const fsdp_checkpoint_options options = {
+        .size = sizeof options, .dtype = FSDP_BF16, .file_bytes = 5000, .keep_last = 1};
+    fsdp_model_options model = options_of(FSDP_FULL_SHARD, 1);
+    const int          size  = fsdp_test_size();
+    char               path[512];
+    uint64_t           exact, loaded, rounded;
+    saved_model        m;
 
     (void)state;
     model.moment_dtype = FSDP_BF16;
@@ -432,9 +433,9 @@ static void export_tensor(fsdp_model *model, const char *name, float *values, si
 
 static void a_tensor_that_is_new_to_rounded_files_leaves_the_others_exact(void **state)
 {
-    const fsdp_checkpoint_options      bf16 = {.dtype = FSDP_BF16, .keep_last = 1};
+    const fsdp_checkpoint_options      bf16 = {.size = sizeof bf16, .dtype = FSDP_BF16, .keep_last = 1};
     const fsdp_checkpoint_state        at   = {.step = 1};
-    const fsdp_checkpoint_load_options some = {.allow_missing = 1};
+    const fsdp_checkpoint_load_options some = {.size = sizeof some, .allow_missing = 1};
     static float                       saved[W_ELEMENTS], loaded[W_ELEMENTS];
     float                              added[NEW_ELEMENTS];
     char                               where[512];
@@ -493,14 +494,15 @@ static void every_optimizer_is_restored_and_another_kind_is_refused(void **state
 /* The memory of an open checkpoint and of a save is what the budget says, and all of it is given back. */
 static void budgets_are_kept(void **state)
 {
-    const fsdp_checkpoint_options options = {.dtype = FSDP_F32, .keep_last = 1, .asynchronous = 1};
-    const fsdp_model_options      model   = options_of(FSDP_FULL_SHARD, 1);
-    const fsdp_checkpoint_state   step    = {.step = 1};
-    fsdp_budget                   budget  = {0};
-    fsdp_memory                   before, open, after;
-    fsdp_checkpoint              *checkpoint;
-    char                          path[512];
-    saved_model                   m;
+    const fsdp_checkpoint_options options = {
+        .size = sizeof options, .dtype = FSDP_F32, .keep_last = 1, .asynchronous = 1};
+    const fsdp_model_options    model  = options_of(FSDP_FULL_SHARD, 1);
+    const fsdp_checkpoint_state step   = {.step = 1};
+    fsdp_budget                 budget = {0};
+    fsdp_memory                 before, open, after;
+    fsdp_checkpoint            *checkpoint;
+    char                        path[512];
+    saved_model                 m;
 
     (void)state;
     (void)snprintf(path, sizeof path, "%s/budget", saved_folder);
