@@ -30,8 +30,8 @@
 typedef struct fsdp_optimizer fsdp_optimizer;
 
 /**
- * Coefficients are used in f32, to which they are rounded once; so are 1 - beta and its powers. Fields that a kind does not use
- * are ignored.
+ * Coefficients are used in f32, to which they are rounded once; so are 1 - beta and its powers, but Lion's 1 - beta, which is
+ * that of the rounded beta. Fields that a kind does not use are ignored.
  */
 typedef struct fsdp_optimizer_options {
     size_t              size; /**< BYTES of this struct: fsdp_optimizer_options_init() sets it */

@@ -29,7 +29,7 @@ static fsdpi_coefficients coefficients_of(const fsdp_optimizer *optimizer, size_
                  .correction2  = (float)(1.0 - pow(o->beta2, t))},
         .lion = {.lr = lr, .beta1 = (float)o->beta1, .beta2 = (float)o->beta2, .weight_decay = decay},
         .sgd  = {.lr           = lr,
-                 .momentum     = (float)o->momentum,
+                 .momentum     = o->kind == FSDP_SGD_MOMENTUM ? (float)o->momentum : 0.0F,
                  .weight_decay = decay,
                  .nesterov     = o->nesterov != 0,
                  .first_step   = optimizer->steps == 0},
