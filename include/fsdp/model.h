@@ -301,7 +301,8 @@ FSDP_API fsdp_status fsdp_unit_begin_backward(fsdp_unit *unit);
 
 /**
  * Averages the gradient views over all ranks, adds the result to this rank's gradient shard and closes the views.
- * Collective. Gradients of several passes add up until fsdp_optimizer_step() or fsdp_model_zero_grad().
+ * Collective. Gradients of several passes add up, in the order in which the passes end, until fsdp_optimizer_step() or
+ * fsdp_model_zero_grad().
  * With FSDP_PREFETCH above 0 it returns while the reduction is under way; clipping, the step, or a later pass completes it
  * and returns its error.
  *

@@ -397,6 +397,23 @@ static void unlink_member(fsdpi_bucket *bucket, const fsdpi_member *member)
     bucket->last = bucket->last == member ? before : bucket->last;
 }
 
+/* Views are added up in the order in which their passes ended, under every strategy. */
+static void move_to_end(fsdpi_member *member)
+{
+    fsdpi_bucket *bucket = member->bucket;
+
+    unlink_member(bucket, member);
+    member->next_in_bucket = NULL;
+    if (bucket->last != NULL) {
+        bucket->last->next_in_bucket = member;
+    } else {
+        bucket->first = member;
+    }
+    bucket->last = member;
+}
+
+static fsdp_status complete_earlier(const fsdp_unit *unit, const fsdpi_member *member, bool here);
+
 /* A unit's closed views, from a bucket that has to wait for open ones into one of their own, which is reduced. They leave
  * zeros. */
 static fsdp_status reduce_apart(fsdp_unit *unit)
@@ -405,6 +422,9 @@ static fsdp_status reduce_apart(fsdp_unit *unit)
     fsdpi_member *first  = first_trainable(unit);
     fsdpi_bucket *shared = first->bucket, *own;
 
+    for (const fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
+        FSDP_TRY(complete_earlier(unit, member, true));
+    }
     FSDP_TRY(take_bucket(model, unit->gradients, &own));
     for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
         const size_t   bytes = member->flat->layout.padded * width_of(model);
@@ -414,6 +434,7 @@ static fsdp_status reduce_apart(fsdp_unit *unit)
         join_bucket(member, own);
         fsdpi_compute_copy(model, member->gradient_view, view, bytes);
         fsdpi_compute_clear(model, view, bytes);
+        member->gradient_view = NULL;
         own->open--;
     }
     return issue(model, own);
@@ -429,6 +450,36 @@ static fsdp_status complete_last(fsdp_unit *unit)
         return retire(model);
     }
     return bucket->open == 0 ? issue(model, bucket) : reduce_apart(unit);
+}
+
+/* Whether the gradient that an ended pass of `other` has left waits in a bucket: in that of `member` before it, or elsewhere. */
+static bool waits_earlier(const fsdpi_member *other, const fsdpi_member *member, bool here)
+{
+    if (other->flat != member->flat || other->bucket == NULL || other->bucket->issued || other->gradient_view != NULL ||
+        (other->bucket == member->bucket) != here) {
+        return false;
+    }
+    while (here && other != NULL && other != member) {
+        other = other->next_in_bucket;
+    }
+    return !here || other == member;
+}
+
+/* What other units have left of a tensor that this one shares with them is reduced before what this one leaves. */
+static fsdp_status complete_earlier(const fsdp_unit *unit, const fsdpi_member *member, bool here)
+{
+    if (!member->flat->tensors[0]->shared) {
+        return FSDP_OK;
+    }
+    for (fsdp_unit *other = unit->model->first; other != NULL; other = other->next) {
+        for (const fsdpi_member *m = first_trainable(other); m != NULL && other != unit; m = behind(other, m)) {
+            if (waits_earlier(m, member, here)) {
+                FSDP_TRY(complete_last(other));
+                break;
+            }
+        }
+    }
+    return FSDP_OK;
 }
 
 fsdp_status fsdpi_gradient_open(fsdp_unit *unit)
@@ -519,9 +570,11 @@ fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
     }
     fsdpi_bucket *bucket = first->bucket;
     for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
+        FSDP_TRY(complete_earlier(unit, member, false));
         if (member->flat->has_local) {
             add_local(member);
         }
+        move_to_end(member);
         bucket->open--;
     }
     return bucket->open == 0 && is_full(model, bucket) ? issue(model, bucket) : FSDP_OK;
