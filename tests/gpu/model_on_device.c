@@ -170,7 +170,7 @@ static void begin(const fsdp_unit *unit)
 {
     if (unit != NULL && unit->pass == FSDPI_CLOSED) {
         forget(unit, NULL, NULL);
-        write_back(unit, BUFFER);
+        write_back(NULL, BUFFER); /* those of other units too, which may be tied to this one's */
     }
 }
 

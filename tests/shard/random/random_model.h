@@ -1,0 +1,156 @@
+/**
+ * @file
+ * A random model and a random program that trains it: a pure function of a seed, the number of ranks, and the features that
+ * may occur. What is here is data; the reference (serial.h) and the library (library.h) both follow it, op by op.
+ */
+#ifndef FSDP_TESTS_RANDOM_MODEL_H
+#define FSDP_TESTS_RANDOM_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "fsdp/fsdp.h"
+
+enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_SEGMENTS = 3, MOST_OPS = 1200 };
+
+/** What may occur in a model, and what a failing one is tried without: name, text. */
+#define FEATURE_LIST(X)                                                                                                \
+    X(MANY_UNITS, "several units")                                                                                     \
+    X(MANY_TENSORS, "several tensors in a unit")                                                                       \
+    X(LARGE, "large tensors")                                                                                          \
+    X(TIES, "tied tensors")                                                                                            \
+    X(FROZEN, "frozen tensors")                                                                                        \
+    X(IGNORED, "ignored tensors")                                                                                      \
+    X(TYPES, "16-bit parameters, and tensors of types of their own")                                                   \
+    X(REDUCE_TYPES, "gradients in 16 bits")                                                                            \
+    X(STRATEGIES, "strategies other than FULL_SHARD")                                                                  \
+    X(NODES, "several nodes")                                                                                          \
+    X(SETTINGS, "settings")                                                                                            \
+    X(SEGMENTS, "checkpoints that another configuration loads")                                                        \
+    X(STEPS, "several steps")                                                                                          \
+    X(MICRO_BATCHES, "several micro-batches")                                                                          \
+    X(LOCAL, "passes without communication")                                                                           \
+    X(SHUFFLE, "changed orders of units")                                                                              \
+    X(REPEATED, "units that are used twice")                                                                           \
+    X(NESTED, "nested units")                                                                                          \
+    X(RECOMPUTED, "forward passes within backward ones")                                                               \
+    X(UNUSED, "units that a micro-batch leaves out")                                                                   \
+    X(EVALUATION, "forward passes between steps")                                                                      \
+    X(OPTIMIZERS, "optimizers other than SGD")                                                                         \
+    X(GROUPS, "groups of an optimizer")                                                                                \
+    X(MOMENTS, "bf16 moments")                                                                                         \
+    X(RATES, "learning rates that change")                                                                             \
+    X(DIVISOR, "a gradient divisor")                                                                                   \
+    X(CLIPPING, "clipping")                                                                                            \
+    X(SCALER, "a loss scaler")                                                                                         \
+    X(OVERFLOWS, "gradients that overflow")                                                                            \
+    X(QUANTIZED, "parameters gathered as 8-bit integers")                                                              \
+    X(HOOKS, "gradient hooks")                                                                                         \
+    X(TENSOR_IO, "tensors exported and imported")                                                                      \
+    X(FAILURES, "steps that fail and are repeated")
+
+#define FEATURE_ENUMERATOR(name, text) WITH_##name,
+typedef enum feature { FEATURE_LIST(FEATURE_ENUMERATOR) N_FEATURES } feature;
+#undef FEATURE_ENUMERATOR
+
+/** Bits by feature. */
+#define ALL_FEATURES ((UINT64_C(1) << N_FEATURES) - 1)
+
+const char *feature_text(feature which);
+
+typedef struct planned_tensor {
+    char       name[16];
+    size_t     unit, n_dims, shape[FSDP_MAX_DIMS];
+    size_t     count; /* ELEMENTS */
+    fsdp_dtype dtype;
+    fsdp_fill  fill;
+    double     a, b;
+    unsigned   flags;
+    size_t     owner; /* of its elements: itself, or the tensor that it is tied to */
+    size_t     first; /* of its unit's tensors the first with that owner */
+} planned_tensor;
+
+typedef struct planned_unit {
+    char   name[16];
+    size_t first, end; /* its tensors */
+    bool   trainable;  /* has a gradient */
+} planned_unit;
+
+typedef struct planned_group {
+    const char          *pattern;
+    fsdp_optimizer_group options;
+} planned_group;
+
+typedef enum op_kind {
+    OP_FORGET,         /* the activations of the last micro-batch */
+    OP_BEGIN_FORWARD,  /* of a unit */
+    OP_END_FORWARD,    /* of a unit */
+    OP_BEGIN_BACKWARD, /* of a unit; n: 1 + the rank on which a gradient overflows */
+    OP_END_BACKWARD,   /* of a unit */
+    OP_SYNC,           /* n: 0 or 1 */
+    OP_ZERO_GRAD,
+    OP_UNSCALE,
+    OP_CLIP_NORM,     /* value: the most */
+    OP_CLIP_NORM_INF, /* value: the most */
+    OP_CLIP_VALUE,    /* value: the limit */
+    OP_STEP,
+    OP_SET_RATE,    /* value; n: 0, or 1 + a group */
+    OP_SET_BUFFERS, /* ignored tensors get new values */
+    OP_EXPORT,      /* n: a tensor; root */
+    OP_IMPORT,      /* n: a tensor; root */
+    OP_FAIL,        /* rank `root` ends a pass that is not open (n 0), or begins another one than the others (n 1) */
+    OP_RECOVER      /* all ranks clear their gradients */
+} op_kind;
+
+typedef struct planned_op {
+    op_kind kind;
+    size_t  unit, n;
+    int     root;
+    double  value;
+} planned_op;
+
+typedef enum hook_kind { HOOK_NONE, HOOK_CUSTOM, HOOK_BF16, HOOK_F16 } hook_kind;
+
+/** One configuration, from its beginning or a checkpoint to a checkpoint. */
+typedef struct planned_segment {
+    int                     size; /* ranks */
+    fsdp_config             config;
+    fsdp_model_options      options;
+    fsdp_checkpoint_options checkpoint;
+    hook_kind               hook;
+    planned_op              ops[MOST_OPS];
+    size_t                  n_ops;
+} planned_segment;
+
+typedef struct random_model {
+    uint64_t                 seed, features;
+    planned_tensor           tensors[MOST_TENSORS];
+    planned_unit             units[MOST_UNITS];
+    planned_group            groups[MOST_GROUPS];
+    planned_segment          segments[MOST_SEGMENTS];
+    size_t                   n_tensors, n_units, n_groups, n_segments;
+    fsdp_optimizer_options   optimizer;
+    bool                     scales; /* has a loss scaler */
+    fsdp_loss_scaler_options scaler;
+} random_model;
+
+/** Draws it. `size`: the ranks there are. `features`: a bit for each that may occur. */
+void draw_random_model(random_model *m, uint64_t seed, int size, uint64_t features);
+
+/** Appends the ops of a segment, whose options are there; `s` is the segment's number. For draw_random_model() alone. */
+void draw_program(random_model *m, size_t s);
+
+/** Writes what a model is, in lines for people. */
+void describe_random_model(FILE *out, const random_model *m);
+/** One op in a few words. */
+void describe_op(const random_model *m, const planned_op *op, char *text, size_t size);
+
+/** Of a tensor's owner. */
+bool is_ignored(const random_model *m, size_t t);
+bool has_gradient(const random_model *m, size_t t);
+/** The type in which it is gathered, or in which an ignored one is held: see fsdp_tensor.dtype. */
+fsdp_dtype type_of_view(const random_model *m, const fsdp_model_options *options, size_t t);
+
+#endif

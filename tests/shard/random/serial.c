@@ -1,0 +1,375 @@
+#include "tests/shard/random/serial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsdp/random.h"
+#include "tests/shard/random/numbers.h"
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static float *take(float **rest, size_t count)
+{
+    float *taken = *rest;
+
+    *rest += count;
+    return taken;
+}
+
+static void divide_memory(serial_model *s)
+{
+    float *rest = s->memory;
+
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        const size_t   n      = s->m->tensors[t].count;
+        serial_tensor *tensor = &s->tensors[t];
+
+        tensor->master   = take(&rest, n);
+        tensor->gradient = take(&rest, n);
+        tensor->first    = take(&rest, n);
+        tensor->second   = take(&rest, n);
+        tensor->view     = take(&rest, n);
+        for (int r = 0; r < MOST_RANKS; r++) {
+            tensor->local[r]  = take(&rest, n);
+            tensor->buffer[r] = take(&rest, n);
+            tensor->pass[r]   = take(&rest, n);
+        }
+    }
+}
+
+static float initial_value(const random_model *m, const planned_tensor *tensor, size_t i)
+{
+    const uint64_t stream = fsdp_random_stream(tensor->name);
+
+    switch (tensor->fill) {
+    case FSDP_FILL_NORMAL:
+        return (float)(tensor->a + tensor->b * fsdp_random_normal(m->seed, stream, i));
+    case FSDP_FILL_UNIFORM:
+        return (float)(tensor->a + (tensor->b - tensor->a) * fsdp_random_uniform(m->seed, stream, i));
+    case FSDP_FILL_CONSTANT:
+        break;
+    }
+    return (float)tensor->a;
+}
+
+static void draw_initial_values(serial_model *s)
+{
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+            s->tensors[t].master[i] = initial_value(s->m, &s->m->tensors[t], i);
+            for (int r = 0; r < MOST_RANKS; r++) {
+                s->tensors[t].buffer[r][i] = s->tensors[t].master[i];
+            }
+        }
+    }
+}
+
+int serial_open(serial_model *s, const random_model *m)
+{
+    size_t n = 0;
+
+    memset(s, 0, sizeof *s);
+    s->m = m;
+    for (size_t t = 0; t < m->n_tensors; t++) {
+        n += m->tensors[t].count * (5 + 3 * MOST_RANKS);
+    }
+    s->memory = calloc(n, sizeof *s->memory);
+    if (s->memory == NULL) {
+        return -1;
+    }
+    divide_memory(s);
+    draw_initial_values(s);
+    s->scale = m->scaler.initial_scale;
+    return 0;
+}
+
+void serial_close(serial_model *s)
+{
+    free(s->memory);
+    s->memory = NULL;
+}
+
+/* ---- configurations ---------------------------------------------------------------------------------------------- */
+
+/* Rank 0's are saved, and every rank loads them. */
+static void round_buffers(serial_model *s, bool first)
+{
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        const fsdp_dtype dtype = type_of_view(s->m, &s->segment->options, t);
+
+        for (size_t i = 0; is_ignored(s->m, t) && i < s->m->tensors[t].count; i++) {
+            const float saved = s->tensors[t].buffer[0][i];
+
+            for (int r = 0; r < MOST_RANKS; r++) {
+                s->tensors[t].buffer[r][i] = nearest_of(dtype, first ? s->tensors[t].buffer[r][i] : saved);
+            }
+        }
+    }
+}
+
+void serial_begin_segment(serial_model *s, const planned_segment *segment)
+{
+    const bool first = s->segment == NULL;
+
+    s->segment = segment;
+    s->syncs   = true;
+    s->lr      = s->m->optimizer.lr;
+    for (size_t g = 0; g < s->m->n_groups; g++) {
+        s->group_lr[g] = s->m->groups[g].options.lr;
+    }
+    serial_forget_gradients(s);
+    round_buffers(s, first);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
+
+static void gather(serial_model *s, size_t unit)
+{
+    for (size_t t = s->m->units[unit].first; t < s->m->units[unit].end; t++) {
+        const serial_tensor *owner = &s->tensors[s->m->tensors[t].owner];
+        const fsdp_dtype     dtype = type_of_view(s->m, &s->segment->options, t);
+
+        for (size_t i = 0; !is_quantized(s, t) && !is_ignored(s->m, t) && i < s->m->tensors[t].count; i++) {
+            owner->view[i] = nearest_of(dtype, owner->master[i]);
+        }
+    }
+    serial_gather_quantized(s, unit);
+}
+
+static const float *values_on(const serial_model *s, size_t t, int rank)
+{
+    const serial_tensor *owner = &s->tensors[s->m->tensors[t].owner];
+
+    return is_ignored(s->m, t) ? owner->buffer[rank] : owner->view;
+}
+
+static void run_forward(serial_model *s, size_t unit)
+{
+    double shared = 0.0;
+
+    for (size_t t = s->m->units[unit].first; t < s->m->units[unit].end; t++) {
+        shared += is_ignored(s->m, t) ? 0.0 : tensor_output(s->m, t, values_on(s, t, 0));
+    }
+    for (int r = 0; r < s->segment->size; r++) {
+        double own = 0.0;
+
+        for (size_t t = s->m->units[unit].first; t < s->m->units[unit].end; t++) {
+            own += is_ignored(s->m, t) ? tensor_output(s->m, t, values_on(s, t, r)) : 0.0;
+        }
+        forward_unit(&s->ranks[r], unit, shared + own);
+    }
+}
+
+/* Adds to the views of all ranks what the program adds to them: of its early tensors, or of the others. */
+static void add_gradients(serial_model *s, size_t unit, bool early)
+{
+    const random_model *m     = s->m;
+    const fsdp_dtype    dtype = s->segment->options.reduce_dtype;
+    const size_t        pass  = s->pass_of[unit];
+
+    for (size_t t = m->units[unit].first; t < m->units[unit].end; t++) {
+        if (!has_gradient(m, t) || is_early(t, pass) != early) {
+            continue;
+        }
+        for (int r = 0; r < s->segment->size; r++) {
+            float       *view = s->tensors[m->tensors[t].first].pass[r];
+            const float *w    = values_on(s, t, r);
+
+            for (size_t i = 0; i < m->tensors[t].count; i++) {
+                const float more = gradient_of(m, &s->ranks[r], t, i, w[i], r, pass, m->scales ? s->scale : 1.0);
+
+                view[i] = nearest_of(dtype, view[i] + more);
+            }
+        }
+    }
+}
+
+/* The first element of the unit's first gradient, on one rank. */
+static void overflow_on(serial_model *s, size_t unit, int rank)
+{
+    for (size_t t = s->m->units[unit].first; t < s->m->units[unit].end; t++) {
+        if (has_gradient(s->m, t)) {
+            s->tensors[s->m->tensors[t].first].pass[rank][0] = INFINITY;
+            return;
+        }
+    }
+}
+
+static void begin_backward(serial_model *s, const planned_op *op)
+{
+    for (size_t t = s->m->units[op->unit].first; t < s->m->units[op->unit].end; t++) {
+        for (int r = 0; r < MOST_RANKS; r++) {
+            memset(s->tensors[t].pass[r], 0, s->m->tensors[t].count * sizeof(float));
+        }
+    }
+    s->pass_of[op->unit] = s->passes++;
+    add_gradients(s, op->unit, true);
+    if (op->n > 0) {
+        overflow_on(s, op->unit, (int)op->n - 1);
+    }
+}
+
+/* The mean takes in what the ranks have kept back, and is multiplied in f32 by ranks / divisor. */
+static void reduce_tensor(serial_model *s, size_t name)
+{
+    const planned_segment *segment = s->segment;
+    const double           divisor = segment->options.gradient_divisor;
+    const float            factor  = divisor > 0.0 ? (float)((double)segment->size / divisor) : 1.0F;
+    const fsdp_dtype       dtype   = segment->options.reduce_dtype;
+    serial_tensor         *owner   = &s->tensors[s->m->tensors[name].owner];
+
+    for (size_t i = 0; i < s->m->tensors[name].count; i++) {
+        float terms[MOST_RANKS];
+
+        for (int r = 0; r < segment->size; r++) {
+            const float own = s->tensors[name].pass[r][i];
+
+            terms[r] = owner->has_local ? nearest_of(dtype, owner->local[r][i] + own) : own;
+        }
+        const float term   = serial_mean(segment, terms, dtype) * factor;
+        owner->gradient[i] = owner->has_gradient ? owner->gradient[i] + term : term;
+    }
+    owner->has_local    = false;
+    owner->has_gradient = true;
+}
+
+static void keep_local(serial_model *s, size_t name)
+{
+    serial_tensor *owner = &s->tensors[s->m->tensors[name].owner];
+
+    for (int r = 0; r < s->segment->size; r++) {
+        for (size_t i = 0; i < s->m->tensors[name].count; i++) {
+            const float own = s->tensors[name].pass[r][i];
+
+            owner->local[r][i] = owner->has_local ? owner->local[r][i] + own : own;
+        }
+    }
+    owner->has_local = true;
+}
+
+static void end_backward(serial_model *s, size_t unit)
+{
+    add_gradients(s, unit, false);
+    for (size_t t = s->m->units[unit].first; t < s->m->units[unit].end; t++) {
+        if (has_gradient(s->m, t) && s->m->tensors[t].first == t) {
+            if (s->syncs) {
+                reduce_tensor(s, t);
+            } else {
+                keep_local(s, t);
+            }
+        }
+    }
+}
+
+/* ---- between passes ---------------------------------------------------------------------------------------------- */
+
+static void set_buffers(serial_model *s)
+{
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        const fsdp_dtype dtype = type_of_view(s->m, &s->segment->options, t);
+
+        for (int r = 0; is_ignored(s->m, t) && s->m->tensors[t].owner == t && r < s->segment->size; r++) {
+            for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+                float *x = &s->tensors[t].buffer[r][i];
+
+                *x = nearest_of(dtype, next_buffer_value(s->m->seed, t, i, *x, r));
+            }
+        }
+    }
+}
+
+static void import(serial_model *s, const planned_op *op)
+{
+    const size_t     t     = s->m->tensors[op->n].owner;
+    const fsdp_dtype dtype = type_of_view(s->m, &s->segment->options, t);
+
+    for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+        const float x = imported_value(s->m->seed, t, i, s->passes);
+
+        s->tensors[t].master[i] = x;
+        for (int r = 0; r < MOST_RANKS; r++) {
+            s->tensors[t].buffer[r][i] = nearest_of(dtype, x);
+        }
+    }
+}
+
+static void set_rate(serial_model *s, const planned_op *op)
+{
+    if (op->n == 0) {
+        s->lr = op->value;
+    } else {
+        s->group_lr[op->n - 1] = op->value;
+    }
+}
+
+static void forget_all_activations(serial_model *s)
+{
+    for (int r = 0; r < s->segment->size; r++) {
+        forget_activations(&s->ranks[r], s->m->seed, r, s->passes);
+    }
+}
+
+static void do_pass(serial_model *s, const planned_op *op)
+{
+    if (op->kind == OP_BEGIN_FORWARD || op->kind == OP_BEGIN_BACKWARD) {
+        gather(s, op->unit);
+        s->open[op->unit] = true;
+    }
+    if (op->kind == OP_BEGIN_FORWARD) {
+        run_forward(s, op->unit);
+    } else if (op->kind == OP_BEGIN_BACKWARD) {
+        begin_backward(s, op);
+    } else if (op->kind == OP_END_BACKWARD) {
+        end_backward(s, op->unit);
+    }
+    if (op->kind == OP_END_FORWARD || op->kind == OP_END_BACKWARD) {
+        s->open[op->unit] = false;
+    }
+}
+
+void serial_do(serial_model *s, const planned_op *op)
+{
+    switch (op->kind) {
+    case OP_FORGET:
+        forget_all_activations(s);
+        break;
+    case OP_BEGIN_FORWARD:
+    case OP_END_FORWARD:
+    case OP_BEGIN_BACKWARD:
+    case OP_END_BACKWARD:
+        do_pass(s, op);
+        break;
+    case OP_SYNC:
+        s->syncs = op->n != 0;
+        break;
+    case OP_ZERO_GRAD:
+    case OP_RECOVER:
+        memset(s->open, 0, sizeof s->open);
+        serial_forget_gradients(s);
+        break;
+    case OP_UNSCALE:
+        serial_unscale(s);
+        break;
+    case OP_CLIP_NORM:
+    case OP_CLIP_NORM_INF:
+    case OP_CLIP_VALUE:
+        serial_clip(s, op);
+        break;
+    case OP_STEP:
+        serial_step(s);
+        break;
+    case OP_SET_RATE:
+        set_rate(s, op);
+        break;
+    case OP_SET_BUFFERS:
+        set_buffers(s);
+        break;
+    case OP_IMPORT:
+        import(s, op);
+        break;
+    case OP_EXPORT:
+    case OP_FAIL:
+        break;
+    }
+}

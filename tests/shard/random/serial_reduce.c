@@ -1,0 +1,113 @@
+/*
+ * The one rule of reductions: within a node in rank order, then over the nodes by their lowest ranks. 16-bit types are added
+ * up in f32 and rounded once per level. A mean is the sum divided by the number of ranks, before the last rounding.
+ */
+#include "tests/shard/random/numbers.h"
+#include "tests/shard/random/serial.h"
+
+/* Some ranks in order, of which every `node_size` are a node (0: all). */
+typedef struct rank_list {
+    const float *values;
+    int          n, node_size;
+} rank_list;
+
+static float sum_of_node(const rank_list *list, int begin, int end)
+{
+    float sum = list->values[begin];
+
+    for (int r = begin + 1; r < end; r++) {
+        sum += list->values[r];
+    }
+    return sum;
+}
+
+/* Divided by `divisor`, which is 1 for a sum. */
+static float reduce(const rank_list *list, fsdp_dtype dtype, int divisor)
+{
+    const int node = list->node_size == 0 || list->node_size > list->n ? list->n : list->node_size;
+    float     sum  = 0.0F;
+
+    for (int begin = 0; begin < list->n; begin += node) {
+        const int   end  = begin + node < list->n ? begin + node : list->n;
+        const float part = sum_of_node(list, begin, end);
+        const float term = node < list->n ? nearest_of(dtype, part) : part;
+
+        sum = begin == 0 ? term : sum + term;
+    }
+    return nearest_of(dtype, divisor == 1 ? sum : sum / (float)divisor);
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------------------------- */
+
+/* f32 values of `list`, averaged by the segment's hook. */
+static float mean_by_hook(const planned_segment *segment, float *values, int n, int node_size)
+{
+    const fsdp_dtype half = segment->hook == HOOK_BF16 ? FSDP_BF16 : FSDP_F16;
+    const rank_list  list = {values, n, node_size};
+
+    for (int r = 0; r < n; r++) {
+        values[r] = segment->hook == HOOK_CUSTOM ? before_hook(values[r], r)
+                    : n > 1                      ? nearest_of(half, values[r])
+                                                 : values[r];
+    }
+    if (segment->hook == HOOK_CUSTOM) {
+        return after_hook(reduce(&list, FSDP_F32, n));
+    }
+    return n > 1 ? reduce(&list, half, n) : values[0];
+}
+
+/* ---- strategies -------------------------------------------------------------------------------------------------- */
+
+static bool is_hybrid(const planned_segment *segment)
+{
+    return segment->options.strategy == FSDP_HYBRID_SHARD || segment->options.strategy == FSDP_HYBRID_SHARD_ZERO2;
+}
+
+int serial_group_size(const planned_segment *segment)
+{
+    const int node = segment->config.node_size;
+    const int all  = node == 0 || node > segment->size ? segment->size : node;
+
+    if (!is_hybrid(segment)) {
+        return segment->size;
+    }
+    return segment->options.group_size == 0 ? all : segment->options.group_size;
+}
+
+/*
+ * Within each group and then over the groups. f32 and bf16 are summed and divided at the end; f16, whose range is narrow, and
+ * what a hook sees, are means of means. Groups that are nodes are nodes of one each to each other.
+ */
+static float mean_over_groups(const planned_segment *segment, float *values, int group, fsdp_dtype dtype)
+{
+    const int  node    = segment->config.node_size;
+    const bool by_node = group == node && segment->size % node == 0;
+    const int  n       = segment->size / group;
+    const bool means   = dtype == FSDP_F16;
+    float      sums[MOST_RANKS];
+
+    for (int g = 0; g < n; g++) {
+        const rank_list list = {values + (ptrdiff_t)g * group, group, node};
+
+        sums[g] = reduce(&list, dtype, means ? group : 1);
+        sums[g] = segment->hook != HOOK_NONE ? sums[g] / (float)group : sums[g];
+    }
+    if (segment->hook != HOOK_NONE) {
+        return mean_by_hook(segment, sums, n, by_node ? 1 : node);
+    }
+    const rank_list list = {sums, n, by_node ? 1 : node};
+    const float     sum  = reduce(&list, dtype, means ? n : 1);
+    return means ? sum : nearest_of(dtype, sum / (float)segment->size);
+}
+
+float serial_mean(const planned_segment *segment, float *values, fsdp_dtype dtype)
+{
+    const int       group = serial_group_size(segment);
+    const rank_list all   = {values, segment->size, segment->config.node_size};
+
+    if (segment->options.strategy == FSDP_NO_SHARD && segment->hook != HOOK_NONE) {
+        return mean_by_hook(segment, values, segment->size, segment->config.node_size);
+    }
+    return group == segment->size ? reduce(&all, dtype, segment->size)
+                                  : mean_over_groups(segment, values, group, dtype);
+}

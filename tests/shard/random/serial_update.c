@@ -1,0 +1,255 @@
+/* From gradients to parameters: the loss scaler, clipping, and the optimizers as their papers write them. */
+#include <fnmatch.h>
+#include <math.h>
+
+#include "tests/shard/random/numbers.h"
+#include "tests/shard/random/serial.h"
+
+/* The next tensor from `t` on that has elements of its own, and a gradient since the last step. */
+static size_t next_with_gradient(const serial_model *s, size_t t)
+{
+    while (t < s->m->n_tensors && (s->m->tensors[t].owner != t || !s->tensors[t].has_gradient)) {
+        t++;
+    }
+    return t;
+}
+
+#define FOR_EACH_GRADIENT(s, t)                                                                                        \
+    for (size_t t = next_with_gradient((s), 0); t < (s)->m->n_tensors; t = next_with_gradient((s), t + 1))
+
+static void scale_gradients(serial_model *s, float factor)
+{
+    FOR_EACH_GRADIENT(s, t)
+    {
+        for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+            s->tensors[t].gradient[i] *= factor;
+        }
+    }
+}
+
+/* ---- loss scaler ------------------------------------------------------------------------------------------------- */
+
+static bool all_finite(const serial_model *s)
+{
+    FOR_EACH_GRADIENT(s, t)
+    {
+        for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+            if (!isfinite(s->tensors[t].gradient[i])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void serial_unscale(serial_model *s)
+{
+    if (s->unscaled) {
+        return;
+    }
+    s->finite   = all_finite(s);
+    s->unscaled = true;
+    if (s->finite) {
+        scale_gradients(s, (float)(1.0 / s->scale));
+    }
+}
+
+static void update_scale(serial_model *s)
+{
+    const fsdp_loss_scaler_options *o = &s->m->scaler;
+
+    if (!s->finite) {
+        s->scale       = fmax(s->scale * o->backoff_factor, o->min_scale);
+        s->clean_steps = 0;
+        s->skipped_steps++;
+        return;
+    }
+    s->clean_steps++;
+    if (s->clean_steps == o->growth_interval) {
+        s->scale       = fmin(s->scale * o->growth_factor, o->max_scale);
+        s->clean_steps = 0;
+    }
+}
+
+/* ---- clipping ---------------------------------------------------------------------------------------------------- */
+
+static double norm_2(const serial_model *s)
+{
+    exact_squares sum = {{0}, false, false};
+
+    FOR_EACH_GRADIENT(s, t)
+    {
+        for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+            add_square(&sum, s->tensors[t].gradient[i]);
+        }
+    }
+    return root_of(sum);
+}
+
+static double norm_inf(const serial_model *s)
+{
+    double most = 0.0;
+
+    FOR_EACH_GRADIENT(s, t)
+    {
+        for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+            const double size = fabs((double)s->tensors[t].gradient[i]);
+
+            most = size > most || isnan(size) ? size : most;
+            if (isnan(most)) {
+                return most;
+            }
+        }
+    }
+    return most;
+}
+
+static void clamp_gradients(serial_model *s, float limit)
+{
+    FOR_EACH_GRADIENT(s, t)
+    {
+        for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+            float *g = &s->tensors[t].gradient[i];
+
+            *g = *g > limit ? limit : *g < -limit ? -limit : *g;
+        }
+    }
+}
+
+void serial_clip(serial_model *s, const planned_op *op)
+{
+    if (op->kind == OP_CLIP_VALUE) {
+        clamp_gradients(s, (float)op->value);
+        return;
+    }
+    s->norm             = op->kind == OP_CLIP_NORM ? norm_2(s) : norm_inf(s);
+    const double factor = op->value / (s->norm + 1e-6);
+    if (isfinite(s->norm) && factor < 1.0) {
+        scale_gradients(s, (float)factor);
+    }
+}
+
+/* ---- optimizers -------------------------------------------------------------------------------------------------- */
+
+/* One element, and what updates it. */
+typedef struct element {
+    float *w, *m, *v;
+    float  g, lr, decay;
+} element;
+
+static void adam(const fsdp_optimizer_options *o, const element *e, double t)
+{
+    const float beta1 = (float)o->beta1, beta2 = (float)o->beta2;
+    const float rest1 = (float)(1.0 - o->beta1), rest2 = (float)(1.0 - o->beta2);
+    const float correction1 = (float)(1.0 - pow(o->beta1, t)), correction2 = (float)(1.0 - pow(o->beta2, t));
+    float       g = e->g;
+
+    if (o->kind == FSDP_ADAM) {
+        g += e->decay * *e->w;
+    } else {
+        *e->w -= e->lr * e->decay * *e->w;
+    }
+    *e->m = beta1 * *e->m + rest1 * g;
+    *e->v = beta2 * *e->v + rest2 * (g * g);
+    *e->w -= e->lr * (*e->m / correction1) / (sqrtf(*e->v / correction2) + (float)o->eps);
+}
+
+static void lion(const fsdp_optimizer_options *o, const element *e)
+{
+    const float beta1 = (float)o->beta1, beta2 = (float)o->beta2;
+    const float way = beta1 * *e->m + (1.0F - beta1) * e->g;
+
+    *e->w -= e->lr * e->decay * *e->w;
+    *e->w -= way > 0.0F ? e->lr : way < 0.0F ? -e->lr : 0.0F;
+    *e->m = beta2 * *e->m + (1.0F - beta2) * e->g;
+}
+
+static void sgd(const fsdp_optimizer_options *o, const element *e, bool first_step)
+{
+    const float momentum = (float)o->momentum;
+    float       way      = e->g + e->decay * *e->w;
+
+    if (o->kind == FSDP_SGD_MOMENTUM) {
+        *e->m = first_step ? way : momentum * *e->m + way;
+        way   = o->nesterov ? way + momentum * *e->m : *e->m;
+    }
+    *e->w -= e->lr * way;
+}
+
+static void update_element(const serial_model *s, const element *e)
+{
+    const fsdp_optimizer_options *o = &s->m->optimizer;
+
+    if (o->kind == FSDP_ADAM || o->kind == FSDP_ADAMW) {
+        adam(o, e, (double)s->steps);
+    } else if (o->kind == FSDP_LION) {
+        lion(o, e);
+    } else {
+        sgd(o, e, s->steps == 1);
+    }
+    *e->m = nearest_of(o->moment_dtype, *e->m);
+    *e->v = nearest_of(o->moment_dtype, *e->v);
+}
+
+/* The first group whose pattern a tensor's name matches; or MOST_GROUPS. */
+static size_t group_of(const random_model *m, size_t t)
+{
+    for (size_t g = 0; g < m->n_groups; g++) {
+        if (fnmatch(m->groups[g].pattern, m->tensors[t].name, 0) == 0) {
+            return g;
+        }
+    }
+    return MOST_GROUPS;
+}
+
+static void update_tensor(serial_model *s, size_t t)
+{
+    const random_model *m      = s->m;
+    const size_t        g      = group_of(m, t);
+    serial_tensor      *tensor = &s->tensors[t];
+    double              lr = s->lr, decay = m->optimizer.weight_decay;
+
+    if (g < MOST_GROUPS) {
+        const fsdp_optimizer_group *own = &m->groups[g].options;
+
+        lr    = own->lr_scale * (s->group_lr[g] < 0.0 ? s->lr : s->group_lr[g]);
+        decay = own->weight_decay < 0.0 ? decay : own->weight_decay;
+    }
+    if ((m->tensors[t].flags & FSDP_TENSOR_NO_WEIGHT_DECAY) != 0) {
+        decay = 0.0;
+    }
+    for (size_t i = 0; i < m->tensors[t].count; i++) {
+        const element e = {&tensor->master[i],  &tensor->first[i], &tensor->second[i],
+                           tensor->gradient[i], (float)lr,         (float)decay};
+
+        update_element(s, &e);
+    }
+}
+
+void serial_step(serial_model *s)
+{
+    if (s->m->scales) {
+        serial_unscale(s);
+    }
+    s->stepped = !s->m->scales || s->finite;
+    if (s->stepped) {
+        s->steps++;
+        FOR_EACH_GRADIENT(s, t)
+        {
+            update_tensor(s, t);
+        }
+    }
+    if (s->m->scales) {
+        update_scale(s);
+    }
+    serial_forget_gradients(s);
+}
+
+void serial_forget_gradients(serial_model *s)
+{
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        s->tensors[t].has_gradient = false;
+        s->tensors[t].has_local    = false;
+    }
+    s->unscaled = false;
+}
