@@ -17,6 +17,7 @@
  *     run1/latest                               "step-000000500"
  *     run1/step-000000500/model.safetensors     the parameters, and ignored tensors, under their names in the model
  *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer
+ *     run1/step-000000500/simulation.safetensors  the program's own arrays: see fsdp_checkpoint_add()
  *     run1/step-000000500/state.json            step, sampler, loss scaler, version
  *     run1/step-000000500/checksums.bin         checksums of all of it; state.json has the one of this file
  *     run1/.lock                                held, with flock(2), by the program that saves there; or else run1/.owner, which
@@ -124,6 +125,17 @@ typedef struct fsdp_checkpoint_load_options {
         sizeof(fsdp_checkpoint_load_options), 0, 0, 0, NULL, 0                                                         \
     }
 
+/**
+ * What this rank has of an array: elements `offset` to `offset + extent` in each dimension. In its memory, neighbours in dimension
+ * d are `stride[d]` ELEMENTS apart: so an array with ghost layers, or in another order of dimensions, is saved from where it is.
+ * All strides 0: the box lies there alone, row-major, the last dimension fastest. What is not set is 0.
+ */
+typedef struct fsdp_box {
+    size_t offset[FSDP_MAX_DIMS];
+    size_t extent[FSDP_MAX_DIMS]; /**< 0 in any dimension: this rank has nothing of the array */
+    size_t stride[FSDP_MAX_DIMS];
+} fsdp_box;
+
 FSDP_EXTERN_C_BEGIN
 
 /**
@@ -168,6 +180,42 @@ static inline void fsdp_checkpoint_load_options_init(fsdp_checkpoint_load_option
  */
 FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
                                           const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
+
+/**
+ * The same for a program without a model: of what fsdp_checkpoint_add() adds.
+ *
+ * @param[in] ctx  an open context, which outlives the checkpoint
+ * @return as fsdp_checkpoint_open()
+ */
+FSDP_API fsdp_status fsdp_checkpoint_open_folder(fsdp_context *ctx, const char *folder,
+                                                 const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
+
+/**
+ * Adds an array of the program to all that is saved from now on, in simulation.safetensors, and to what fsdp_checkpoint_restore()
+ * sets. Each save reads it from `memory`: change it between saves as you like. Collective, in the same order on all ranks;
+ * completes an asynchronous save first.
+ *
+ * Either all ranks have all of it, alike: then it is written once, in parts by different ranks, and compared under
+ * FSDP_VERIFY=full. Or each rank has a box of it, and the boxes of all ranks tile the array: each element is in exactly one. That
+ * is checked here, at the cost of one small allreduce for any number of ranks; only what is wrong is looked for at greater length.
+ *
+ * Each rank writes the bytes of its own box, those that follow each other in the file in one piece; so boxes that are long in the
+ * last dimension are written fastest. Beside the bookkeeping of fsdp_checkpoint_budget(), a save takes 256 KiB. With
+ * `asynchronous` this call allocates room for a copy of what the rank writes, which is in the budget as staging.
+ *
+ * @param[in] name    UTF-8, of any length; not "", not "__metadata__"; copied
+ * @param[in] dtype   any of fsdp_dtype; the same on all ranks, like all but `box` and `memory`
+ * @param[in] n_dims  0 (a scalar, replicated) to FSDP_MAX_DIMS
+ * @param[in] shape   ELEMENTS of the whole array in each dimension; 0 is allowed; copied
+ * @param[in] box     copied; NULL: this rank, as every other, has the whole array, row-major without gaps
+ * @param[in] memory  host memory: the first element of the box; valid until fsdp_checkpoint_close(). May be NULL for no elements
+ * @return FSDP_OK; FSDP_ERR_ARG: a name that is taken or not allowed, more than 2^61 bytes, a box that reaches out of the array,
+ *         or boxes that overlap (two ranks are named, with their boxes) or leave elements to no rank (a box of these is named);
+ *         FSDP_ERR_MISMATCH: not the same array on all ranks; FSDP_ERR_MEMORY; or the error of an asynchronous save. The same on
+ *         every rank, and nothing has been added then.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_add(fsdp_checkpoint *checkpoint, const char *name, fsdp_dtype dtype, size_t n_dims,
+                                         const size_t *shape, const fsdp_box *box, void *memory);
 
 /**
  * Saves, and returns when the checkpoint is on the disk and `latest` names it. Completes an asynchronous save first. If there
@@ -247,6 +295,21 @@ FSDP_API fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folde
  */
 FSDP_API fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path,
                                           const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state);
+
+/**
+ * Sets all that an open checkpoint consists of from files: the model and its optimizer, as fsdp_checkpoint_load() does, and all
+ * arrays that have been added, into the boxes that they have now, whatever boxes of whatever number of ranks were saved. All or
+ * nothing: whatever does not fit or is damaged is found before anything changes on any rank. Completes an asynchronous save first.
+ *
+ * Arrays must have the shape and the type that they were saved with: nothing is converted. What `options` allows counts for them
+ * too. Of the checksums of arrays each rank verifies an equal share.
+ *
+ * @param[in] path  a checkpoint, or a folder with `latest`
+ * @return as fsdp_checkpoint_load(); an array that is missing, has not been added, or has another shape or type is named, and
+ *         FSDP_ERR_ARG. "The state is undefined" then stands for the arrays too.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *path,
+                                             const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state);
 
 FSDP_EXTERN_C_END
 

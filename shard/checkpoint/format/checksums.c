@@ -13,10 +13,89 @@
 #include "shard/checkpoint/format/file_io.h"
 
 #define ALGORITHM "XXH3_64"
+#define ADDS_UP   "SUM61"
 
 uint64_t fsdpi_checksum(const void *bytes, size_t n_bytes)
 {
     return XXH3_64bits(bytes, n_bytes);
+}
+
+/* ---- Sums that add up ---- */
+
+__extension__ typedef unsigned __int128 wide;
+
+#define PRIME (((uint64_t)1 << 61) - 1)
+
+enum { WORD = 4 }; /* BYTES */
+
+/* What word number `i` is multiplied with. */
+static uint64_t key_of(uint64_t i)
+{
+    uint64_t z = i + 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (z ^ z >> 31) >> 3;
+}
+
+/* Modulo PRIME, of less than 2^122. */
+static uint64_t reduce(wide sum)
+{
+    uint64_t once = (uint64_t)(sum & PRIME) + (uint64_t)(sum >> 61); /* below 2^62 */
+
+    once = (once & PRIME) + (once >> 61);
+    return once >= PRIME ? once - PRIME : once;
+}
+
+uint64_t fsdpi_checksum_join(uint64_t a, uint64_t b)
+{
+    return reduce((wide)a + b);
+}
+
+/* Bytes `first` to `first + n` of one word. */
+static wide part_of_word(uint64_t i, size_t first, const unsigned char *bytes, size_t n)
+{
+    unsigned char padded[WORD] = {0};
+    uint32_t      word;
+
+    memcpy(padded + first, bytes, n);
+    memcpy(&word, padded, WORD);
+    return (wide)key_of(i) * word;
+}
+
+/* Of at most FSDPI_CHUNK_MOST: 2^20 products below 2^93, and two more. */
+static uint64_t add_piece(uint64_t before, uint64_t at, const unsigned char *bytes, size_t n_bytes)
+{
+    const size_t beyond = (size_t)(at % WORD);
+    wide         sum    = before;
+    uint64_t     i      = at / WORD;
+
+    if (beyond > 0) {
+        const size_t n = WORD - beyond < n_bytes ? WORD - beyond : n_bytes;
+
+        sum += part_of_word(i++, beyond, bytes, n);
+        bytes += n;
+        n_bytes -= n;
+    }
+    for (; n_bytes >= WORD; n_bytes -= WORD, bytes += WORD, i++) {
+        uint32_t word;
+
+        memcpy(&word, bytes, WORD);
+        sum += (wide)key_of(i) * word;
+    }
+    return reduce(n_bytes > 0 ? sum + part_of_word(i, 0, bytes, n_bytes) : sum);
+}
+
+uint64_t fsdpi_checksum_add(uint64_t sum, uint64_t at, const void *bytes, size_t n_bytes)
+{
+    const unsigned char *piece = bytes;
+    size_t               n;
+
+    for (; n_bytes > 0; n_bytes -= n, piece += n, at += n) {
+        n   = n_bytes < FSDPI_CHUNK_MOST ? n_bytes : FSDPI_CHUNK_MOST;
+        sum = add_piece(sum, at, piece, n);
+    }
+    return sum;
 }
 
 /* ---- Writing ---- */
@@ -25,6 +104,9 @@ static void put_file(fsdpi_json_writer *writer, const fsdpi_file_sums *sums)
 {
     fsdpi_json_begin_object(writer, NULL, true);
     fsdpi_json_put_string(writer, "name", sums->name);
+    if (sums->adds_up) {
+        fsdpi_json_put_string(writer, "algorithm", ADDS_UP);
+    }
     fsdpi_json_put_u64(writer, "bytes", sums->bytes);
     fsdpi_json_put_u64(writer, "chunks", sums->n_chunks);
     fsdpi_json_end_object(writer);
@@ -141,6 +223,23 @@ static fsdp_status get_name(const fsdpi_json_value *object, const fsdpi_checksum
                : fsdpi_json_refuse_value(value, problem, "the file '%.200s' comes twice", *name);
 }
 
+/* Of one file, where it has one of its own. */
+static fsdp_status get_algorithm(const fsdpi_json_value *object, fsdpi_file_sums *file, fsdpi_problem *problem)
+{
+    const fsdpi_json_value *value;
+    const char             *name;
+
+    if (fsdpi_json_member(object, "algorithm") == NULL) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(require_text(object, "algorithm", &value, &name, problem));
+    file->adds_up = strcmp(name, ADDS_UP) == 0;
+    return file->adds_up || strcmp(name, ALGORITHM) == 0
+               ? FSDP_OK
+               : fsdpi_json_refuse_value(value, problem,
+                                         "checksums by '%.40s'; this version knows " ALGORITHM " and " ADDS_UP, name);
+}
+
 static fsdp_status get_file(const fsdpi_json_value *object, fsdpi_checksums *sums, fsdpi_problem *problem)
 {
     const fsdpi_json_value *bytes, *chunks;
@@ -153,6 +252,7 @@ static fsdp_status get_file(const fsdpi_json_value *object, fsdpi_checksums *sum
         return fsdpi_problem_memory(problem, name, strlen(name) + 1);
     }
     sums->n_files++;
+    FSDP_TRY(get_algorithm(object, file, problem));
     FSDP_TRY(fsdpi_json_require(object, "bytes", FSDPI_JSON_UNSIGNED, &bytes, problem));
     FSDP_TRY(
         fsdpi_json_require(object, "chunks", sums->apart ? FSDPI_JSON_UNSIGNED : FSDPI_JSON_ARRAY, &chunks, problem));
@@ -261,10 +361,11 @@ size_t fsdpi_chunk_of(const fsdpi_file_sums *sums, uint64_t at)
     return low;
 }
 
-static fsdp_status sum_up(int fd, const char *path, const fsdpi_chunk *chunk, void *scratch, uint64_t *sum,
-                          fsdpi_problem *problem)
+static fsdp_status sum_up(int fd, const char *path, const fsdpi_chunk *chunk, bool adds_up, void *scratch,
+                          uint64_t *sum, fsdpi_problem *problem)
 {
     XXH3_state_t state;
+    uint64_t     added = 0;
     size_t       bytes;
 
     XXH3_INITSTATE(&state);
@@ -272,18 +373,23 @@ static fsdp_status sum_up(int fd, const char *path, const fsdpi_chunk *chunk, vo
     for (uint64_t at = 0; at < chunk->bytes; at += bytes) {
         bytes = chunk->bytes - at < FSDPI_READ_BYTES ? (size_t)(chunk->bytes - at) : FSDPI_READ_BYTES;
         FSDP_TRY(fsdpi_file_read(fd, path, chunk->begin + at, scratch, bytes, problem));
-        (void)XXH3_64bits_update(&state, scratch, bytes);
+        if (adds_up) {
+            added = fsdpi_checksum_add(added, chunk->begin + at, scratch, bytes);
+        } else {
+            (void)XXH3_64bits_update(&state, scratch, bytes);
+        }
     }
-    *sum = XXH3_64bits_digest(&state);
+    *sum = adds_up ? added : XXH3_64bits_digest(&state);
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_chunk_verify(int fd, const char *path, const fsdpi_chunk *chunk, void *scratch,
+fsdp_status fsdpi_chunk_verify(int fd, const char *path, const fsdpi_file_sums *sums, size_t i, void *scratch,
                                fsdpi_problem *problem)
 {
-    uint64_t sum;
+    const fsdpi_chunk *chunk = &sums->chunks[i];
+    uint64_t           sum;
 
-    FSDP_TRY(sum_up(fd, path, chunk, scratch, &sum, problem));
+    FSDP_TRY(sum_up(fd, path, chunk, sums->adds_up, scratch, &sum, problem));
     if (sum == chunk->sum) {
         return FSDP_OK;
     }
@@ -311,7 +417,7 @@ fsdp_status fsdpi_file_verify(int fd, const char *path, const fsdpi_file_sums *s
         return fsdpi_problem_memory(problem, path, FSDPI_READ_BYTES);
     }
     for (size_t i = 0; i < sums->n_chunks && status == FSDP_OK; i++) {
-        status = fsdpi_chunk_verify(fd, path, &sums->chunks[i], scratch, problem);
+        status = fsdpi_chunk_verify(fd, path, sums, i, scratch, problem);
     }
     free(scratch);
     return status;

@@ -97,6 +97,17 @@ static void put_scaler(fsdpi_json_writer *w, const fsdpi_state *state)
     fsdpi_json_end_object(w);
 }
 
+/* The least that can say it. */
+static unsigned version_of(const fsdpi_state *state)
+{
+    for (size_t f = 0; f < state->sums.n_files; f++) {
+        if (state->sums.files[f].adds_up) {
+            return 3;
+        }
+    }
+    return 2;
+}
+
 fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *bytes, fsdpi_problem *problem)
 {
     fsdpi_json_writer w;
@@ -104,7 +115,7 @@ fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *byt
     fsdpi_json_writer_init(&w, 2);
     fsdpi_json_begin_object(&w, NULL, false);
     fsdpi_json_put_string(&w, "format", FORMAT);
-    fsdpi_json_put_u64(&w, "version", FSDPI_STATE_VERSION);
+    fsdpi_json_put_u64(&w, "version", version_of(state));
     fsdpi_json_put_string(&w, "sum", NO_SUM);
     fsdpi_json_put_u64(&w, "step", state->program.step);
     fsdpi_json_put_u64(&w, "epoch", state->program.epoch);

@@ -16,24 +16,29 @@
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/folder.h"
 #include "shard/checkpoint/format/state.h"
+#include "shard/checkpoint/read/arrays.h"
 #include "shard/checkpoint/read/source.h"
+#include "shard/checkpoint/write/checkpoint.h"
 #include "shard/hooks/hook.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
 #include "shard/storage/compute.h"
 
-#define LOAD   "fsdp_checkpoint_load"
-#define LATEST "fsdp_checkpoint_latest"
+#define LOAD    "fsdp_checkpoint_load"
+#define RESTORE "fsdp_checkpoint_restore"
+#define LATEST  "fsdp_checkpoint_latest"
 
 typedef struct load {
+    const char                  *function;
     fsdp_context                *ctx;
-    fsdp_model                  *model;
+    fsdp_model                  *model; /* NULL: none is loaded */
     fsdp_optimizer              *optimizer;
     fsdp_checkpoint_load_options options;
     char                         path[FSDP_CHECKPOINT_PATH_BYTES];
     bool                         is_folder; /* a checkpoint, not just a file */
     fsdpi_state                  state;
     fsdpi_source                 values, moments;
+    fsdpi_array_source           arrays;
     fsdpi_problem                problem;
     void                        *scratch;
 } load;
@@ -116,16 +121,16 @@ static fsdp_status find(load *l, const char *given)
     fsdp_status status = FSDP_OK;
 
     if (l->ctx->rank == 0 && find_path(given, l->path, &l->problem) != FSDP_OK) {
-        status = fsdpi_fail_problem(l->ctx, LOAD, &l->problem);
+        status = fsdpi_fail_problem(l->ctx, l->function, &l->problem);
     }
-    FSDP_TRY(share_path(l->ctx, LOAD, l->path, status));
+    FSDP_TRY(share_path(l->ctx, l->function, l->path, status));
     if (stat(l->path, &about) != 0) {
         (void)fsdpi_problem_errno(&l->problem, l->path, "find");
-        status = fsdpi_fail_problem(l->ctx, LOAD, &l->problem);
+        status = fsdpi_fail_problem(l->ctx, l->function, &l->problem);
     } else {
         l->is_folder = S_ISDIR(about.st_mode);
     }
-    return fsdpi_agree(l->ctx, LOAD, "the same path", (uint64_t)l->is_folder, status, true);
+    return fsdpi_agree(l->ctx, l->function, "the same path", (uint64_t)l->is_folder, status, true);
 }
 
 /* ---- matching ---------------------------------------------------------------------------------------------------- */
@@ -157,6 +162,9 @@ static fsdp_status check_optimizer(load *l)
 static fsdp_status open_values(load *l)
 {
     l->values = (fsdpi_source){.model = l->model};
+    if (l->model == NULL) {
+        return FSDP_OK;
+    }
     FSDP_TRY(fsdpi_parts_of_model(l->model, FSDP_F32, &l->values.parts, &l->problem));
     return l->is_folder ? fsdpi_tensor_files_open_in(l->path, "model", &l->values.files, &l->problem)
                         : fsdpi_tensor_files_open(l->path, &l->values.files, &l->problem);
@@ -225,15 +233,18 @@ static fsdp_status match_all(load *l)
 
     plain.n_renames = 0;
 
-    FSDP_TRY(fsdpi_source_match(&l->values, true, &l->options, &misfits, &l->problem));
-    FSDP_TRY(fsdpi_source_match(&l->moments, false, &plain, &misfits, &l->problem));
+    if (l->model != NULL) {
+        FSDP_TRY(fsdpi_source_match(&l->values, true, &l->options, &misfits, &l->problem));
+        FSDP_TRY(fsdpi_source_match(&l->moments, false, &plain, &misfits, &l->problem));
+    }
+    fsdpi_array_source_match(&l->arrays, &l->options, &misfits);
     return refuse_misfits(l, &misfits);
 }
 
 /* The state is set for good only behind the reading. */
 static fsdp_status try_scaler(load *l)
 {
-    fsdp_loss_scaler *scaler = l->model->loss_scaler;
+    fsdp_loss_scaler *scaler = l->model != NULL ? l->model->loss_scaler : NULL;
 
     if (scaler == NULL || l->optimizer == NULL || !l->state.has_scaler) {
         return FSDP_OK;
@@ -286,7 +297,8 @@ static fsdp_status verify_headers(load *l)
     FSDP_TRY(verify_index(l, "model.safetensors" FSDPI_INDEX_SUFFIX));
     FSDP_TRY(verify_index(l, "optimizer.safetensors" FSDPI_INDEX_SUFFIX));
     FSDP_TRY(fsdpi_source_verify_headers(&l->values, &l->state.sums, l->scratch, &l->problem));
-    return fsdpi_source_verify_headers(&l->moments, &l->state.sums, l->scratch, &l->problem);
+    FSDP_TRY(fsdpi_source_verify_headers(&l->moments, &l->state.sums, l->scratch, &l->problem));
+    return fsdpi_array_source_verify_header(&l->arrays, &l->state.sums, l->scratch, &l->problem);
 }
 
 static fsdp_status verify(load *l)
@@ -295,7 +307,8 @@ static fsdp_status verify(load *l)
         return FSDP_OK;
     }
     FSDP_TRY(fsdpi_source_verify(&l->values, &l->state.sums, l->scratch, &l->problem));
-    return fsdpi_source_verify(&l->moments, &l->state.sums, l->scratch, &l->problem);
+    FSDP_TRY(fsdpi_source_verify(&l->moments, &l->state.sums, l->scratch, &l->problem));
+    return fsdpi_array_source_verify(&l->arrays, &l->state.sums, l->scratch, &l->problem);
 }
 
 static fsdp_status prepare(load *l)
@@ -305,6 +318,7 @@ static fsdp_status prepare(load *l)
     FSDP_TRY(try_scaler(l));
     FSDP_TRY(open_values(l));
     FSDP_TRY(open_moments(l));
+    FSDP_TRY(fsdpi_array_source_open(&l->arrays, &l->state.sums, l->path, &l->problem));
     FSDP_TRY(verify_headers(l));
     return match_all(l);
 }
@@ -314,6 +328,10 @@ static fsdp_status prepare(load *l)
 /* Masters, where there are some, are read behind the values, and over them. */
 static fsdp_status read_all(load *l)
 {
+    FSDP_TRY(fsdpi_array_source_read(&l->arrays, l->scratch, &l->problem));
+    if (l->model == NULL) {
+        return FSDP_OK;
+    }
     fsdpi_gather_drop(l->model);
     fsdpi_hook_forget(l->model->hook);
     FSDP_TRY(fsdpi_source_read(&l->values, l->scratch, &l->problem));
@@ -325,12 +343,12 @@ static fsdp_status read_all(load *l)
 
 static fsdp_status fail(load *l, const char *outcome)
 {
-    return fsdpi_fail_together(l->ctx, l->problem.status, LOAD ": %s%s", outcome, l->problem.text);
+    return fsdpi_fail_together(l->ctx, l->problem.status, "%s: %s%s", l->function, outcome, l->problem.text);
 }
 
 static fsdp_status agree(load *l, const char *label, uint64_t salt, fsdp_status status, const char *outcome)
 {
-    return fsdpi_agree(l->ctx, LOAD, label, salt, status == FSDP_OK ? FSDP_OK : fail(l, outcome), true);
+    return fsdpi_agree(l->ctx, l->function, label, salt, status == FSDP_OK ? FSDP_OK : fail(l, outcome), true);
 }
 
 static uint64_t fingerprint(const load *l)
@@ -344,7 +362,8 @@ static uint64_t fingerprint(const load *l)
             hash = fsdpi_hash_u64(hash, s->sums.files[f].chunks[i].sum);
         }
     }
-    return fsdpi_source_fingerprint(&l->moments, fsdpi_source_fingerprint(&l->values, hash));
+    hash = fsdpi_source_fingerprint(&l->moments, fsdpi_source_fingerprint(&l->values, hash));
+    return fsdpi_array_source_fingerprint(&l->arrays, hash);
 }
 
 static void set_counters(load *l)
@@ -366,26 +385,33 @@ static fsdp_status load_all(load *l)
     FSDP_TRY(agree(l, "checksums", 0, verify(l), ""));
     FSDP_TRY(agree(l, "reading", 0, read_all(l), "the state is undefined, load again: "));
     set_counters(l);
-    return fsdpi_gather_refresh(l->model, true);
+    return l->model != NULL ? fsdpi_gather_refresh(l->model, true) : FSDP_OK;
 }
 
 /* ---- the public function ----------------------------------------------------------------------------------------- */
 
-static fsdp_status check_load(fsdp_model *model, const fsdp_optimizer *optimizer, const char *path,
-                              const fsdp_checkpoint_load_options *options)
+static fsdp_status check_renames(const load *l)
 {
-    FSDP_TRY(fsdpi_check_optimizer(model, LOAD, optimizer));
-    FSDP_TRY(fsdpi_check_path(model->ctx, LOAD, path));
-    if (options->renames == NULL && options->n_renames > 0) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, LOAD ": %zu renames at NULL", options->n_renames);
+    const fsdp_checkpoint_load_options *o = &l->options;
+
+    if (o->renames == NULL && o->n_renames > 0) {
+        return fsdpi_fail_together(l->ctx, FSDP_ERR_ARG, "%s: %zu renames at NULL", l->function, o->n_renames);
     }
-    for (size_t i = 0; i < options->n_renames; i++) {
-        if (options->renames[i].from == NULL) {
-            return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
-                                       LOAD ": rename %zu is from NULL; \"\" stands before every name", i);
+    for (size_t i = 0; i < o->n_renames; i++) {
+        if (o->renames[i].from == NULL) {
+            return fsdpi_fail_together(l->ctx, FSDP_ERR_ARG,
+                                       "%s: rename %zu is from NULL; \"\" stands before every name", l->function, i);
         }
     }
-    return fsdpi_check_at_step_end(model, LOAD);
+    return FSDP_OK;
+}
+
+static fsdp_status check_load(const load *l, const char *path)
+{
+    FSDP_TRY(l->model != NULL ? fsdpi_check_optimizer(l->model, l->function, l->optimizer) : FSDP_OK);
+    FSDP_TRY(fsdpi_check_path(l->ctx, l->function, path));
+    FSDP_TRY(check_renames(l));
+    return l->model != NULL ? fsdpi_check_at_step_end(l->model, l->function) : FSDP_OK;
 }
 
 static uint64_t hash_arguments(const char *path, const fsdp_checkpoint_load_options *o)
@@ -412,6 +438,7 @@ static void release(load *l)
     fsdpi_free(l->ctx, FSDP_MEMORY_STAGING, l->scratch, FSDPI_READ_BYTES);
     fsdpi_source_close(&l->values);
     fsdpi_source_close(&l->moments);
+    fsdpi_array_source_close(&l->arrays);
     fsdpi_checksums_free(&l->state.sums);
 }
 
@@ -422,28 +449,56 @@ void fsdp_checkpoint_load_options_init_size(fsdp_checkpoint_load_options *option
     fsdpi_options_give(&defaults, sizeof defaults, options, size);
 }
 
+static fsdp_status run(load *l, const char *path, const fsdp_checkpoint_load_options *options,
+                       fsdp_checkpoint_state *state)
+{
+    char        label[FSDPI_DETAIL_BYTES];
+    fsdp_status status =
+        fsdpi_options_take(l->ctx, "fsdp_checkpoint_load_options", options, &l->options, sizeof l->options);
+
+    status = status == FSDP_OK ? check_load(l, path) : status;
+
+    describe(l, path, label, sizeof label);
+    FSDP_TRY(fsdpi_agree(l->ctx, l->function, label, status == FSDP_OK ? hash_arguments(path, &l->options) : 0, status,
+                         true));
+    status = find(l, path);
+    if (status == FSDP_OK) {
+        status = load_all(l);
+    }
+    if (status == FSDP_OK && state != NULL) {
+        *state = l->state.program;
+    }
+    release(l);
+    return status;
+}
+
 fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path,
                                  const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state)
 {
-    char label[FSDPI_DETAIL_BYTES];
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, LOAD ": the model is NULL; pass one from fsdp_model_create");
     }
-    load l = {
-        .ctx = model->ctx, .model = model, .optimizer = optimizer, .options = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT};
-    fsdp_status status =
-        fsdpi_options_take(l.ctx, "fsdp_checkpoint_load_options", options, &l.options, sizeof l.options);
-    status = status == FSDP_OK ? check_load(model, optimizer, path, &l.options) : status;
-    describe(&l, path, label, sizeof label);
-    FSDP_TRY(fsdpi_agree(l.ctx, LOAD, label, status == FSDP_OK ? hash_arguments(path, &l.options) : 0, status, true));
-    status = find(&l, path);
-    if (status == FSDP_OK) {
-        status = load_all(&l);
+    load l = {.function  = LOAD,
+              .ctx       = model->ctx,
+              .model     = model,
+              .optimizer = optimizer,
+              .options   = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT};
+    return run(&l, path, options, state);
+}
+
+fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *path,
+                                    const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state)
+{
+    if (checkpoint == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, RESTORE ": the checkpoint is NULL; pass one from fsdp_checkpoint_open");
     }
-    if (status == FSDP_OK && state != NULL) {
-        *state = l.state.program;
-    }
-    release(&l);
-    return status;
+    FSDP_TRY(fsdp_checkpoint_wait(checkpoint)); /* `latest` may be the one that is being written */
+    load l = {.function  = RESTORE,
+              .ctx       = checkpoint->ctx,
+              .model     = checkpoint->model,
+              .optimizer = checkpoint->optimizer,
+              .options   = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
+              .arrays    = {.arrays = &checkpoint->arrays}};
+    return run(&l, path, options, state);
 }

@@ -98,17 +98,7 @@ static const char *renamed(const fsdp_checkpoint_load_options *options, const ch
     return name;
 }
 
-/* ---- matching ---------------------------------------------------------------------------------------------------- */
-
-typedef struct match {
-    fsdpi_source                       *source;
-    const fsdp_checkpoint_load_options *options;
-    fsdpi_misfits                      *misfits;
-    bool                               *tied; /* of each part: found under another name */
-} match;
-
-/* "[2, 3]" */
-static void describe_shape(const fsdpi_tensor_info *info, char *text, size_t size)
+void fsdpi_describe_shape(const fsdpi_tensor_info *info, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "[");
 
@@ -120,6 +110,15 @@ static void describe_shape(const fsdpi_tensor_info *info, char *text, size_t siz
         (void)snprintf(text + used, size - used, "]");
     }
 }
+
+/* ---- matching ---------------------------------------------------------------------------------------------------- */
+
+typedef struct match {
+    fsdpi_source                       *source;
+    const fsdp_checkpoint_load_options *options;
+    fsdpi_misfits                      *misfits;
+    bool                               *tied; /* of each part: found under another name */
+} match;
 
 /* Names of files are printed as they are: problems replace what cannot be. */
 static void report(const match *m, const char *name, const char *what)
@@ -192,8 +191,8 @@ static void check_shape(const match *m, size_t part)
         return;
     }
     m->misfits->mis_shaped++;
-    describe_shape(theirs, shape, sizeof shape);
-    describe_shape(ours, needed, sizeof needed);
+    fsdpi_describe_shape(theirs, shape, sizeof shape);
+    fsdpi_describe_shape(ours, needed, sizeof needed);
     (void)snprintf(what, sizeof what, "is %s %s in the file, and %s in the model%s", fsdpi_stored_name(theirs->dtype),
                    shape, needed, is_floating(theirs->dtype) ? "" : ", of a floating type");
     report(m, ours->name, what);
@@ -357,7 +356,7 @@ static fsdp_status check_chunks(const needed *n, void *scratch, fsdpi_problem *p
 {
     for (size_t i = 0; i < n->sums->n_chunks; i++) {
         if (n->chunks[i]) {
-            FSDP_TRY(fsdpi_chunk_verify(n->file->fd, n->file->path, &n->sums->chunks[i], scratch, problem));
+            FSDP_TRY(fsdpi_chunk_verify(n->file->fd, n->file->path, n->sums, i, scratch, problem));
         }
     }
     return FSDP_OK;

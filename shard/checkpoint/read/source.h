@@ -17,6 +17,9 @@ typedef struct fsdpi_misfits {
     char   first[FSDPI_PROBLEM_BYTES / 2];
 } fsdpi_misfits;
 
+/** "[2, 3]" */
+void fsdpi_describe_shape(const fsdpi_tensor_info *info, char *text, size_t size);
+
 typedef struct fsdpi_source {
     fsdp_model                 *model;
     const fsdp_optimizer       *optimizer; /* NULL for a model's values */

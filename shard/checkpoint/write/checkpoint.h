@@ -15,6 +15,7 @@
 
 #include "fsdp/checkpoint.h"
 #include "lib/context/owned.h"
+#include "shard/checkpoint/arrays/arrays.h"
 #include "shard/checkpoint/folder/run_folder.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/write/writer.h"
@@ -23,7 +24,7 @@ typedef enum fsdpi_save_phase { FSDPI_SAVE_IDLE, FSDPI_SAVE_WRITING, FSDPI_SAVE_
 
 struct fsdp_checkpoint {
     fsdp_context           *ctx;
-    fsdp_model             *model;
+    fsdp_model             *model;     /* NULL: none */
     fsdp_optimizer         *optimizer; /* NULL: none */
     fsdpi_owned             owned;
     fsdp_checkpoint_options options;
@@ -31,7 +32,8 @@ struct fsdp_checkpoint {
     bool                    told_unsynced; /* that its file system does not sync folders */
     fsdpi_stem              stems[FSDPI_N_STEMS];
     fsdpi_writer            writer;
-    size_t                  n_sums;    /* chunks of all ranks */
+    fsdpi_arrays            arrays;
+    size_t                  n_sums;    /* chunks of all ranks, and parts of chunks */
     size_t                  first_sum; /* the first of this rank's among them */
 
     /* The save under way. */

@@ -41,10 +41,15 @@ static size_t take_file(const fsdp_checkpoint *c, size_t file, const fsdpi_file_
     for (; i < n && sums[i].file == file; i++) {
         chunks[i] = (fsdpi_chunk){.begin = sums[i].begin, .bytes = sums[i].bytes, .sum = sums[i].sum};
     }
-    *about = (fsdpi_file_sums){.name     = (char *)(uintptr_t)fsdpi_writer_file_name(c->stems, file),
-                               .bytes    = fsdpi_writer_file_bytes(c->stems, file),
-                               .n_chunks = i,
-                               .chunks   = chunks};
+    *about = (fsdpi_file_sums){.n_chunks = i, .chunks = chunks};
+    if (file < c->writer.n_files) {
+        about->name  = (char *)(uintptr_t)fsdpi_writer_file_name(c->stems, file);
+        about->bytes = fsdpi_writer_file_bytes(c->stems, file);
+    } else {
+        about->name    = c->arrays.plan.files[0].name;
+        about->bytes   = c->arrays.plan.files[0].file_bytes;
+        about->adds_up = true;
+    }
     return i;
 }
 
@@ -61,15 +66,21 @@ static fsdp_status write_state(fsdp_checkpoint *c)
     return status;
 }
 
-static fsdp_status write_state_with(fsdp_checkpoint *c, const fsdpi_file_chunk *sums, fsdpi_chunk *chunks,
+/* Those of the program's arrays behind those of the model. */
+static size_t count_files(const fsdp_checkpoint *c)
+{
+    return c->writer.n_files + (c->arrays.n > 0);
+}
+
+static fsdp_status write_state_with(fsdp_checkpoint *c, const fsdpi_file_chunk *sums, size_t n, fsdpi_chunk *chunks,
                                     fsdpi_file_sums *files)
 {
-    const size_t n_files = c->writer.n_files;
+    const size_t n_files = count_files(c);
     char         path[FSDPI_FOLDER_PATH_BYTES], folder[FSDPI_FOLDER_PATH_BYTES];
     size_t       taken = 0;
 
     for (size_t file = 0; file < n_files; file++) {
-        taken += take_file(c, file, sums + taken, c->n_sums - taken, chunks + taken, &files[file]);
+        taken += take_file(c, file, sums + taken, n - taken, chunks + taken, &files[file]);
     }
     c->state.sums = (fsdpi_checksums){.n_files = n_files, .files = files, .apart = true};
     fsdpi_checkpoint_partial_path(c, folder);
@@ -82,16 +93,17 @@ static fsdp_status write_state_with(fsdp_checkpoint *c, const fsdpi_file_chunk *
 
 static fsdp_status write_state_file(fsdp_checkpoint *c)
 {
-    fsdpi_chunk      *chunks = calloc(c->n_sums, sizeof *chunks);
-    fsdpi_file_sums  *files  = calloc(c->writer.n_files, sizeof *files);
+    fsdpi_chunk      *chunks = calloc(c->n_sums + 1, sizeof *chunks);
+    fsdpi_file_sums  *files  = calloc(count_files(c) + 1, sizeof *files);
     fsdpi_file_chunk *sums   = NULL;
+    size_t            n      = 0;
     fsdp_status       status;
 
     if (chunks == NULL || files == NULL) {
         status = fsdpi_problem_memory(&c->problem, c->folder.path, c->n_sums * sizeof *chunks);
     } else {
-        status = fsdpi_sums_take(c, &sums);
-        status = status == FSDP_OK ? write_state_with(c, sums, chunks, files) : status;
+        status = fsdpi_sums_take(c, &sums, &n);
+        status = status == FSDP_OK ? write_state_with(c, sums, n, chunks, files) : status;
     }
     free(sums);
     free(chunks);

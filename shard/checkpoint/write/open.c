@@ -13,6 +13,7 @@
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
+#include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
 
 #define OPEN "fsdp_checkpoint_open"
@@ -55,20 +56,25 @@ static fsdp_status check_names(const fsdp_model *model)
     return FSDP_OK;
 }
 
-static fsdp_status check_open(fsdp_model *model, const fsdp_optimizer *optimizer, const char *folder,
-                              const fsdp_checkpoint_options *options, fsdp_checkpoint *const *checkpoint)
+static fsdp_status check_model(fsdp_model *model, const fsdp_optimizer *optimizer)
 {
-    if (checkpoint == NULL) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, OPEN ": the place for the checkpoint is NULL");
-    }
     if (!model->committed) {
         return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
                                    OPEN ": the model is not committed; call fsdp_model_commit first");
     }
     FSDP_TRY(fsdpi_check_optimizer(model, OPEN, optimizer));
-    FSDP_TRY(fsdpi_check_path(model->ctx, OPEN, folder));
-    FSDP_TRY(check_names(model));
-    return check_options(model->ctx, options);
+    return check_names(model);
+}
+
+static fsdp_status check_open(fsdp_context *ctx, fsdp_model *model, const fsdp_optimizer *optimizer, const char *folder,
+                              const fsdp_checkpoint_options *options, fsdp_checkpoint *const *checkpoint)
+{
+    if (checkpoint == NULL) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, OPEN ": the place for the checkpoint is NULL");
+    }
+    FSDP_TRY(fsdpi_check_path(ctx, OPEN, folder));
+    FSDP_TRY(model != NULL ? check_model(model, optimizer) : FSDP_OK);
+    return check_options(ctx, options);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -144,8 +150,11 @@ static fsdp_status lay_out(fsdp_checkpoint *c)
 {
     fsdpi_problem problem = {0};
     metadata      m;
-    fsdp_status   status = metadata_make(c->model, &m, &problem);
 
+    if (c->model == NULL) {
+        return FSDP_OK;
+    }
+    fsdp_status status = metadata_make(c->model, &m, &problem);
     if (status == FSDP_OK) {
         status = plan_files(c, &m, &problem);
     }
@@ -157,31 +166,6 @@ static fsdp_status lay_out(fsdp_checkpoint *c)
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
-
-/* How many chunks there will be, and how many of them before this rank's: the same in every save. */
-static fsdp_status add_counts(fsdp_checkpoint *c, uint64_t *counts)
-{
-    counts[c->ctx->rank] = c->writer.n_chunks;
-    FSDP_TRY(fsdp_allgather(c->ctx, FSDP_IN_PLACE, counts, 1, FSDP_I64));
-    for (int rank = 0; rank < c->ctx->size; rank++) {
-        c->first_sum += rank < c->ctx->rank ? (size_t)counts[rank] : 0;
-        c->n_sums += (size_t)counts[rank];
-    }
-    return FSDP_OK;
-}
-
-static fsdp_status share_counts(fsdp_checkpoint *c)
-{
-    const size_t bytes  = (size_t)c->ctx->size * sizeof(uint64_t);
-    uint64_t    *counts = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
-    fsdp_status  status = fsdpi_agree(c->ctx, OPEN, "memory", 0, counts != NULL ? FSDP_OK : FSDP_ERR_MEMORY, true);
-
-    if (status == FSDP_OK && counts != NULL) {
-        status = add_counts(c, counts);
-    }
-    fsdpi_free(c->ctx, FSDP_MEMORY_BOOKKEEPING, counts, bytes);
-    return status;
-}
 
 /* Where another lock is held than flock(2)'s. */
 static void tell_lock(const fsdp_checkpoint *c)
@@ -233,7 +217,7 @@ static fsdp_status find_folder(fsdp_checkpoint *c)
 static fsdp_status open_all(fsdp_checkpoint *c)
 {
     FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "files", 0, lay_out(c), true));
-    const fsdp_status status = share_counts(c);
+    const fsdp_status status = fsdpi_sums_count(c, OPEN);
     FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "folder", 0, status == FSDP_OK ? take_folder(c) : status, true));
     fsdpi_checkpoint_tell_unsynced(c);
     return find_folder(c);
@@ -253,6 +237,7 @@ static void release(fsdp_checkpoint *c)
         fsdpi_folder_lock_forget(&c->folder.lock);
     }
     fsdpi_writer_close(&c->writer);
+    fsdpi_arrays_free(&c->arrays);
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         fsdpi_file_plan_free(&c->stems[s].plan);
         fsdpi_parts_free(&c->stems[s].parts);
@@ -266,20 +251,21 @@ static void release_leaked(void *object)
     release(object);
 }
 
-static fsdp_status create(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+static fsdp_status create(fsdp_context *ctx, fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
                           const fsdp_checkpoint_options *options, fsdp_checkpoint **made)
 {
     fsdpi_problem    problem = {0};
-    fsdp_checkpoint *c       = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *c);
+    fsdp_checkpoint *c       = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *c);
 
     *made = c;
     if (c == NULL) {
         return FSDP_ERR_MEMORY;
     }
-    c->ctx       = model->ctx;
-    c->model     = model;
-    c->optimizer = optimizer;
-    c->options   = *options;
+    c->ctx        = ctx;
+    c->model      = model;
+    c->optimizer  = optimizer;
+    c->options    = *options;
+    c->arrays.ctx = ctx;
     return fsdpi_run_folder_set(&c->folder, folder, &problem) == FSDP_OK ? FSDP_OK
                                                                          : fsdpi_fail_problem(c->ctx, OPEN, &problem);
 }
@@ -291,28 +277,25 @@ void fsdp_checkpoint_options_init_size(fsdp_checkpoint_options *options, size_t 
     fsdpi_options_give(&defaults, sizeof defaults, options, size);
 }
 
-fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
-                                 const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint)
+static fsdp_status open_with(fsdp_context *ctx, fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+                             const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint)
 {
     fsdp_checkpoint_options chosen = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
     char                    label[FSDPI_DETAIL_BYTES];
     fsdp_checkpoint        *made = NULL;
 
-    if (model == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG, OPEN ": the model is NULL; pass one from fsdp_model_create");
-    }
-    fsdp_status status = fsdpi_options_take(model->ctx, "fsdp_checkpoint_options", options, &chosen, sizeof chosen);
-    status             = status == FSDP_OK ? check_open(model, optimizer, folder, &chosen, checkpoint) : status;
+    fsdp_status status = fsdpi_options_take(ctx, "fsdp_checkpoint_options", options, &chosen, sizeof chosen);
+    status             = status == FSDP_OK ? check_open(ctx, model, optimizer, folder, &chosen, checkpoint) : status;
     if (status == FSDP_OK) {
         *checkpoint = NULL;
-        status      = create(model, optimizer, folder, &chosen, &made);
+        status      = create(ctx, model, optimizer, folder, &chosen, &made);
     }
-    (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s",
+    (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s%s",
                    folder != NULL ? folder : "", fsdp_dtype_name(chosen.dtype), chosen.file_bytes, chosen.keep_last,
-                   chosen.keep_every, chosen.asynchronous ? ", asynchronous" : "",
+                   chosen.keep_every, chosen.asynchronous ? ", asynchronous" : "", model != NULL ? ", model" : "",
                    optimizer != NULL ? ", optimizer" : "");
     const uint64_t salt = fsdpi_hash_text(FSDPI_HASH_START, folder != NULL ? folder : "");
-    status              = fsdpi_agree(model->ctx, OPEN, label, salt, status, true);
+    status              = fsdpi_agree(ctx, OPEN, label, salt, status, true);
     if (status == FSDP_OK && made != NULL) {
         status = open_all(made);
     }
@@ -325,6 +308,22 @@ fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, c
     fsdpi_own(made->ctx, &made->owned, "checkpoint", made, release_leaked);
     *checkpoint = made;
     return FSDP_OK;
+}
+
+fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
+                                 const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint)
+{
+    return model != NULL ? open_with(model->ctx, model, optimizer, folder, options, checkpoint)
+                         : fsdpi_fail(NULL, FSDP_ERR_ARG,
+                                      OPEN ": the model is NULL; pass one from fsdp_model_create, or use "
+                                           "fsdp_checkpoint_open_folder");
+}
+
+fsdp_status fsdp_checkpoint_open_folder(fsdp_context *ctx, const char *folder, const fsdp_checkpoint_options *options,
+                                        fsdp_checkpoint **checkpoint)
+{
+    return ctx != NULL ? open_with(ctx, NULL, NULL, folder, options, checkpoint)
+                       : fsdpi_fail(NULL, FSDP_ERR_ARG, OPEN "_folder: the context is NULL; pass one from fsdp_init");
 }
 
 fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint)
@@ -344,8 +343,9 @@ fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budge
         return fsdpi_fail(checkpoint != NULL ? checkpoint->ctx : NULL, FSDP_ERR_ARG,
                           "fsdp_checkpoint_budget: the %s NULL", budget == NULL ? "budget is" : "checkpoint is");
     }
-    const size_t staging     = fsdpi_writer_staging(&checkpoint->writer);
-    const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) + fsdpi_alloc_size(sizeof *checkpoint);
+    const size_t staging     = fsdpi_writer_staging(&checkpoint->writer) + fsdpi_arrays_staging(&checkpoint->arrays);
+    const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) +
+                               fsdpi_arrays_bookkeeping(&checkpoint->arrays) + fsdpi_alloc_size(sizeof *checkpoint);
     budget->bytes[FSDP_MEMORY_STAGING] += staging;
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += bookkeeping;
     budget->total += staging + bookkeeping;

@@ -12,6 +12,7 @@
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
+#include "shard/checkpoint/write/output_file.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
 
@@ -25,7 +26,10 @@ static fsdp_status write_runs(fsdp_checkpoint *c)
     char path[FSDPI_FOLDER_PATH_BYTES];
 
     fsdpi_checkpoint_partial_path(c, path);
-    FSDP_TRY(fsdpi_writer_write(&c->writer, c->asynchronous, path, &c->problem));
+    if (c->model != NULL) {
+        FSDP_TRY(fsdpi_writer_write(&c->writer, c->asynchronous, path, &c->problem));
+    }
+    FSDP_TRY(fsdpi_arrays_write(&c->arrays, c->writer.n_files, c->asynchronous, path, &c->problem));
     return fsdpi_sums_write(c);
 }
 
@@ -104,14 +108,17 @@ static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
 {
     c->state               = (fsdpi_state){.program = *program};
     c->state.program.ranks = (uint64_t)c->ctx->size;
-    (void)snprintf(c->state.strategy, sizeof c->state.strategy, "%s", fsdp_strategy_name(c->model->options.strategy));
+    if (c->model != NULL) {
+        (void)snprintf(c->state.strategy, sizeof c->state.strategy, "%s",
+                       fsdp_strategy_name(c->model->options.strategy));
+    }
     if (c->optimizer != NULL) {
         c->state.has_optimizer   = true;
         c->state.optimizer_steps = c->optimizer->steps;
         (void)snprintf(c->state.optimizer, sizeof c->state.optimizer, "%s",
                        fsdpi_optimizer_kind_name(c->optimizer->options.kind));
     }
-    if (c->model->loss_scaler != NULL) {
+    if (c->model != NULL && c->model->loss_scaler != NULL) {
         c->state.has_scaler = true;
         c->state.scaler     = c->model->loss_scaler->state;
     }
@@ -142,7 +149,7 @@ static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asy
             c->ctx, FSDP_ERR_STATE,
             "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open", function);
     }
-    return fsdpi_check_at_step_end(c->model, function);
+    return c->model != NULL ? fsdpi_check_at_step_end(c->model, function) : FSDP_OK;
 }
 
 /* All that ranks must agree on, but for what they hold. */
@@ -159,6 +166,18 @@ static fsdp_status agree_on_state(fsdp_checkpoint *c, const fsdp_checkpoint_stat
     return fsdpi_agree(c->ctx, c->function, label, salt, status, true);
 }
 
+static fsdp_status make_arrays_file(fsdp_checkpoint *c, const char *folder)
+{
+    char path[FSDPI_FOLDER_PATH_BYTES];
+
+    if (c->arrays.n == 0) {
+        return FSDP_OK;
+    }
+    const fsdpi_planned_file *file = &c->arrays.plan.files[0];
+    fsdpi_path_join(path, folder, file->name);
+    return fsdpi_output_make(path, file->header, file->header_bytes, file->file_bytes, &c->problem);
+}
+
 static fsdp_status make_files(fsdp_checkpoint *c)
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
@@ -171,6 +190,9 @@ static fsdp_status make_files(fsdp_checkpoint *c)
     if (status == FSDP_OK) {
         fsdpi_checkpoint_partial_path(c, path);
         status = fsdpi_writer_make_files(&c->writer, path, &c->problem);
+    }
+    if (status == FSDP_OK) {
+        status = make_arrays_file(c, path);
     }
     if (status == FSDP_OK) {
         status = fsdpi_sums_make(c);
@@ -186,15 +208,47 @@ static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *pr
     fsdpi_run_folder_name_partial(&c->folder, program->step);
     const fsdp_status made = make_files(c);
     if (c->asynchronous) {
+        fsdpi_arrays_snapshot(&c->arrays);
         fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
     }
     return made;
 }
 
+/* Under FSDP_VERIFY=full: what is written once is the same on all ranks. */
+static fsdp_status compare_replicated(fsdp_checkpoint *c)
+{
+    char label[FSDPI_DETAIL_BYTES];
+
+    if (c->ctx->config.verify != FSDP_VERIFY_FULL) {
+        return FSDP_OK;
+    }
+    for (const fsdpi_array *array = c->arrays.first; array != NULL; array = array->next) {
+        if (array->replicated) {
+            (void)snprintf(label, sizeof label, "array '%.120s', alike on all ranks", array->name);
+            FSDP_TRY(fsdpi_agree(c->ctx, c->function, label, fsdpi_array_hash(array), FSDP_OK, true));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Behind fsdp_checkpoint_add() there is another file, with other chunks. */
+static fsdp_status lay_arrays_out(fsdp_checkpoint *c)
+{
+    if (!c->arrays.changed) {
+        return FSDP_OK;
+    }
+    const fsdp_status status = fsdpi_arrays_lay_out(&c->arrays, &c->problem);
+    FSDP_TRY(fsdpi_agree(c->ctx, c->function, "files of arrays", 0,
+                         status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem), true));
+    return fsdpi_sums_count(c, c->function);
+}
+
 static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchronous,
                          const fsdp_checkpoint_state *program)
 {
-    c->function              = function;
+    c->function = function;
+    FSDP_TRY(lay_arrays_out(c));
+    FSDP_TRY(compare_replicated(c));
     c->asynchronous          = asynchronous;
     c->phase                 = FSDPI_SAVE_WRITING;
     const fsdp_status ready  = get_ready(c, program);

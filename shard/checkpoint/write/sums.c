@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "collectives/collectives.h"
 #include "lib/base/error.h"
+#include "lib/device/memory.h"
 #include "shard/checkpoint/format/file_io.h"
 
 #define FILE_NAME "chunks.of-ranks"
@@ -47,7 +49,37 @@ fsdp_status fsdpi_sums_write(fsdp_checkpoint *c)
     char         path[FSDPI_FOLDER_PATH_BYTES];
 
     name_file(c, path);
-    return write_at(path, 0, c->first_sum * width, c->writer.chunks, c->writer.n_chunks * width, &c->problem);
+    FSDP_TRY(write_at(path, 0, c->first_sum * width, c->writer.chunks, c->writer.n_chunks * width, &c->problem));
+    return c->arrays.n_parts == 0 ? FSDP_OK
+                                  : write_at(path, 0, (c->first_sum + c->writer.n_chunks) * width, c->arrays.parts,
+                                             c->arrays.n_parts * width, &c->problem);
+}
+
+/* How many there will be, and how many of them before this rank's. */
+static fsdp_status add_counts(fsdp_checkpoint *c, uint64_t *counts)
+{
+    c->first_sum         = 0;
+    c->n_sums            = 0;
+    counts[c->ctx->rank] = c->writer.n_chunks + c->arrays.n_parts;
+    FSDP_TRY(fsdp_allgather(c->ctx, FSDP_IN_PLACE, counts, 1, FSDP_I64));
+    for (int rank = 0; rank < c->ctx->size; rank++) {
+        c->first_sum += rank < c->ctx->rank ? (size_t)counts[rank] : 0;
+        c->n_sums += (size_t)counts[rank];
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_sums_count(fsdp_checkpoint *c, const char *function)
+{
+    const size_t bytes  = (size_t)c->ctx->size * sizeof(uint64_t);
+    uint64_t    *counts = fsdpi_alloc(c->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
+    fsdp_status  status = fsdpi_agree(c->ctx, function, "memory", 0, counts != NULL ? FSDP_OK : FSDP_ERR_MEMORY, true);
+
+    if (status == FSDP_OK && counts != NULL) {
+        status = add_counts(c, counts);
+    }
+    fsdpi_free(c->ctx, FSDP_MEMORY_BOOKKEEPING, counts, bytes);
+    return status;
 }
 
 static int by_place(const void *a, const void *b)
@@ -71,16 +103,36 @@ static fsdp_status read_all(fsdp_checkpoint *c, const char *path, fsdpi_file_chu
     return status;
 }
 
-fsdp_status fsdpi_sums_take(fsdp_checkpoint *c, fsdpi_file_chunk **sums)
+/* Parts of one chunk, which only files have whose sums add up, become one. Returns how many chunks there are. */
+static size_t join_parts(fsdpi_file_chunk *sums, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        fsdpi_file_chunk *last = kept > 0 ? &sums[kept - 1] : NULL;
+
+        if (last != NULL && last->file == sums[i].file && last->begin == sums[i].begin) {
+            last->sum = fsdpi_checksum_join(last->sum, sums[i].sum);
+        } else {
+            sums[kept++] = sums[i];
+        }
+    }
+    return kept;
+}
+
+fsdp_status fsdpi_sums_take(fsdp_checkpoint *c, fsdpi_file_chunk **sums, size_t *n)
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
 
     name_file(c, path);
-    *sums = calloc(c->n_sums, sizeof **sums);
+    *sums = calloc(c->n_sums + 1, sizeof **sums);
     if (*sums == NULL) {
         return fsdpi_problem_memory(&c->problem, path, c->n_sums * sizeof **sums);
     }
     FSDP_TRY(read_all(c, path, *sums));
-    qsort(*sums, c->n_sums, sizeof **sums, by_place);
+    if (c->n_sums > 0) {
+        qsort(*sums, c->n_sums, sizeof **sums, by_place);
+    }
+    *n = join_parts(*sums, c->n_sums);
     return unlink(path) == 0 ? FSDP_OK : fsdpi_problem_errno(&c->problem, path, "remove");
 }

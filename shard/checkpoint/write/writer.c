@@ -345,6 +345,9 @@ void fsdpi_writer_close(fsdpi_writer *writer)
 
 size_t fsdpi_writer_staging(const fsdpi_writer *writer)
 {
+    if (writer->ctx == NULL) {
+        return 0;
+    }
     return fsdpi_alloc_size(room_for(FSDPI_CHUNK_MOST)) +
            (writer->image_room != NULL ? fsdpi_alloc_size(room_for(writer->bytes)) : 0);
 }

@@ -37,11 +37,6 @@ typedef struct fsdpi_written_run {
     size_t         image_at; /* BYTES from the start of the image */
 } fsdpi_written_run;
 
-/** As ranks tell it to each other. All of it 64 bits wide. */
-typedef struct fsdpi_file_chunk {
-    uint64_t file, begin, bytes, sum;
-} fsdpi_file_chunk;
-
 typedef struct fsdpi_writer {
     fsdp_context      *ctx;
     fsdp_model        *model;

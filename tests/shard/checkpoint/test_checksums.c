@@ -320,9 +320,10 @@ static void every_damaged_byte_is_found(void **state)
 /* Chunks that are read in several pieces, the last of them short. */
 static void a_long_chunk_is_summed_up_as_a_whole(void **state)
 {
-    const size_t   bytes  = 3 * FSDPI_READ_BYTES + 17;
-    fsdpi_chunk    chunk  = {.begin = 5, .bytes = bytes - 5};
-    unsigned char *values = malloc(bytes), *scratch = malloc(FSDPI_READ_BYTES);
+    const size_t    bytes  = 3 * FSDPI_READ_BYTES + 17;
+    fsdpi_chunk     chunk  = {.begin = 5, .bytes = bytes - 5};
+    fsdpi_file_sums sums   = {.bytes = bytes, .n_chunks = 1, .chunks = &chunk};
+    unsigned char  *values = malloc(bytes), *scratch = malloc(FSDPI_READ_BYTES);
 
     (void)state;
     assert_true(values != NULL && scratch != NULL);
@@ -332,13 +333,63 @@ static void a_long_chunk_is_summed_up_as_a_whole(void **state)
     chunk.sum = fsdpi_checksum(values + 5, bytes - 5);
     test_file_write("long", values, bytes);
     const int fd = open("long", O_RDWR | O_CLOEXEC);
-    assert_int_equal(FSDP_OK, fsdpi_chunk_verify(fd, "long", &chunk, scratch, &problem));
+    assert_int_equal(FSDP_OK, fsdpi_chunk_verify(fd, "long", &sums, 0, scratch, &problem));
     values[bytes - 1] ^= 1;
     assert_int_equal(FSDP_OK, fsdpi_file_write(fd, "long", bytes - 1, values + bytes - 1, 1, &problem));
-    assert_int_equal(FSDP_ERR_FORMAT, fsdpi_chunk_verify(fd, "long", &chunk, scratch, &problem));
+    assert_int_equal(FSDP_ERR_FORMAT, fsdpi_chunk_verify(fd, "long", &sums, 0, scratch, &problem));
     (void)close(fd);
     free(values);
     free(scratch);
+}
+
+/* Against the definition in checksums.h, word by word, in plain arithmetic. */
+static uint64_t slow_sum(const unsigned char *bytes, size_t n)
+{
+    const uint64_t prime = ((uint64_t)1 << 61) - 1;
+    uint64_t       sum   = 0;
+
+    for (size_t i = 0; i < (n + 3) / 4; i++) {
+        uint64_t z = i + 0x9e3779b97f4a7c15u;
+        z          = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z          = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        z          = ((z ^ z >> 31) >> 3) % prime;
+        for (size_t k = 0; k < 4 && 4 * i + k < n; k++) {
+            for (int bit = 0; bit < 8; bit++) {
+                uint64_t term = z;
+
+                for (size_t twice = 0; twice < 8 * k + (size_t)bit; twice++) {
+                    term = term * 2 % prime;
+                }
+                sum = (bytes[4 * i + k] >> bit & 1) != 0 ? (sum + term) % prime : sum;
+            }
+        }
+    }
+    return sum;
+}
+
+static void sums_of_pieces_add_up_wherever_they_are_cut(void **state)
+{
+    enum { BYTES = 4099 };
+    unsigned char bytes[BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < BYTES; i++) {
+        bytes[i] = (unsigned char)(i % 17 == 0 ? 255 : i * i >> 5);
+    }
+    const uint64_t whole = slow_sum(bytes, BYTES);
+    assert_true(whole == fsdpi_checksum_add(0, 0, bytes, BYTES));
+    for (size_t cut = 0; cut < BYTES; cut += 1 + cut / 7) {
+        const uint64_t front = fsdpi_checksum_add(0, 0, bytes, cut);
+        const uint64_t back  = fsdpi_checksum_add(0, cut, bytes + cut, BYTES - cut);
+
+        assert_true(whole == fsdpi_checksum_join(front, back));
+        assert_true(whole == fsdpi_checksum_add(back, 0, bytes, cut));
+    }
+    for (size_t bit = 0; bit < 8u * BYTES; bit += 13) {
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_true(whole != fsdpi_checksum_add(0, 0, bytes, BYTES));
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
 }
 
 int main(void)
@@ -354,6 +405,7 @@ int main(void)
         cmocka_unit_test(chunks_cover_their_file),
         cmocka_unit_test(every_damaged_byte_is_found),
         cmocka_unit_test(a_long_chunk_is_summed_up_as_a_whole),
+        cmocka_unit_test(sums_of_pieces_add_up_wherever_they_are_cut),
     };
 
     return cmocka_run_group_tests(tests, test_folder_make, test_folder_remove);

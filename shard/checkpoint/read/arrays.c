@@ -1,0 +1,171 @@
+#include "shard/checkpoint/read/arrays.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/log.h"
+#include "lib/context/context.h"
+#include "shard/checkpoint/arrays/rows.h"
+
+#define FILE_NAME FSDPI_SIMULATION_STEM ".safetensors"
+
+fsdp_status fsdpi_array_source_open(fsdpi_array_source *source, const fsdpi_checksums *sums, const char *folder,
+                                    fsdpi_problem *problem)
+{
+    return source->arrays == NULL || fsdpi_checksums_find(sums, FILE_NAME) == NULL
+               ? FSDP_OK
+               : fsdpi_tensor_files_open_in(folder, FSDPI_SIMULATION_STEM, &source->files, problem);
+}
+
+void fsdpi_array_source_close(fsdpi_array_source *source)
+{
+    fsdpi_tensor_files_close(&source->files);
+}
+
+/* ---- matching ------------------------------------------------------------------------------------------------------ */
+
+/* Names of files are printed as they are: problems replace what cannot be. */
+static void report(const fsdpi_array_source *source, fsdpi_misfits *misfits, const char *name, const char *what)
+{
+    const fsdp_context *ctx     = source->arrays->ctx;
+    fsdpi_problem       problem = {0};
+
+    (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "array '%s' %s", name, what);
+    if (ctx->rank == 0) {
+        fsdpi_log(ctx, FSDP_LOG_ERROR, "fsdp_checkpoint_restore: %s", problem.text);
+    }
+    if (misfits->first[0] == '\0') {
+        (void)snprintf(misfits->first, sizeof misfits->first, "%.440s", problem.text);
+    }
+}
+
+static bool fits(const fsdpi_tensor_info *a, const fsdpi_tensor_info *b)
+{
+    return a->dtype == b->dtype && a->n_dims == b->n_dims &&
+           (a->n_dims == 0 || memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims) == 0);
+}
+
+static void report_shape(const fsdpi_array_source *source, fsdpi_misfits *misfits, const fsdpi_tensor_info *ours,
+                         const fsdpi_tensor_info *theirs)
+{
+    char shape[160], needed[160], what[400];
+
+    misfits->mis_shaped++;
+    fsdpi_describe_shape(theirs, shape, sizeof shape);
+    fsdpi_describe_shape(ours, needed, sizeof needed);
+    (void)snprintf(what, sizeof what, "is %s %s in the file, and was added as %s %s", fsdpi_stored_name(theirs->dtype),
+                   shape, fsdpi_stored_name(ours->dtype), needed);
+    report(source, misfits, ours->name, what);
+}
+
+void fsdpi_array_source_match(const fsdpi_array_source *source, const fsdp_checkpoint_load_options *options,
+                              fsdpi_misfits *misfits)
+{
+    if (source->arrays == NULL) {
+        return;
+    }
+    for (const fsdpi_array *array = source->arrays->first; array != NULL; array = array->next) {
+        const fsdpi_placed_tensor *tensor = fsdpi_tensor_files_find(&source->files, array->name);
+
+        if (tensor == NULL && !options->allow_missing) {
+            misfits->missing++;
+            report(source, misfits, array->name, "is missing in the checkpoint");
+        } else if (tensor != NULL && !fits(&array->info, tensor->info) && !options->allow_mis_shaped) {
+            report_shape(source, misfits, &array->info, tensor->info);
+        }
+    }
+    for (size_t i = 0; i < source->files.n_tensors && !options->allow_extra; i++) {
+        const char *name = source->files.tensors[i].info->name;
+
+        if (fsdpi_arrays_find(source->arrays, name) == NULL) {
+            misfits->extra++;
+            report(source, misfits, name, "is in the checkpoint and has not been added");
+        }
+    }
+}
+
+uint64_t fsdpi_array_source_fingerprint(const fsdpi_array_source *source, uint64_t hash)
+{
+    for (size_t i = 0; i < source->files.n_tensors; i++) {
+        const fsdpi_tensor_info *info = source->files.tensors[i].info;
+
+        hash = fsdpi_hash_text(hash, info->name);
+        hash = fsdpi_hash_u64(fsdpi_hash_u64(hash, info->begin), (uint64_t)info->dtype);
+    }
+    return hash;
+}
+
+/* ---- checking ------------------------------------------------------------------------------------------------------ */
+
+/* Chunks `first` to `end`. */
+static fsdp_status check_chunks(const fsdpi_array_source *source, const fsdpi_file_sums *sums, size_t first, size_t end,
+                                void *scratch, fsdpi_problem *problem)
+{
+    const fsdpi_tensor_file *file = &source->files.files[0];
+
+    for (size_t i = first; i < end; i++) {
+        FSDP_TRY(fsdpi_chunk_verify(file->fd, file->path, sums, i, scratch, problem));
+    }
+    return FSDP_OK;
+}
+
+/* Those of the file that is open; NULL where none is. */
+static fsdp_status find_sums(const fsdpi_array_source *source, const fsdpi_checksums *sums,
+                             const fsdpi_file_sums **found, fsdpi_problem *problem)
+{
+    *found = NULL;
+    if (source->files.n_files == 0) {
+        return FSDP_OK;
+    }
+    *found = fsdpi_checksums_find(sums, FILE_NAME);
+    return *found != NULL && (*found)->bytes == source->files.files[0].header.file_bytes
+               ? FSDP_OK
+               : fsdpi_problem_set(problem, FSDP_ERR_FORMAT, "%s: is not the file that state.json has checksums of",
+                                   source->files.files[0].path);
+}
+
+fsdp_status fsdpi_array_source_verify_header(const fsdpi_array_source *source, const fsdpi_checksums *sums,
+                                             void *scratch, fsdpi_problem *problem)
+{
+    const fsdpi_file_sums *found;
+
+    FSDP_TRY(find_sums(source, sums, &found, problem));
+    return found == NULL ? FSDP_OK
+                         : check_chunks(source, found, 0,
+                                        fsdpi_chunk_of(found, source->files.files[0].header.data_offset - 1) + 1,
+                                        scratch, problem);
+}
+
+fsdp_status fsdpi_array_source_verify(const fsdpi_array_source *source, const fsdpi_checksums *sums, void *scratch,
+                                      fsdpi_problem *problem)
+{
+    const fsdpi_file_sums *found;
+
+    FSDP_TRY(find_sums(source, sums, &found, problem));
+    if (found == NULL) {
+        return FSDP_OK;
+    }
+    const fsdp_context *ctx = source->arrays->ctx;
+    const size_t        n = found->n_chunks, ranks = (size_t)ctx->size, rank = (size_t)ctx->rank;
+    return check_chunks(source, found, n / ranks * rank + n % ranks * rank / ranks,
+                        n / ranks * (rank + 1) + n % ranks * (rank + 1) / ranks, scratch, problem);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+fsdp_status fsdpi_array_source_read(const fsdpi_array_source *source, void *scratch, fsdpi_problem *problem)
+{
+    if (source->arrays == NULL) {
+        return FSDP_OK;
+    }
+    for (const fsdpi_array *array = source->arrays->first; array != NULL; array = array->next) {
+        const fsdpi_placed_tensor *tensor = fsdpi_tensor_files_find(&source->files, array->name);
+
+        if (tensor != NULL && fits(&array->info, tensor->info)) {
+            FSDP_TRY(fsdpi_rows_read(array, tensor, scratch, problem));
+        }
+    }
+    return FSDP_OK;
+}
