@@ -32,25 +32,29 @@ typedef struct ckpt_options {
     int                 stats;
     const fsdpi_stored *dtype;          /* of what is converted; NULL: as it is */
     size_t              max_file_bytes; /* 0: no limit */
+    size_t              part;           /* the number of what is converted */
 } ckpt_options;
 
-/** The tensors under one name in a folder ("model", "optimizer"), or those of a path that is no folder. */
+/** The tensors under one name in a folder ("model", "optimizer", "simulation"), or those of a path that is no folder. */
 typedef struct ckpt_part {
     const char        *stem;
     fsdpi_tensor_files files;
 } ckpt_part;
 
-#define CKPT_MOST_PARTS 2
+#define CKPT_MOST_PARTS 3
 
 /** What a path names: a checkpoint's folder, one with `latest`, a safetensors file or an index. */
 typedef struct ckpt_source {
     char        path[FSDPI_FOLDER_PATH_BYTES]; /* where `latest` led */
     bool        is_folder;
     size_t      n_parts;
-    ckpt_part   parts[CKPT_MOST_PARTS]; /* the first is the model */
+    ckpt_part   parts[CKPT_MOST_PARTS]; /* the first is the model; those that are not there have no files */
     bool        has_state;
     fsdpi_state state;
 } ckpt_source;
+
+/** The number of a part by its name; CKPT_MOST_PARTS: there is none. */
+size_t ckpt_part_find(const char *stem);
 
 /** Finds and opens all that `path` names. Released with ckpt_source_close() in any case. */
 fsdp_status ckpt_source_open(const char *path, ckpt_source *source, fsdpi_problem *problem);

@@ -1,5 +1,5 @@
 /*
- * fsdp-ckpt convert: the model's tensors into new files. Each is written beside its place, synced, and only then given its name,
+ * fsdp-ckpt convert: the tensors of the model, or of another part, into new files. Each is written beside its place, synced, and only then given its name,
  * the index last; what is there already is never replaced.
  */
 #include <errno.h>
@@ -26,6 +26,7 @@ typedef struct conversion {
     char                folder[FSDPI_FOLDER_PATH_BYTES];
     char                stem[FSDPI_FOLDER_PATH_BYTES];
     size_t              n_named; /* files that have their names */
+    size_t              part;
 } conversion;
 
 /* Where a file of the plan will be, or is while it is written. */
@@ -59,7 +60,7 @@ static fsdp_status split_target(conversion *c, fsdpi_problem *problem)
 /* Metadata is that of the first file: several files of one model repeat it. */
 static fsdp_status plan_files(conversion *c, fsdpi_problem *problem)
 {
-    const fsdpi_tensor_files *const files = &c->source.parts[0].files;
+    const fsdpi_tensor_files *const files = &c->source.parts[c->part].files;
     const fsdpi_safetensors *const  first = files->n_files > 0 ? &files->files[0].header : NULL;
 
     c->tensors = malloc((files->n_tensors + 1) * sizeof *c->tensors);
@@ -79,7 +80,7 @@ static fsdp_status plan_files(conversion *c, fsdpi_problem *problem)
 static fsdp_status write_tensor(conversion *c, int fd, const char *path, uint64_t data_offset, size_t index,
                                 fsdpi_problem *problem)
 {
-    const fsdpi_placed_tensor *const from = &c->source.parts[0].files.tensors[index];
+    const fsdpi_placed_tensor *const from = &c->source.parts[c->part].files.tensors[index];
     const fsdpi_tensor_info *const   to   = &c->tensors[index];
     const uint64_t                   bits = fsdpi_stored_bits(to->dtype);
 
@@ -189,6 +190,18 @@ static fsdp_status check_absent(const conversion *c, const char *name, fsdpi_pro
     return FSDP_OK;
 }
 
+/* A file has one part only, whatever it is. */
+static fsdp_status open_part(conversion *c, fsdpi_problem *problem)
+{
+    c->part = c->source.is_folder ? c->options->part : 0;
+    FSDP_TRY(ckpt_source_open_part(&c->source, c->part, problem));
+    return c->source.parts[c->part].files.n_files > 0
+               ? FSDP_OK
+               : fsdpi_problem_set(problem, FSDP_ERR_IO,
+                                   "%s: has no %s; --part model, optimizer or simulation chooses another",
+                                   c->source.path, c->source.parts[c->part].stem);
+}
+
 static fsdp_status convert(conversion *c, fsdpi_problem *problem)
 {
     fsdp_status status;
@@ -196,7 +209,7 @@ static fsdp_status convert(conversion *c, fsdpi_problem *problem)
     FSDP_TRY(split_target(c, problem));
     FSDP_TRY(ckpt_piece_make(&c->piece, problem));
     FSDP_TRY(ckpt_source_find(c->options->paths[0], &c->source, problem));
-    FSDP_TRY(ckpt_source_open_part(&c->source, 0, problem));
+    FSDP_TRY(open_part(c, problem));
     FSDP_TRY(plan_files(c, problem));
     for (size_t i = 0; i < c->plan.n_files; i++) {
         FSDP_TRY(check_absent(c, c->plan.files[i].name, problem));

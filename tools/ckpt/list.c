@@ -177,9 +177,9 @@ static void list_state(listing *list, const ckpt_source *source)
         return;
     }
     if (!list->options->json) {
-        (void)printf("%s: step %" PRIu64 ", epoch %" PRIu64 ", seed %" PRIu64 "; saved by %" PRIu64 " ranks under %s",
+        (void)printf("%s: step %" PRIu64 ", epoch %" PRIu64 ", seed %" PRIu64 "; saved by %" PRIu64 " ranks%s%s",
                      source->path, state->program.step, state->program.epoch, state->program.seed, state->program.ranks,
-                     state->strategy);
+                     state->strategy[0] != 0 ? " under " : "", state->strategy);
         (void)printf(state->has_optimizer ? "; %s after %" PRIu64 " step%s\n" : "\n", state->optimizer,
                      state->optimizer_steps, fsdpi_s(state->optimizer_steps));
         return;

@@ -7,7 +7,7 @@
 #include "lib/base/error.h"
 #include "tools/ckpt/ckpt.h"
 
-static const char *const stems[CKPT_MOST_PARTS] = {"model", "optimizer"};
+static const char *const stems[CKPT_MOST_PARTS] = {"model", "optimizer", "simulation"};
 
 static bool is_folder(const char *path)
 {
@@ -29,6 +29,15 @@ static bool holds(const char *folder, const char *stem)
     (void)snprintf(name, sizeof name, "%s.safetensors" FSDPI_INDEX_SUFFIX, stem);
     fsdpi_path_join(path, folder, name);
     return access(path, F_OK) == 0;
+}
+
+/* A checkpoint, or a model from elsewhere. */
+static bool holds_any(const char *folder)
+{
+    char path[FSDPI_FOLDER_PATH_BYTES];
+
+    fsdpi_path_join(path, folder, FSDPI_STATE_FILE);
+    return access(path, F_OK) == 0 || holds(folder, stems[0]);
 }
 
 static fsdp_status follow_latest(ckpt_source *source, fsdpi_problem *problem)
@@ -59,6 +68,16 @@ static fsdp_status read_state(ckpt_source *source, fsdpi_problem *problem)
     return FSDP_OK;
 }
 
+size_t ckpt_part_find(const char *stem)
+{
+    size_t index = 0;
+
+    while (index < CKPT_MOST_PARTS && strcmp(stems[index], stem) != 0) {
+        index++;
+    }
+    return index;
+}
+
 fsdp_status ckpt_source_find(const char *path, ckpt_source *source, fsdpi_problem *problem)
 {
     *source = (ckpt_source){.n_parts = 1};
@@ -71,11 +90,27 @@ fsdp_status ckpt_source_find(const char *path, ckpt_source *source, fsdpi_proble
     if (!source->is_folder) {
         return FSDP_OK;
     }
-    if (!holds(source->path, stems[0])) {
+    if (!holds_any(source->path)) {
         FSDP_TRY(follow_latest(source, problem));
     }
-    source->n_parts = holds(source->path, stems[1]) ? 2 : 1;
+    source->n_parts = CKPT_MOST_PARTS;
     return read_state(source, problem);
+}
+
+/* What a checkpoint was saved with has checksums; a folder from elsewhere is that of a model. */
+static bool is_expected(const ckpt_source *source, size_t index)
+{
+    char name[64];
+
+    if (!source->has_state) {
+        return index == 0;
+    }
+    (void)snprintf(name, sizeof name, "%s.safetensors", stems[index]);
+    if (fsdpi_checksums_find(&source->state.sums, name) != NULL) {
+        return true;
+    }
+    (void)snprintf(name, sizeof name, "%s.safetensors" FSDPI_INDEX_SUFFIX, stems[index]);
+    return fsdpi_checksums_find(&source->state.sums, name) != NULL;
 }
 
 fsdp_status ckpt_source_open_part(ckpt_source *source, size_t index, fsdpi_problem *problem)
@@ -83,6 +118,9 @@ fsdp_status ckpt_source_open_part(ckpt_source *source, size_t index, fsdpi_probl
     ckpt_part *const part = &source->parts[index];
 
     part->stem = source->is_folder ? stems[index] : NULL;
+    if (source->is_folder && !holds(source->path, stems[index]) && !is_expected(source, index)) {
+        return FSDP_OK;
+    }
     return source->is_folder ? fsdpi_tensor_files_open_in(source->path, part->stem, &part->files, problem)
                              : fsdpi_tensor_files_open(source->path, &part->files, problem);
 }
