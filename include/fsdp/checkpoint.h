@@ -218,6 +218,19 @@ FSDP_API fsdp_status fsdp_checkpoint_add(fsdp_checkpoint *checkpoint, const char
                                          const size_t *shape, const fsdp_box *box, void *memory);
 
 /**
+ * Adds bytes of the program that mean something to it alone: a random generator's state, a configuration as JSON, a list that grows.
+ * Rank 0's are saved, as a tensor of type U8 in simulation.safetensors, and all ranks are given them by
+ * fsdp_checkpoint_restore(). How many there are may differ from save to save. Otherwise as fsdp_checkpoint_add(); with
+ * `asynchronous` rank 0 has room for a copy of `room` bytes.
+ *
+ * @param[in] bytes    host memory for `room` BYTES, above 0, the same on all ranks
+ * @param[in] n_bytes  how many of them are saved, on rank 0; set by fsdp_checkpoint_restore(), on all ranks; valid as long as `bytes`
+ * @return as fsdp_checkpoint_add(). A save of more than `room` is FSDP_ERR_ARG, as is a restore of more, which names both.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_add_bytes(fsdp_checkpoint *checkpoint, const char *name, void *bytes, size_t room,
+                                               size_t *n_bytes);
+
+/**
  * Saves, and returns when the checkpoint is on the disk and `latest` names it. Completes an asynchronous save first. If there
  * already is a checkpoint of that step, the new one's name ends in "-2" and so on.
  *

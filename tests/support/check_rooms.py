@@ -69,6 +69,8 @@ ROOMS = [
      "how a checkpoint is laid out on a disk: JSON, safetensors, checksums, and the folder that it is in"),
     ("shard", "checkpoint/folder",
      "the folder that a run saves in: who may save there, and how a checkpoint appears and goes"),
+    ("shard", "checkpoint/arrays",
+     "the program's own arrays: boxes, whether they tile an array, and their rows between memory and files"),
     ("shard", "checkpoint/common",
      "what writing and reading share: a model as tensors of files, and what can be wrong with a call"),
     ("shard", "checkpoint/write", "saving, at once or behind the next steps"),

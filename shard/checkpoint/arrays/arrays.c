@@ -5,8 +5,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/context/context.h"
 #include "lib/device/memory.h"
-#include "shard/checkpoint/arrays/rows.h"
 
 /* ---- the list ------------------------------------------------------------------------------------------------------ */
 
@@ -27,6 +27,9 @@ static size_t struct_bytes(const char *name)
 
 static size_t image_bytes(const fsdpi_array *array)
 {
+    if (array->n_bytes != NULL) {
+        return array->image_room;
+    }
     return fsdpi_box_count(&array->written) * fsdp_dtype_size((fsdp_dtype)array->info.dtype);
 }
 
@@ -99,6 +102,23 @@ void fsdpi_arrays_free(fsdpi_arrays *arrays)
         free_array(arrays->ctx, array);
     }
     free_layout(arrays);
+}
+
+/* ---- bytes of rank 0 ----------------------------------------------------------------------------------------------- */
+
+void fsdpi_bytes_divide(fsdpi_array *bytes, size_t n, bool writes)
+{
+    fsdpi_box_make_flat(n, 0, n, &bytes->held);
+    fsdpi_box_make_flat(n, 0, writes ? n : 0, &bytes->written);
+}
+
+void fsdpi_bytes_set(fsdpi_arrays *arrays, fsdpi_array *bytes, size_t n)
+{
+    if (bytes->dims[0] != n) {
+        bytes->dims[0]  = n;
+        arrays->changed = true;
+    }
+    fsdpi_bytes_divide(bytes, n, arrays->ctx->rank == 0);
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */

@@ -25,6 +25,9 @@ typedef struct fsdpi_array {
     fsdpi_box           written;    /* what it writes of that */
     unsigned char      *memory;     /* the first element of `held` */
     unsigned char      *image;      /* what it writes, without gaps; NULL: none, or no room */
+    size_t             *n_bytes;    /* of rank 0's bytes how many there are; NULL: it is an array */
+    size_t              room;       /* for them, on all ranks */
+    size_t              image_room; /* for them, where this rank writes them */
     uint64_t            dims[FSDP_MAX_DIMS];
     const char         *name; /* behind it */
 } fsdpi_array;
@@ -60,6 +63,12 @@ void fsdpi_arrays_free(fsdpi_arrays *arrays);
  */
 fsdp_status fsdpi_arrays_lay_out(fsdpi_arrays *arrays, fsdpi_problem *problem);
 
+/** Sets how many bytes of rank 0 there are now, in a file that is planned again if that is another number. */
+void fsdpi_bytes_set(fsdpi_arrays *arrays, fsdpi_array *bytes, size_t n);
+
+/** Which of the bytes this rank holds, reads or writes. */
+void fsdpi_bytes_divide(fsdpi_array *bytes, size_t n, bool writes);
+
 /** BYTES of staging on this rank: images, and what a save takes; and of bookkeeping. */
 size_t fsdpi_arrays_staging(const fsdpi_arrays *arrays);
 size_t fsdpi_arrays_bookkeeping(const fsdpi_arrays *arrays);
@@ -75,5 +84,20 @@ fsdp_status fsdpi_arrays_write(fsdpi_arrays *arrays, size_t number, bool from_im
 
 /** A hash of all elements of a replicated array. */
 uint64_t fsdpi_array_hash(const fsdpi_array *array);
+
+/* ---- rows.c: the rows of this rank's boxes between memory and files ---- */
+
+/** How many chunks of the file this rank writes into, in stretches: of the plan, which is made. With the header, on rank 0. */
+size_t fsdpi_rows_count_parts(const fsdpi_arrays *arrays);
+
+/** Copies what this rank writes of an array to where it lies without gaps. */
+void fsdpi_rows_pack(const fsdpi_array *array, unsigned char *to);
+
+/**
+ * Reads what this rank holds of an array, from the tensor that has it. `scratch`: FSDPI_READ_BYTES. Where a good part of what lies
+ * between rows is the rank's own, many rows are read at once.
+ */
+fsdp_status fsdpi_rows_read(const fsdpi_array *array, const fsdpi_placed_tensor *tensor, unsigned char *scratch,
+                            fsdpi_problem *problem);
 
 #endif

@@ -1,4 +1,4 @@
-#include "shard/checkpoint/arrays/rows.h"
+#include "shard/checkpoint/arrays/arrays.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

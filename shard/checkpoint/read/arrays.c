@@ -7,7 +7,6 @@
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/context/context.h"
-#include "shard/checkpoint/arrays/rows.h"
 
 #define FILE_NAME FSDPI_SIMULATION_STEM ".safetensors"
 
@@ -41,23 +40,32 @@ static void report(const fsdpi_array_source *source, fsdpi_misfits *misfits, con
     }
 }
 
-static bool fits(const fsdpi_tensor_info *a, const fsdpi_tensor_info *b)
+static bool fits(const fsdpi_array *array, const fsdpi_tensor_info *b)
 {
+    const fsdpi_tensor_info *a = &array->info;
+
+    if (array->n_bytes != NULL) {
+        return b->dtype == FSDPI_STORED_U8 && b->n_dims == 1 && b->dims[0] <= array->room;
+    }
     return a->dtype == b->dtype && a->n_dims == b->n_dims &&
            (a->n_dims == 0 || memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims) == 0);
 }
 
-static void report_shape(const fsdpi_array_source *source, fsdpi_misfits *misfits, const fsdpi_tensor_info *ours,
+static void report_shape(const fsdpi_array_source *source, fsdpi_misfits *misfits, const fsdpi_array *array,
                          const fsdpi_tensor_info *theirs)
 {
-    char shape[160], needed[160], what[400];
+    const uint64_t    room = array->room;
+    fsdpi_tensor_info ours = array->info;
+    char              shape[160], needed[160], what[400];
+
+    ours.dims = array->n_bytes != NULL ? &room : ours.dims;
 
     misfits->mis_shaped++;
     fsdpi_describe_shape(theirs, shape, sizeof shape);
-    fsdpi_describe_shape(ours, needed, sizeof needed);
+    fsdpi_describe_shape(&ours, needed, sizeof needed);
     (void)snprintf(what, sizeof what, "is %s %s in the file, and was added as %s %s", fsdpi_stored_name(theirs->dtype),
-                   shape, fsdpi_stored_name(ours->dtype), needed);
-    report(source, misfits, ours->name, what);
+                   shape, fsdpi_stored_name(ours.dtype), needed);
+    report(source, misfits, ours.name, what);
 }
 
 void fsdpi_array_source_match(const fsdpi_array_source *source, const fsdp_checkpoint_load_options *options,
@@ -72,8 +80,8 @@ void fsdpi_array_source_match(const fsdpi_array_source *source, const fsdp_check
         if (tensor == NULL && !options->allow_missing) {
             misfits->missing++;
             report(source, misfits, array->name, "is missing in the checkpoint");
-        } else if (tensor != NULL && !fits(&array->info, tensor->info) && !options->allow_mis_shaped) {
-            report_shape(source, misfits, &array->info, tensor->info);
+        } else if (tensor != NULL && !fits(array, tensor->info) && !options->allow_mis_shaped) {
+            report_shape(source, misfits, array, tensor->info);
         }
     }
     for (size_t i = 0; i < source->files.n_tensors && !options->allow_extra; i++) {
@@ -160,10 +168,14 @@ fsdp_status fsdpi_array_source_read(const fsdpi_array_source *source, void *scra
     if (source->arrays == NULL) {
         return FSDP_OK;
     }
-    for (const fsdpi_array *array = source->arrays->first; array != NULL; array = array->next) {
+    for (fsdpi_array *array = source->arrays->first; array != NULL; array = array->next) {
         const fsdpi_placed_tensor *tensor = fsdpi_tensor_files_find(&source->files, array->name);
 
-        if (tensor != NULL && fits(&array->info, tensor->info)) {
+        if (tensor != NULL && fits(array, tensor->info)) {
+            if (array->n_bytes != NULL) {
+                fsdpi_bytes_divide(array, (size_t)tensor->info->dims[0], false);
+                *array->n_bytes = (size_t)tensor->info->dims[0];
+            }
             FSDP_TRY(fsdpi_rows_read(array, tensor, scratch, problem));
         }
     }

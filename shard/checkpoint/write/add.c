@@ -176,7 +176,7 @@ static fsdp_status check_tiling(const addition *a)
     return fsdpi_tiling_holds(sum, a->shape, a->n_dims) ? FSDP_OK : explain(a);
 }
 
-/* ---- the public function ------------------------------------------------------------------------------------------- */
+/* ---- the public functions ------------------------------------------------------------------------------------------- */
 
 static fsdp_status take(addition *a)
 {
@@ -189,6 +189,43 @@ static fsdp_status take(addition *a)
         fsdpi_arrays_drop_last(&c->arrays);
     }
     return status;
+}
+
+static fsdp_status check_bytes(addition *a, size_t *n_bytes)
+{
+    FSDP_TRY(check_name(a));
+    if (n_bytes == NULL || a->memory == NULL || a->array.room == 0) {
+        return refuse(a, "the pointer to its bytes, or to how many there are, is NULL, or there is room for none");
+    }
+    if (a->array.room > (size_t)INT64_MAX / 4) {
+        return refuse(a, "it has more than 2^61 bytes");
+    }
+    a->array.info       = (fsdpi_tensor_info){.dtype = FSDPI_STORED_U8, .n_dims = 1};
+    a->array.memory     = a->memory;
+    a->array.n_bytes    = n_bytes;
+    a->array.image_room = a->ctx->rank == 0 ? a->array.room : 0;
+    fsdpi_bytes_divide(&a->array, 0, false);
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_checkpoint_add_bytes(fsdp_checkpoint *checkpoint, const char *name, void *bytes, size_t room,
+                                      size_t *n_bytes)
+{
+    if (checkpoint == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, ADD "_bytes: the checkpoint is NULL; pass one from fsdp_checkpoint_open");
+    }
+    addition a = {.checkpoint = checkpoint,
+                  .ctx        = checkpoint->ctx,
+                  .name       = name,
+                  .dtype      = FSDP_U8,
+                  .n_dims     = 1,
+                  .shape      = &room,
+                  .memory     = bytes,
+                  .array      = {.room = room}};
+
+    FSDP_TRY(fsdp_checkpoint_wait(checkpoint));
+    FSDP_TRY(agree(&a, check_bytes(&a, n_bytes)));
+    return take(&a);
 }
 
 fsdp_status fsdp_checkpoint_add(fsdp_checkpoint *checkpoint, const char *name, fsdp_dtype dtype, size_t n_dims,

@@ -231,9 +231,31 @@ static fsdp_status compare_replicated(fsdp_checkpoint *c)
     return FSDP_OK;
 }
 
+/* How many bytes rank 0 has: the same for all. */
+static fsdp_status count_bytes(fsdp_checkpoint *c)
+{
+    for (fsdpi_array *array = c->arrays.first; array != NULL; array = array->next) {
+        if (array->n_bytes == NULL) {
+            continue;
+        }
+        int64_t     n      = (int64_t)*array->n_bytes;
+        fsdp_status status = FSDP_OK;
+        if (c->ctx->rank == 0 && *array->n_bytes > array->room) {
+            status =
+                fsdpi_fail_together(c->ctx, FSDP_ERR_ARG, "%s: '%.200s' has %zu bytes, and was added with room for %zu",
+                                    c->function, array->name, *array->n_bytes, array->room);
+        }
+        FSDP_TRY(fsdpi_agree(c->ctx, c->function, "bytes of the program", 0, status, true));
+        FSDP_TRY(fsdp_broadcast(c->ctx, &n, 1, FSDP_I64, 0));
+        fsdpi_bytes_set(&c->arrays, array, (size_t)n);
+    }
+    return FSDP_OK;
+}
+
 /* Behind fsdp_checkpoint_add() there is another file, with other chunks. */
 static fsdp_status lay_arrays_out(fsdp_checkpoint *c)
 {
+    FSDP_TRY(count_bytes(c));
     if (!c->arrays.changed) {
         return FSDP_OK;
     }

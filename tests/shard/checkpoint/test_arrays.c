@@ -3,10 +3,11 @@
  * whatever boxes another number of ranks has. An element's value is a function of its array and index, so that what is read is
  * held against that, and not against what the library wrote elsewhere.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include "tests/shard/checkpoint/saved_model.h"
 
@@ -559,6 +560,88 @@ static void model_and_arrays_are_one_checkpoint(void **state)
     saved_model_close(&m);
 }
 
+/* ---- bytes --------------------------------------------------------------------------------------------------------- */
+
+static void bytes_of_rank_0_are_given_back_to_all(void **state)
+{
+    opened        o   = open_all("bytes");
+    const size_t  all = 3;
+    unsigned char bytes[40];
+    double        values[3] = {1, 2, 3};
+    size_t        n         = 0;
+    char          path[512];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s", path_of("bytes"));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_add_bytes(o.checkpoint, "b", bytes, o.rank == 0 ? 0 : 40, &n));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_add_bytes(o.checkpoint, "b", bytes, 40, o.rank == 0 ? NULL : &n));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add_bytes(o.checkpoint, "b", bytes, sizeof bytes, &n));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add(o.checkpoint, "values", FSDP_F64, 1, &all, NULL, values));
+    for (size_t save = 0; save < 4; save++) { /* 0, 13, 26 and 39 bytes */
+        n = o.rank == 0 ? 13 * save : 1000;   /* only rank 0's count */
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            bytes[i] = (unsigned char)(o.rank == 0 ? i * 7 + save : 99);
+        }
+        assert_int_equal(FSDP_OK, fsdp_checkpoint_save(o.checkpoint, &(fsdp_checkpoint_state){.step = save}));
+        memset(bytes, 0xEE, sizeof bytes);
+        memset(values, 0, sizeof values);
+        n = 77;
+        assert_int_equal(FSDP_OK, fsdp_checkpoint_restore(o.checkpoint, path, NULL, NULL));
+        assert_int_equal(13 * save, n);
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            assert_int_equal(i < n ? (unsigned char)(i * 7 + save) : 0xEE, bytes[i]);
+        }
+        assert_true(values[0] == 1 && values[1] == 2 && values[2] == 3);
+    }
+    n = 41;
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_save(o.checkpoint, &(fsdp_checkpoint_state){.step = 9}));
+    assert_error(&o, "'b' has 41 bytes, and was added with room for 40");
+    close_all(&o);
+
+    o = open_all("bytes-again");
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add_bytes(o.checkpoint, "b", bytes, 38, &n));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add(o.checkpoint, "values", FSDP_F64, 1, &all, NULL, values));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_restore(o.checkpoint, path, NULL, NULL));
+    assert_error(&o, "array 'b' is U8 [39] in the file, and was added as U8 [38]");
+    close_all(&o);
+}
+
+/* ---- faults -------------------------------------------------------------------------------------------------------- */
+
+/* Rank 0 may write a megabyte to a file, of 3 that it needs: the next save, without the limit, is whole. */
+static void a_full_disk_leaves_the_last_checkpoint_and_the_arrays(void **state)
+{
+    enum { ELEMENTS = 3 << 17 };
+    opened              o     = open_all("full");
+    const size_t        shape = (size_t)ELEMENTS * (size_t)o.size;
+    const fsdp_box      box   = {.offset = {(size_t)ELEMENTS * (size_t)o.rank}, .extent = {ELEMENTS}};
+    double             *mine  = calloc(ELEMENTS, sizeof *mine);
+    const struct rlimit small = {1 << 20, RLIM_INFINITY};
+    struct rlimit       before;
+    char                path[512];
+
+    (void)state;
+    assert_non_null(mine);
+    (void)snprintf(path, sizeof path, "%s", path_of("full"));
+    mine[7] = 1;
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add(o.checkpoint, "t", FSDP_F64, 1, &shape, &box, mine));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save(o.checkpoint, &(fsdp_checkpoint_state){.step = 1}));
+    mine[7] = 2;
+    assert_int_equal(0, getrlimit(RLIMIT_FSIZE, &before));
+    if (o.rank == o.size - 1) {
+        (void)signal(SIGXFSZ, SIG_IGN);
+        assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &small));
+    }
+    assert_int_equal(FSDP_ERR_IO, fsdp_checkpoint_save(o.checkpoint, &(fsdp_checkpoint_state){.step = 2}));
+    assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &before));
+    assert_true(mine[7] > 1.5);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_restore(o.checkpoint, path, NULL, NULL));
+    assert_true(mine[7] < 1.5);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save(o.checkpoint, &(fsdp_checkpoint_state){.step = 3}));
+    free(mine);
+    close_all(&o);
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
 static void the_budget_is_what_is_held(void **state)
@@ -601,6 +684,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_does_not_fit_is_named_and_nothing_changes),
         cmocka_unit_test(a_flipped_bit_is_found_wherever_it_is),
         cmocka_unit_test(model_and_arrays_are_one_checkpoint),
+        cmocka_unit_test(bytes_of_rank_0_are_given_back_to_all),
+        cmocka_unit_test(a_full_disk_leaves_the_last_checkpoint_and_the_arrays),
         cmocka_unit_test(the_budget_is_what_is_held),
     };
 

@@ -245,7 +245,7 @@ static void a_newer_version_is_refused_by_name(void **state)
     (void)state;
     open_model(&m);
     save_once(&m, "newer", NULL, 2);
-    write_text("newer/step-000000002/state.json", "{\"format\": \"libfsdp checkpoint\", \"version\": 3}");
+    write_text("newer/step-000000002/state.json", "{\"format\": \"libfsdp checkpoint\", \"version\": 4}");
     assert_load_fails(&m, "newer");
     assert_says(m.ctx, "use a newer libfsdp");
     saved_model_close(&m);
