@@ -141,7 +141,8 @@ FSDP_API fsdp_status fsdp_hook_half(fsdp_context *ctx, fsdp_dtype dtype, fsdp_ho
  * for the rank that sums a part, which quantizes the mean for all. The rounding error is kept on the rank that rounded, and
  * added to the next gradient (error feedback: Seide et al., "1-bit stochastic gradient descent", Interspeech 2014;
  * Karimireddy et al., "Error feedback fixes SignSGD", ICML 2019), so that over many steps nothing is lost. A block with an
- * element that is not finite becomes NaN as a whole.
+ * element that is not finite becomes NaN as a whole. Scales and codes are those of fsdp_model_options::quantized_params; each rank
+ * sums an equal share of whole blocks, in rank order, divides by the number of ranks, and adds what was left of its last mean.
  * Holds 4 + 4 / size bytes per element, and during a reduction 2 more per element of the largest unit. Units so small that
  * this would send more than f32 are averaged in f32. Collective.
  *

@@ -160,7 +160,8 @@ typedef struct fsdp_model_options {
     /**
      * 1: FULL_SHARD gathers parameters as 8-bit integers with one f32 scale for each 256 of them, about a quarter of the bytes
      * of f32, and rounds them to `param_dtype` on arrival (Wang et al., "ZeRO++", 2023). Masters stay exact; tensors with
-     * FSDP_TENSOR_KEEP_DTYPE or of a type other than FSDP_F32 are gathered as they are.
+     * FSDP_TENSOR_KEEP_DTYPE or of a type other than FSDP_F32 are gathered as they are. A scale is the largest magnitude over
+     * 127, in f32, at least the smallest normal number; a code is the value times 1 / scale, rounded to nearest even.
      */
     int quantized_params;
 

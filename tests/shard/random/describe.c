@@ -35,7 +35,7 @@ static void describe_tensor(FILE *out, const random_model *m, size_t t)
 
 static void describe_segment(FILE *out, const planned_segment *s)
 {
-    static const char *const  hooks[] = {"none", "custom", "bf16", "f16"};
+    static const char *const  hooks[] = {"none", "custom", "bf16", "f16", "int8", "PowerSGD"};
     const fsdp_config        *c       = &s->config;
     const fsdp_model_options *o       = &s->options;
 

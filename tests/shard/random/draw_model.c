@@ -94,7 +94,7 @@ static void draw_tensor(random_model *m, random_draws *d, size_t unit)
     draw_flags(m, d, tensor);
     draw_fill(d, tensor);
     const size_t other = draw_below(d, 1000);
-    if (wants(m, d, WITH_TIES, 15) && t > 0) {
+    if (wants(m, d, WITH_TIES, 25) && t > 0) {
         tie(m, tensor, other % t);
     }
     for (size_t k = t; k-- > m->units[unit].first;) {
@@ -186,6 +186,26 @@ static void draw_groups(random_model *m, random_draws *d)
     }
 }
 
+/* What turns rounding into more than that is left out. */
+static void draw_approximation(random_model *m, random_draws *d)
+{
+    const bool momentum = draw_chance(d, 50);
+
+    m->approximate = wants(m, d, WITH_POWER_SGD, 10);
+    if (!m->approximate) {
+        return;
+    }
+    m->optimizer.kind         = momentum ? FSDP_SGD_MOMENTUM : FSDP_SGD;
+    m->optimizer.nesterov     = m->optimizer.nesterov && momentum;
+    m->optimizer.moment_dtype = FSDP_F32;
+    m->scales                 = false;
+    m->features &= ~(UINT64_C(1) << WITH_TYPES | UINT64_C(1) << WITH_REDUCE_TYPES | UINT64_C(1) << WITH_QUANTIZED);
+    for (size_t t = 0; t < m->n_tensors; t++) {
+        m->tensors[t].dtype = FSDP_F32;
+        m->tensors[t].flags &= ~FSDP_TENSOR_KEEP_DTYPE;
+    }
+}
+
 static void draw_optimizer(random_model *m)
 {
     random_draws              d    = random_draws_of(m->seed, PART_OPTIMIZER);
@@ -210,6 +230,7 @@ static void draw_optimizer(random_model *m)
     m->scaler.backoff_factor  = draw_chance(&d, 50) ? 0.5 : 0.3;
     m->scaler.growth_interval = 1 + draw_below(&d, 3);
     m->scaler.allow_any_dtype = 1;
+    draw_approximation(m, &d);
 }
 
 /* ---- configurations ---------------------------------------------------------------------------------------------- */
@@ -280,9 +301,9 @@ static void draw_options(const random_model *m, random_draws *d, planned_segment
     o->local_gradients  = wants(m, d, WITH_LOCAL, 50);
     o->quantized_params = wants(m, d, WITH_QUANTIZED, 25) && o->strategy == FSDP_FULL_SHARD;
 
-    const hook_kind hook = (hook_kind)(1 + draw_below(d, 3));
-    if (wants(m, d, WITH_HOOKS, 50) && (o->strategy == FSDP_NO_SHARD || is_hybrid(o->strategy))) {
-        segment->hook   = hook;
+    const hook_kind hook = (hook_kind)(1 + draw_below(d, 4));
+    if ((m->approximate || wants(m, d, WITH_HOOKS, 50)) && (o->strategy == FSDP_NO_SHARD || is_hybrid(o->strategy))) {
+        segment->hook   = m->approximate ? HOOK_POWER_SGD : hook;
         o->reduce_dtype = FSDP_F32;
     }
 }
@@ -311,6 +332,7 @@ static void draw_segments(random_model *m, int size)
         draw_config(m, &own, &segment->config);
         draw_options(m, &own, segment);
         draw_checkpoint(&own, &segment->checkpoint);
+        segment->checkpoint.dtype     = m->approximate ? FSDP_F32 : segment->checkpoint.dtype;
         segment->options.buffer_dtype = (m->features >> WITH_TYPES & 1) != 0 ? buffer : FSDP_F32;
         draw_program(m, s);
     }

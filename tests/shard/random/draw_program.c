@@ -79,7 +79,7 @@ static void recompute(writer *w, size_t unit)
 /* Whether the next visit may lie within the passes that are open. */
 static bool may_nest(writer *w, size_t unit)
 {
-    return wants(w, WITH_NESTED, 35) && w->n_open < w->most_open && !w->open[unit];
+    return wants(w, WITH_NESTED, 50) && w->n_open < w->most_open && !w->open[unit];
 }
 
 /* Visit `at`, and others within it; returns the visit behind them. */
@@ -251,10 +251,11 @@ static void write_step(writer *w)
     const size_t begun = w->segment->n_ops;
 
     write_micro_batches(w);
-    if (wants(w, WITH_FAILURES, 15)) {
+    const bool repeats = w->segment->hook < HOOK_INT8; /* whose state is then that of a step that failed half way */
+    if (wants(w, WITH_FAILURES, 15) && repeats) {
         write_failure(w, begun);
         write_micro_batches(w);
-    } else if (wants(w, WITH_FAILURES, 10)) {
+    } else if (wants(w, WITH_FAILURES, 10) && repeats) {
         (void)add_op(w, OP_ZERO_GRAD);
         write_micro_batches(w);
     }

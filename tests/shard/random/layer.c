@@ -2,7 +2,7 @@
 
 #include "tests/shard/random/numbers.h"
 
-enum { KEY_INPUT = 1, KEY_WEIGHT, KEY_GRADIENT, KEY_BUFFER, KEY_IMPORT };
+enum { KEY_INPUT = 1, KEY_WEIGHT, KEY_GRADIENT, KEY_BUFFER, KEY_IMPORT, KEY_ROW, KEY_COLUMN };
 
 void forget_activations(activations *a, uint64_t seed, int rank, size_t passes)
 {
@@ -25,10 +25,25 @@ void forward_unit(activations *a, size_t unit, double output)
     a->x          = 0.5 * a->x + 0.3 * output;
 }
 
+/* Times a number of each rank and pass: a matrix of rank 1, for all names of its owner the same. */
+static float rank_one_element(const random_model *m, size_t t, size_t i)
+{
+    const planned_tensor *tensor  = &m->tensors[t];
+    const size_t          columns = tensor->n_dims > 1 ? tensor->count / tensor->shape[0] : 1;
+
+    return hashed_number(m->seed, KEY_ROW, tensor->owner, i / columns) *
+           hashed_number(m->seed, KEY_COLUMN, tensor->owner, i % columns);
+}
+
 float gradient_of(const random_model *m, const activations *a, size_t t, size_t i, float w, int rank, size_t pass,
                   double scale)
 {
-    const float own  = hashed_number(m->seed + (uint64_t)rank, KEY_GRADIENT + 16 * t, i, pass);
+    const float own = hashed_number(m->seed + (uint64_t)rank, KEY_GRADIENT + 16 * t, i, pass);
+    if (m->approximate) {
+        const float size = hashed_number(m->seed + (uint64_t)rank, KEY_GRADIENT, m->tensors[t].unit, pass);
+
+        return size * rank_one_element(m, t, i) + 0.1F * (float)a->into[m->tensors[t].unit];
+    }
     const float pull = 0.25F * w, flow = 0.1F * (float)a->into[m->tensors[t].unit];
     const float sum = own + pull, all = sum + flow;
 

@@ -1,5 +1,6 @@
 #include "tests/shard/random/library.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,10 +77,17 @@ static void must(library_run *r, fsdp_status status, const char *call)
 
 #define MUST(r, call) must((r), (call), #call)
 
+/* Bitwise, unless the model's results are not exact. */
+static int agrees(const library_run *r, double found, double expected)
+{
+    return same_double(found, expected) ||
+           (r->m->approximate && fabs(found - expected) <= TOLERANCE * (1.0 + fabs(expected)));
+}
+
 static void compare(library_run *r, size_t t, const char *what, const float *found, const float *expected)
 {
     for (size_t i = 0; i < r->m->tensors[t].count; i++) {
-        if (!same_number(found[i], expected[i])) {
+        if (!agrees(r, (double)found[i], (double)expected[i])) {
             differ(r, "%s %s[%zu] is %a instead of %a", what, r->m->tensors[t].name, i, (double)found[i],
                    (double)expected[i]);
             return;
@@ -89,7 +97,7 @@ static void compare(library_run *r, size_t t, const char *what, const float *fou
 
 static void compare_number(library_run *r, const char *what, double found, double expected)
 {
-    if (!same_double(found, expected)) {
+    if (!agrees(r, found, expected)) {
         differ(r, "%s is %a instead of %a", what, found, expected);
     }
 }
@@ -416,8 +424,10 @@ static fsdp_status call_after(void *state, const fsdp_gradient *gradient)
 
 static void set_hook(library_run *r)
 {
-    const int           group = serial_group_size(r->segment);
-    fsdp_hook_callbacks callbacks;
+    const int              group = serial_group_size(r->segment);
+    fsdp_hook_callbacks    callbacks;
+    fsdp_int8_options      int8;
+    fsdp_power_sgd_options power_sgd;
 
     r->hook = NULL;
     if (r->segment->hook == HOOK_NONE) {
@@ -425,11 +435,20 @@ static void set_hook(library_run *r)
     }
     r->hook_rank = r->segment->options.strategy == FSDP_NO_SHARD ? r->rank : r->rank / group;
     fsdp_hook_callbacks_init(&callbacks);
-    callbacks.before = call_before;
-    callbacks.after  = call_after;
-    callbacks.state  = &r->hook_rank;
+    fsdp_int8_options_init(&int8);
+    fsdp_power_sgd_options_init(&power_sgd);
+    power_sgd.rank      = 2;
+    power_sgd.min_ratio = 1.0;
+    int8.block          = INT8_BLOCK;
+    callbacks.before    = call_before;
+    callbacks.after     = call_after;
+    callbacks.state     = &r->hook_rank;
     if (r->segment->hook == HOOK_CUSTOM) {
         MUST(r, fsdp_hook_custom(r->ctx, &callbacks, &r->hook));
+    } else if (r->segment->hook == HOOK_POWER_SGD) {
+        MUST(r, fsdp_hook_power_sgd(r->ctx, &power_sgd, &r->hook));
+    } else if (r->segment->hook == HOOK_INT8) {
+        MUST(r, fsdp_hook_int8(r->ctx, &int8, &r->hook));
     } else {
         MUST(r, fsdp_hook_half(r->ctx, r->segment->hook == HOOK_BF16 ? FSDP_BF16 : FSDP_F16, &r->hook));
     }
@@ -512,7 +531,7 @@ static void compare_saved(library_run *r, const char *checkpoint, size_t t, cons
     for (size_t i = 0; i < n; i++) {
         const float rounded = suffix == NULL ? nearest_of(dtype, expected[i]) : expected[i];
 
-        if (!same_number(r->scratch[i], rounded)) {
+        if (!agrees(r, (double)r->scratch[i], (double)rounded)) {
             differ(r, "%s[%zu] is %a in the files instead of %a", name, i, (double)r->scratch[i], (double)rounded);
             return;
         }

@@ -134,11 +134,6 @@ void write_element(fsdp_dtype dtype, void *array, size_t i, float x)
     memcpy((unsigned char *)array + i * sizeof half, &half, sizeof half);
 }
 
-bool same_number(float a, float b)
-{
-    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
-}
-
 bool same_double(double a, double b)
 {
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));

@@ -40,7 +40,6 @@ float read_element(fsdp_dtype dtype, const void *array, size_t i);
 void write_element(fsdp_dtype dtype, void *array, size_t i, float x);
 
 /** Bits are the same; NaN is NaN. */
-bool same_number(float a, float b);
 bool same_double(double a, double b);
 
 /* ---- norms ------------------------------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_
     X(OVERFLOWS, "gradients that overflow")                                                                            \
     X(QUANTIZED, "parameters gathered as 8-bit integers")                                                              \
     X(HOOKS, "gradient hooks")                                                                                         \
+    X(POWER_SGD, "PowerSGD, and so results within a tolerance")                                                        \
     X(TENSOR_IO, "tensors exported and imported")                                                                      \
     X(FAILURES, "steps that fail and are repeated")
 
@@ -111,7 +112,7 @@ typedef struct planned_op {
     double  value;
 } planned_op;
 
-typedef enum hook_kind { HOOK_NONE, HOOK_CUSTOM, HOOK_BF16, HOOK_F16 } hook_kind;
+typedef enum hook_kind { HOOK_NONE, HOOK_CUSTOM, HOOK_BF16, HOOK_F16, HOOK_INT8, HOOK_POWER_SGD } hook_kind;
 
 /** One configuration, from its beginning or a checkpoint to a checkpoint. */
 typedef struct planned_segment {
@@ -134,7 +135,13 @@ typedef struct random_model {
     fsdp_optimizer_options   optimizer;
     bool                     scales; /* has a loss scaler */
     fsdp_loss_scaler_options scaler;
+
+    /** Its gradients have rank 2, which PowerSGD of that rank sends whole but for rounding: all is f32, and compared within
+     * TOLERANCE x (1 + what is expected). */
+    bool approximate;
 } random_model;
+
+#define TOLERANCE 1e-4
 
 /** Draws it. `size`: the ranks there are. `features`: a bit for each that may occur. */
 void draw_random_model(random_model *m, uint64_t seed, int size, uint64_t features);

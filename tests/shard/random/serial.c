@@ -30,6 +30,7 @@ static void divide_memory(serial_model *s)
         tensor->first    = take(&rest, n);
         tensor->second   = take(&rest, n);
         tensor->view     = take(&rest, n);
+        tensor->means    = take(&rest, n);
         for (int r = 0; r < MOST_RANKS; r++) {
             tensor->local[r]  = take(&rest, n);
             tensor->buffer[r] = take(&rest, n);
@@ -72,7 +73,7 @@ int serial_open(serial_model *s, const random_model *m)
     memset(s, 0, sizeof *s);
     s->m = m;
     for (size_t t = 0; t < m->n_tensors; t++) {
-        n += m->tensors[t].count * (5 + 3 * MOST_RANKS);
+        n += m->tensors[t].count * (6 + 3 * MOST_RANKS);
     }
     s->memory = calloc(n, sizeof *s->memory);
     if (s->memory == NULL) {
@@ -86,6 +87,7 @@ int serial_open(serial_model *s, const random_model *m)
 
 void serial_close(serial_model *s)
 {
+    serial_forget_hook(s);
     free(s->memory);
     s->memory = NULL;
 }
@@ -119,6 +121,7 @@ void serial_begin_segment(serial_model *s, const planned_segment *segment)
         s->group_lr[g] = s->m->groups[g].options.lr;
     }
     serial_forget_gradients(s);
+    serial_forget_hook(s);
     round_buffers(s, first);
 }
 
@@ -210,28 +213,43 @@ static void begin_backward(serial_model *s, const planned_op *op)
     }
 }
 
-/* The mean takes in what the ranks have kept back, and is multiplied in f32 by ranks / divisor. */
-static void reduce_tensor(serial_model *s, size_t name)
+float serial_term(const serial_model *s, size_t name, int rank, size_t i)
 {
-    const planned_segment *segment = s->segment;
-    const double           divisor = segment->options.gradient_divisor;
-    const float            factor  = divisor > 0.0 ? (float)((double)segment->size / divisor) : 1.0F;
-    const fsdp_dtype       dtype   = segment->options.reduce_dtype;
-    serial_tensor         *owner   = &s->tensors[s->m->tensors[name].owner];
+    const serial_tensor *owner = &s->tensors[s->m->tensors[name].owner];
+    const float          own   = s->tensors[name].pass[rank][i];
+
+    return owner->has_local ? nearest_of(s->segment->options.reduce_dtype, owner->local[rank][i] + own) : own;
+}
+
+/* Multiplied in f32 by ranks / divisor. */
+void serial_add_means(serial_model *s, size_t name, const float *means)
+{
+    const double   divisor = s->segment->options.gradient_divisor;
+    const float    factor  = divisor > 0.0 ? (float)((double)s->segment->size / divisor) : 1.0F;
+    serial_tensor *owner   = &s->tensors[s->m->tensors[name].owner];
 
     for (size_t i = 0; i < s->m->tensors[name].count; i++) {
-        float terms[MOST_RANKS];
+        const float term = means[i] * factor;
 
-        for (int r = 0; r < segment->size; r++) {
-            const float own = s->tensors[name].pass[r][i];
-
-            terms[r] = owner->has_local ? nearest_of(dtype, owner->local[r][i] + own) : own;
-        }
-        const float term   = serial_mean(segment, terms, dtype) * factor;
         owner->gradient[i] = owner->has_gradient ? owner->gradient[i] + term : term;
     }
     owner->has_local    = false;
     owner->has_gradient = true;
+}
+
+static void reduce_tensor(serial_model *s, size_t name)
+{
+    float *means = s->tensors[name].means;
+
+    for (size_t i = 0; i < s->m->tensors[name].count; i++) {
+        float terms[MOST_RANKS];
+
+        for (int r = 0; r < s->segment->size; r++) {
+            terms[r] = serial_term(s, name, r, i);
+        }
+        means[i] = serial_mean(s->segment, terms, s->segment->options.reduce_dtype);
+    }
+    serial_add_means(s, name, means);
 }
 
 static void keep_local(serial_model *s, size_t name)
@@ -248,9 +266,8 @@ static void keep_local(serial_model *s, size_t name)
     owner->has_local = true;
 }
 
-static void end_backward(serial_model *s, size_t unit)
+static void reduce_unit(serial_model *s, size_t unit)
 {
-    add_gradients(s, unit, false);
     for (size_t t = s->m->units[unit].first; t < s->m->units[unit].end; t++) {
         if (has_gradient(s->m, t) && s->m->tensors[t].first == t) {
             if (s->syncs) {
@@ -259,6 +276,16 @@ static void end_backward(serial_model *s, size_t unit)
                 keep_local(s, t);
             }
         }
+    }
+}
+
+static void end_backward(serial_model *s, size_t unit)
+{
+    add_gradients(s, unit, false);
+    if (s->syncs && serial_uses_int8(s->segment)) {
+        serial_reduce_by_int8(s, unit);
+    } else {
+        reduce_unit(s, unit);
     }
 }
 

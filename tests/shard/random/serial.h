@@ -14,6 +14,7 @@
 typedef struct serial_tensor {
     float *master, *gradient, *first, *second;
     float *view;              /* as it was last gathered */
+    float *means;             /* of the pass that was reduced last */
     float *local[MOST_RANKS]; /* gradients that were not communicated */
     float *buffer[MOST_RANKS];
     float *pass[MOST_RANKS]; /* gradient view of an open backward pass of its unit: of each name, owner or not */
@@ -34,6 +35,8 @@ typedef struct serial_model {
     double                 lr, group_lr[MOST_GROUPS];
     double                 norm; /* of the last clipping */
     double                 scale;
+    float                 *left[MOST_TENSORS]; /* by the int8 hook, of the flat parameter whose first tensor that is */
+    size_t                 n_left[MOST_TENSORS];
     size_t                 clean_steps, skipped_steps;
     bool                   unscaled, finite;
     int                    stepped; /* by the last step */
@@ -51,9 +54,27 @@ void serial_do(serial_model *s, const planned_op *op);
 /* ---- parts, for serial.c alone ----------------------------------------------------------------------------------- */
 
 /** The mean over ranks of `values`, each in `dtype`, as the model's strategy reduces them. */
-float serial_mean(const planned_segment *segment, float *values, fsdp_dtype dtype);
+float serial_mean(const planned_segment *segment, const float *values, fsdp_dtype dtype);
 /** How many ranks share one copy of the model; all, unless the strategy is a hybrid one. */
 int serial_group_size(const planned_segment *segment);
+
+/** Of those between whom a hook averages each stands for so many ranks. */
+int serial_hook_group(const planned_segment *segment);
+/** The mean in f32 of the ranks of a group, which a hook then sees; and of what all groups have. */
+float serial_mean_of_group(const planned_segment *segment, const float *values);
+float serial_mean_of_groups(const planned_segment *segment, const float *values, fsdp_dtype dtype);
+
+/** What a rank's pass gives for an element, with what it has kept back; and means of a tensor, added to its gradient. */
+float serial_term(const serial_model *s, size_t name, int rank, size_t i);
+void  serial_add_means(serial_model *s, size_t name, const float *means);
+
+/** ELEMENTS that share a scale in the int8 hook. */
+enum { INT8_BLOCK = 32 };
+/** Whether it averages the gradients. */
+bool serial_uses_int8(const planned_segment *segment);
+void serial_reduce_by_int8(serial_model *s, size_t unit);
+void serial_rescale_hook(serial_model *s, double factor);
+void serial_forget_hook(serial_model *s);
 
 void serial_unscale(serial_model *s);
 void serial_clip(serial_model *s, const planned_op *op);

@@ -37,26 +37,7 @@ static float reduce(const rank_list *list, fsdp_dtype dtype, int divisor)
     return nearest_of(dtype, divisor == 1 ? sum : sum / (float)divisor);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------- */
-
-/* f32 values of `list`, averaged by the segment's hook. */
-static float mean_by_hook(const planned_segment *segment, float *values, int n, int node_size)
-{
-    const fsdp_dtype half = segment->hook == HOOK_BF16 ? FSDP_BF16 : FSDP_F16;
-    const rank_list  list = {values, n, node_size};
-
-    for (int r = 0; r < n; r++) {
-        values[r] = segment->hook == HOOK_CUSTOM ? before_hook(values[r], r)
-                    : n > 1                      ? nearest_of(half, values[r])
-                                                 : values[r];
-    }
-    if (segment->hook == HOOK_CUSTOM) {
-        return after_hook(reduce(&list, FSDP_F32, n));
-    }
-    return n > 1 ? reduce(&list, half, n) : values[0];
-}
-
-/* ---- strategies -------------------------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
 
 static bool is_hybrid(const planned_segment *segment)
 {
@@ -74,39 +55,95 @@ int serial_group_size(const planned_segment *segment)
     return segment->options.group_size == 0 ? all : segment->options.group_size;
 }
 
-/*
- * Within each group and then over the groups. f32 and bf16 are summed and divided at the end; f16, whose range is narrow, and
- * what a hook sees, are means of means. Groups that are nodes are nodes of one each to each other.
- */
-static float mean_over_groups(const planned_segment *segment, float *values, int group, fsdp_dtype dtype)
+int serial_hook_group(const planned_segment *segment)
+{
+    return segment->options.strategy == FSDP_NO_SHARD ? 1 : serial_group_size(segment);
+}
+
+/* Groups that are nodes are nodes of one each to each other. */
+static rank_list list_of_groups(const planned_segment *segment, const float *values, int group)
 {
     const int  node    = segment->config.node_size;
     const bool by_node = group == node && segment->size % node == 0;
-    const int  n       = segment->size / group;
-    const bool means   = dtype == FSDP_F16;
+
+    return (rank_list){values, segment->size / group, by_node ? 1 : node};
+}
+
+float serial_mean_of_group(const planned_segment *segment, const float *values)
+{
+    const int       group = serial_hook_group(segment);
+    const rank_list list  = {values, group, segment->config.node_size};
+
+    return reduce(&list, FSDP_F32, 1) / (float)group;
+}
+
+float serial_mean_of_groups(const planned_segment *segment, const float *values, fsdp_dtype dtype)
+{
+    const rank_list list = list_of_groups(segment, values, serial_hook_group(segment));
+
+    return reduce(&list, dtype, list.n);
+}
+
+/*
+ * Within each group and then over the groups. f32 and bf16 are summed and divided at the end; f16, whose range is narrow, is a
+ * mean of means.
+ */
+static float mean_over_groups(const planned_segment *segment, const float *values, int group, fsdp_dtype dtype)
+{
+    const bool means = dtype == FSDP_F16;
     float      sums[MOST_RANKS];
 
-    for (int g = 0; g < n; g++) {
-        const rank_list list = {values + (ptrdiff_t)g * group, group, node};
+    for (int g = 0; g * group < segment->size; g++) {
+        const rank_list list = {values + (ptrdiff_t)g * group, group, segment->config.node_size};
 
         sums[g] = reduce(&list, dtype, means ? group : 1);
-        sums[g] = segment->hook != HOOK_NONE ? sums[g] / (float)group : sums[g];
     }
-    if (segment->hook != HOOK_NONE) {
-        return mean_by_hook(segment, sums, n, by_node ? 1 : node);
-    }
-    const rank_list list = {sums, n, by_node ? 1 : node};
-    const float     sum  = reduce(&list, dtype, means ? n : 1);
+    const rank_list list = list_of_groups(segment, sums, group);
+    const float     sum  = reduce(&list, dtype, means ? list.n : 1);
     return means ? sum : nearest_of(dtype, sum / (float)segment->size);
 }
 
-float serial_mean(const planned_segment *segment, float *values, fsdp_dtype dtype)
+/* ---- hooks ------------------------------------------------------------------------------------------------------- */
+
+/* A hook sees means of groups. */
+static float mean_by_hook(const planned_segment *segment, const float *values)
+{
+    const fsdp_dtype half  = segment->hook == HOOK_BF16 ? FSDP_BF16 : FSDP_F16;
+    const int        group = serial_hook_group(segment), n = segment->size / group;
+    float            means[MOST_RANKS];
+
+    for (int g = 0; g < n; g++) {
+        const float mean = serial_mean_of_group(segment, values + (ptrdiff_t)g * group);
+
+        means[g] = segment->hook == HOOK_CUSTOM ? before_hook(mean, g) : n > 1 ? nearest_of(half, mean) : mean;
+    }
+    if (segment->hook == HOOK_CUSTOM) {
+        return after_hook(serial_mean_of_groups(segment, means, FSDP_F32));
+    }
+    return n > 1 ? serial_mean_of_groups(segment, means, half) : means[0];
+}
+
+/* PowerSGD's is one of f32, but for rounding. */
+static bool is_called(const planned_segment *segment)
+{
+    return segment->hook != HOOK_NONE && segment->hook != HOOK_POWER_SGD &&
+           (segment->options.strategy == FSDP_NO_SHARD || serial_group_size(segment) < segment->size);
+}
+
+bool serial_uses_int8(const planned_segment *segment)
+{
+    return segment->hook == HOOK_INT8 && is_called(segment);
+}
+
+/* ---- strategies -------------------------------------------------------------------------------------------------- */
+
+float serial_mean(const planned_segment *segment, const float *values, fsdp_dtype dtype)
 {
     const int       group = serial_group_size(segment);
     const rank_list all   = {values, segment->size, segment->config.node_size};
 
-    if (segment->options.strategy == FSDP_NO_SHARD && segment->hook != HOOK_NONE) {
-        return mean_by_hook(segment, values, segment->size, segment->config.node_size);
+    if (is_called(segment)) {
+        return mean_by_hook(segment, values);
     }
     return group == segment->size ? reduce(&all, dtype, segment->size)
                                   : mean_over_groups(segment, values, group, dtype);

@@ -54,19 +54,27 @@ void serial_unscale(serial_model *s)
     }
 }
 
+static void set_scale(serial_model *s, double scale)
+{
+    if (scale != s->scale) {
+        serial_rescale_hook(s, scale / s->scale);
+    }
+    s->scale = scale;
+}
+
 static void update_scale(serial_model *s)
 {
     const fsdp_loss_scaler_options *o = &s->m->scaler;
 
     if (!s->finite) {
-        s->scale       = fmax(s->scale * o->backoff_factor, o->min_scale);
+        set_scale(s, fmax(s->scale * o->backoff_factor, o->min_scale));
         s->clean_steps = 0;
         s->skipped_steps++;
         return;
     }
     s->clean_steps++;
     if (s->clean_steps == o->growth_interval) {
-        s->scale       = fmin(s->scale * o->growth_factor, o->max_scale);
+        set_scale(s, fmin(s->scale * o->growth_factor, o->max_scale));
         s->clean_steps = 0;
     }
 }

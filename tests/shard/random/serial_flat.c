@@ -1,0 +1,74 @@
+#include "tests/shard/random/serial_flat.h"
+
+#include <float.h>
+#include <math.h>
+
+static bool is_shared(const random_model *m, size_t owner)
+{
+    for (size_t t = 0; t < m->n_tensors; t++) {
+        if (m->tensors[t].owner == owner && m->tensors[t].unit != m->tensors[owner].unit) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the tensors of one unit; one that units share is alone. */
+static bool go_together(const serial_model *s, size_t a, size_t b)
+{
+    const random_model       *m = s->m;
+    const fsdp_model_options *o = &s->segment->options;
+
+    a = m->tensors[a].owner;
+    b = m->tensors[b].owner;
+    return a == b || (!is_ignored(m, a) && !is_ignored(m, b) && !is_shared(m, a) && !is_shared(m, b) &&
+                      type_of_view(m, o, a) == type_of_view(m, o, b) && is_quantized(s, a) == is_quantized(s, b) &&
+                      has_gradient(m, a) == has_gradient(m, b));
+}
+
+/* A multiple of 256 for each rank of those that share the model. */
+static size_t padded(const serial_model *s, size_t elements)
+{
+    const size_t size = (size_t)s->segment->size, shard = (elements + size - 1) / size;
+
+    return (shard + 255) / 256 * 256 * size;
+}
+
+serial_flat serial_flat_of(const serial_model *s, size_t name)
+{
+    const planned_unit *unit = &s->m->units[s->m->tensors[name].unit];
+    serial_flat         flat = {.n = 0};
+    size_t              end  = 0;
+
+    for (size_t t = unit->first; t < unit->end; t++) {
+        if (s->m->tensors[t].first != t || !go_together(s, name, t)) {
+            continue;
+        }
+        if (flat.n == 0 && t != name) {
+            return flat;
+        }
+        flat.names[flat.n]     = t;
+        flat.offsets[flat.n++] = end;
+        end += s->m->tensors[t].count;
+    }
+    flat.padded = padded(s, end);
+    return flat;
+}
+
+void round_to_int8(float *values, size_t n)
+{
+    float most = 0.0F;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(values[i])) {
+            most = NAN;
+        }
+        most = isnan(most) ? most : fmaxf(most, fabsf(values[i]));
+    }
+    const float scale = isnan(most) ? NAN : fmaxf(most / 127.0F, FLT_MIN), inverse = 1.0F / scale;
+    for (size_t i = 0; i < n; i++) {
+        const int code = isnan(scale) ? 0 : (int)nearbyintf(values[i] * inverse);
+
+        values[i] = scale * (float)code;
+    }
+}
