@@ -464,6 +464,31 @@ static void what_does_not_fit_is_named_and_nothing_changes(void **state)
     close_all(&o);
 }
 
+static void a_replicated_array_that_differs_is_found_under_full_verification(void **state)
+{
+    const fsdp_checkpoint_state zero      = {.step = 0};
+    const size_t                three     = 3;
+    float                       values[3] = {1, 2, 3};
+    fsdp_checkpoint            *checkpoint;
+    fsdp_config                 config;
+    fsdp_context               *ctx;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.verify = FSDP_VERIFY_FULL;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_open_folder(ctx, path_of("alike"), NULL, &checkpoint));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add(checkpoint, "values", FSDP_F32, 1, &three, NULL, values));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save(checkpoint, &zero));
+    values[2] += (float)(fsdp_test_rank() == fsdp_test_size() - 1);
+    assert_int_equal(fsdp_test_size() > 1 ? FSDP_ERR_MISMATCH : FSDP_OK, fsdp_checkpoint_save(checkpoint, &zero));
+    if (fsdp_test_size() > 1) {
+        assert_non_null(strstr(fsdp_last_error(ctx), "array 'values'"));
+    }
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(checkpoint));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 /* ---- damage -------------------------------------------------------------------------------------------------------- */
 
 static void flip(const char *path, long at)
@@ -682,6 +707,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_hole_as_large_as_an_overlap_is_found),
         cmocka_unit_test(bad_arguments_fail_on_every_rank),
         cmocka_unit_test(what_does_not_fit_is_named_and_nothing_changes),
+        cmocka_unit_test(a_replicated_array_that_differs_is_found_under_full_verification),
         cmocka_unit_test(a_flipped_bit_is_found_wherever_it_is),
         cmocka_unit_test(model_and_arrays_are_one_checkpoint),
         cmocka_unit_test(bytes_of_rank_0_are_given_back_to_all),
