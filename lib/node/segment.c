@@ -174,6 +174,19 @@ static fsdp_status open_shared(fsdpi_core *core, const fsdpi_nodes *nodes, const
     return status;
 }
 
+/* Of a rank that is alone on its node: no folder is needed for it. */
+static fsdp_status open_own(fsdpi_core *core, const fsdpi_segment_need *need, int *file)
+{
+    *file = memfd_create("fsdp-segment", MFD_CLOEXEC);
+    if (*file < 0 || ftruncate(*file, (off_t)need->bytes) != 0) {
+        return fsdpi_fail_together(core->ctx, FSDP_ERR_MEMORY,
+                                   "%zu bytes of memory that can be mapped twice: %s; raise the limit on open files, or "
+                                   "make the model without `fixed_addresses`",
+                                   need->bytes, strerror(errno));
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, const fsdpi_segment_need *need,
                                fsdpi_segment *segment)
 {
@@ -183,6 +196,8 @@ fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, const
     *segment = (fsdpi_segment){0};
     if (nodes->size > 1) {
         status = open_shared(core, nodes, need, &file);
+    } else if (need->mappable) {
+        status = open_own(core, need, &file);
     }
     if (status == FSDP_OK) {
         status = map(core, segment, need->bytes, file);
@@ -190,7 +205,9 @@ fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, const
     if (status == FSDP_OK) {
         status = claim(core, segment, file, need);
     }
-    if (file >= 0) {
+    if (status == FSDP_OK && need->mappable) {
+        segment->file = file + 1;
+    } else if (file >= 0) {
         (void)close(file);
     }
     if (status != FSDP_OK) {
@@ -199,16 +216,26 @@ fsdp_status fsdpi_segment_open(fsdpi_core *core, const fsdpi_nodes *nodes, const
     return status;
 }
 
+static void close_kept(fsdpi_segment *segment)
+{
+    if (segment->file > 0) {
+        (void)close(segment->file - 1);
+    }
+    segment->file = 0;
+}
+
 void fsdpi_segment_close(fsdpi_segment *segment)
 {
     if (segment->base != NULL) {
         (void)munmap(segment->base, segment->bytes);
     }
+    close_kept(segment);
     *segment = (fsdpi_segment){0};
 }
 
 void fsdpi_segment_bury(fsdpi_segment *segment)
 {
+    close_kept(segment);
     (void)mmap(segment->base, segment->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
                0);
 }

@@ -15,12 +15,14 @@
 typedef struct fsdpi_segment {
     unsigned char *base;
     size_t         bytes;
+    int            file; /* one more than the descriptor that is kept of it; 0: none */
 } fsdpi_segment;
 
 typedef struct fsdpi_segment_need {
     size_t      bytes;      /* of the whole, the same on all ranks of the node; not 0 */
     size_t      own, n_own; /* what this rank touches first, so that it lies on its NUMA node: offset and BYTES */
     const char *remedy;     /* where there is no room: "lower FSDP_STAGING_BYTES" */
+    bool        mappable;   /* parts of it will be mapped elsewhere too: see fsdpi_window_open() */
 } fsdpi_segment_need;
 
 /**
