@@ -135,6 +135,8 @@ static const cli_option rows[] = {
      .help = "parameters of a unit; K, M, G are 1024s"},
     {"strategy", CLI_CHOICE, FIELD(strategy), .choices = STRATEGIES, .fallback = "full_shard",
      .help = "of that model: " STRATEGIES},
+    {"fixed-addresses", CLI_FLAG, FIELD(fixed_addresses),
+     .help = "parameters of a unit are seen at the same addresses in each pass of that model"},
     {"compute-us", CLI_COUNT, FIELD(compute_us), 1, 1e9, .fallback = "as long as the communication",
      .help = "compute of a unit's forward pass, its backward pass takes twice as long; see --overlap-compute"},
     {"checkpoint", CLI_TEXT, FIELD(checkpoint),

@@ -47,6 +47,7 @@ typedef struct bench_options {
     int         step;
     size_t      units, unit_params; /* of the model of a step */
     int         strategy;           /* a fsdp_strategy */
+    int         fixed_addresses;    /* as in fsdp_model_options */
     size_t      compute_us;         /* per forward pass of a unit; 0: as much as there is communication */
     const char *checkpoint;         /* a folder; NULL: another run */
     size_t      state_bytes;        /* of what is saved */

@@ -33,10 +33,11 @@ static fsdp_status make_model(bench_step_model *m, fsdp_optimizer_kind kind)
     fsdp_model_options     options = FSDP_MODEL_OPTIONS_DEFAULT;
     fsdp_optimizer_options chosen;
 
-    options.strategy     = o->strategy;
-    options.optimizer    = kind;
-    options.param_dtype  = o->dtype;
-    options.reduce_dtype = o->dtype;
+    options.strategy        = o->strategy;
+    options.optimizer       = kind;
+    options.param_dtype     = o->dtype;
+    options.reduce_dtype    = o->dtype;
+    options.fixed_addresses = o->fixed_addresses;
     BENCH_TRY(fsdp_model_create(m->world.ctx, &options, &m->model));
     BENCH_TRY(add_units(m));
     BENCH_TRY(fsdp_model_commit(m->model));

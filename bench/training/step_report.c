@@ -14,8 +14,9 @@ void bench_step_head(const bench_step_run *r)
     const bench_options *o = r->job->options;
 
     if (r->job->world->rank == 0) {
-        printf("#\n# steps of %zu units of %zu parameters, %s, %s, %s compute\n", o->units, o->unit_params,
-               fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->dtype), compute_name(o));
+        printf("#\n# steps of %zu units of %zu parameters, %s, %s, %s compute%s\n", o->units, o->unit_params,
+               fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->dtype), compute_name(o),
+               o->fixed_addresses ? ", fixed addresses" : "");
         printf("# %10s | prefetch: %10s %10s %10s %6s %6s | none: %10s %10s %10s %6s %6s | %7s\n", "compute(us)",
                "comm(us)", "step", "best", "ratio", "best", "comm(us)", "step", "best", "ratio", "best", "#wrong");
         (void)fflush(stdout);

@@ -174,6 +174,17 @@ typedef struct fsdp_model_options {
 
     /** Where the model's memory is. For a GPU, the context must use one: see fsdp/device.h, also for the order of work. */
     fsdp_placement placement;
+
+    /**
+     * 1: fsdp_unit_param() returns the same address for a tensor of a unit in every pass, for frameworks that keep pointers to
+     * parameters from forward to backward. Between passes an access to that address is a fault (SIGSEGV), and so is a write at
+     * any time, where FULL_SHARD and HYBRID_SHARD share the memory between units: addresses for all of a model's gathered views
+     * are reserved at commit, and memory is mapped into those of a unit at the beginning of its pass, which costs a system call
+     * at each end, shown as "map" and "unmap" by FSDP_TRACE. Their gathered views then begin at whole pages, which budgets count.
+     * A tensor has an address of its own in each unit that it is tied to. The other strategies keep what is gathered, and its
+     * addresses, anyway: there nothing changes, and reading between passes is not found. On a GPU only these others have it.
+     */
+    int fixed_addresses;
 } fsdp_model_options;
 
 /** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
@@ -181,7 +192,7 @@ typedef struct fsdp_model_options {
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
-            0, 0.0, FSDP_ON_HOST                                                                                       \
+            0, 0.0, FSDP_ON_HOST, 0                                                                                    \
     }
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */

@@ -104,8 +104,11 @@ static fsdp_status claim_segment(fsdp_context *ctx, fsdpi_buffer *buffer, const 
     if (plan.end == 0) {
         return FSDP_OK;
     }
-    const fsdpi_segment_need need = {
-        .bytes = plan.end, .own = plan.own, .n_own = plan.n_own, .remedy = "ask for less in symmetric buffers"};
+    const fsdpi_segment_need need = {.bytes    = plan.end,
+                                     .own      = plan.own,
+                                     .n_own    = plan.n_own,
+                                     .remedy   = "ask for less in symmetric buffers",
+                                     .mappable = buffer->mappable};
     FSDP_TRY(fsdpi_segment_open(&ctx->core, &ctx->nodes, &need, &buffer->segment));
     buffer->base = buffer->segment.base + plan.begin;
     if (plan.places > 0) {
@@ -268,10 +271,18 @@ static void give_up(fsdp_context *ctx, fsdpi_buffer *buffer)
     release(ctx, buffer);
 }
 
+/* What this rank asks for. */
+typedef struct wish {
+    fsdp_buffer_kind kind;
+    fsdp_memory_kind purpose;
+    size_t           bytes;
+    bool             mappable;
+} wish;
+
 /* `bytes_of`: room for those of every rank on the node. */
-static fsdp_status make(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, uint64_t *bytes_of, fsdpi_buffer **made)
+static fsdp_status make(fsdp_context *ctx, const wish *wanted, uint64_t *bytes_of, fsdpi_buffer **made)
 {
-    fsdpi_buffer *buffer = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, record_bytes(kind, ctx->size));
+    fsdpi_buffer *buffer = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, record_bytes(wanted->kind, ctx->size));
     fsdp_status   status = buffer != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 
     if (buffer != NULL && bytes_of == NULL) {
@@ -279,13 +290,14 @@ static fsdp_status make(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, 
     }
     status = fsdpi_agree(ctx, "fsdp_buffer_alloc", "record", 0, status, true);
     if (buffer != NULL) {
-        buffer->kind = kind;
+        buffer->kind = wanted->kind;
     }
     if (status == FSDP_OK && buffer != NULL && bytes_of != NULL) {
-        buffer->ctx   = ctx;
-        buffer->bytes = bytes;
-        status        = claim_memory(ctx, buffer, bytes_of);
-        status        = fsdpi_agree(ctx, "fsdp_buffer_alloc", "memory", 0, status, true);
+        buffer->ctx      = ctx;
+        buffer->bytes    = wanted->bytes;
+        buffer->mappable = wanted->mappable;
+        status           = claim_memory(ctx, buffer, bytes_of);
+        status           = fsdpi_agree(ctx, "fsdp_buffer_alloc", "memory", 0, status, true);
     }
     if (status != FSDP_OK && buffer != NULL) {
         give_up(ctx, buffer);
@@ -294,31 +306,30 @@ static fsdp_status make(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, 
     return status;
 }
 
-static fsdp_status allocate(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, fsdpi_buffer **made)
+static fsdp_status allocate(fsdp_context *ctx, const wish *wanted, fsdpi_buffer **made)
 {
     uint64_t         *bytes_of = calloc((size_t)ctx->nodes.size, sizeof *bytes_of);
-    const fsdp_status status   = make(ctx, kind, bytes, bytes_of, made);
+    const fsdp_status status   = make(ctx, wanted, bytes_of, made);
 
     free(bytes_of);
     return status;
 }
 
 /* `made` is NULL where no rank wants any. */
-static fsdp_status allocate_for(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
-                                fsdpi_buffer **made)
+static fsdp_status allocate_for(fsdp_context *ctx, const wish *wanted, fsdpi_buffer **made)
 {
     fsdpi_buffer *buffer;
 
-    uint64_t most = bytes;
+    uint64_t most = wanted->bytes;
 
     *made = NULL;
     FSDPI_TRY_MPI(ctx, fsdpi_mpi_allreduce(&most, 1, MPI_UINT64_T, MPI_MAX, ctx->comm, ctx->config.timeout_s));
     if (most == 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(allocate(ctx, kind, bytes, &buffer));
+    FSDP_TRY(allocate(ctx, wanted, &buffer));
     buffer->number  = ++ctx->buffers.made;
-    buffer->purpose = purpose;
+    buffer->purpose = wanted->purpose;
     fsdpi_buffer_enter(&ctx->buffers, buffer);
     count_buffer(buffer);
     *made = buffer;
@@ -326,15 +337,14 @@ static fsdp_status allocate_for(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_m
 }
 
 /* `is_callers`: else whoever it is for releases it, also where fsdp_finalize() releases that. */
-static fsdp_status allocate_named(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
-                                  bool is_callers, void **memory)
+static fsdp_status allocate_named(fsdp_context *ctx, const wish *wanted, bool is_callers, void **memory)
 {
     const char       *before = fsdpi_doing("fsdp_buffer_alloc");
     fsdpi_buffer     *buffer;
-    const fsdp_status status = allocate_for(ctx, kind, purpose, bytes, &buffer);
+    const fsdp_status status = allocate_for(ctx, wanted, &buffer);
 
     (void)fsdpi_doing(before);
-    *memory = buffer != NULL && bytes > 0 ? buffer->base : NULL;
+    *memory = buffer != NULL && wanted->bytes > 0 ? buffer->base : NULL;
     if (buffer != NULL && is_callers) {
         fsdpi_own(ctx, &buffer->owned, "symmetric buffer", buffer, release_leaked);
     }
@@ -342,9 +352,11 @@ static fsdp_status allocate_named(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp
 }
 
 fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
-                               void **memory)
+                               bool mappable, void **memory)
 {
-    return allocate_named(ctx, kind, purpose, bytes, false, memory);
+    const wish wanted = {.kind = kind, .purpose = purpose, .bytes = bytes, .mappable = mappable};
+
+    return allocate_named(ctx, &wanted, false, memory);
 }
 
 fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t bytes, void **memory)
@@ -369,7 +381,8 @@ fsdp_status fsdp_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, size_t b
     if (agreed != FSDP_OK || memory == NULL) {
         return agreed;
     }
-    return allocate_named(ctx, kind, FSDP_MEMORY_BUFFERS, bytes, true, memory);
+    const wish wanted = {.kind = kind, .purpose = FSDP_MEMORY_BUFFERS, .bytes = bytes};
+    return allocate_named(ctx, &wanted, true, memory);
 }
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */

@@ -5,14 +5,18 @@
 #ifndef FSDPI_BUFFER_ALLOC_H
 #define FSDPI_BUFFER_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "fsdp/buffer.h"
 #include "fsdp/context.h"
 
-/** As fsdp_buffer_alloc() and fsdp_buffer_free(), counted as what it is for. */
+/**
+ * As fsdp_buffer_alloc() and fsdp_buffer_free(), counted as what it is for.
+ * @param[in] mappable  parts of it, in host memory, will be mapped elsewhere too: see lib/node/window.h
+ */
 fsdp_status fsdpi_buffer_alloc(fsdp_context *ctx, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
-                               void **memory);
+                               bool mappable, void **memory);
 
 /** Releases one on this rank alone, where nothing that was issued here still uses it. NULL does nothing. */
 void fsdpi_buffer_drop(fsdp_context *ctx, const void *memory);

@@ -36,6 +36,7 @@ typedef struct fsdpi_buffer {
     fsdpi_segment        segment; /* of host memory */
     unsigned char       *base;    /* of this rank's buffer */
     size_t               bytes;
+    bool                 mappable;
     bool                 freed; /* its addresses are kept from other use, so that using them is noticed */
     /* Of each position, at the beginning of the segment, once for all its ranks. NULL: all have the same, as one buffer for
      * the node, or none, or this rank is alone. */

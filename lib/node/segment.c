@@ -179,10 +179,11 @@ static fsdp_status open_own(fsdpi_core *core, const fsdpi_segment_need *need, in
 {
     *file = memfd_create("fsdp-segment", MFD_CLOEXEC);
     if (*file < 0 || ftruncate(*file, (off_t)need->bytes) != 0) {
-        return fsdpi_fail_together(core->ctx, FSDP_ERR_MEMORY,
-                                   "%zu bytes of memory that can be mapped twice: %s; raise the limit on open files, or "
-                                   "make the model without `fixed_addresses`",
-                                   need->bytes, strerror(errno));
+        return fsdpi_fail_together(
+            core->ctx, FSDP_ERR_MEMORY,
+            "%zu bytes of memory that can be mapped twice: %s; raise the limit on open files, or "
+            "make the model without `fixed_addresses`",
+            need->bytes, strerror(errno));
     }
     return FSDP_OK;
 }

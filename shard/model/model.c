@@ -53,6 +53,20 @@ static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *
     return FSDP_OK;
 }
 
+/* Memory of a GPU is mapped once and for all. */
+static fsdp_status check_addresses(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    if (options->fixed_addresses && options->placement != FSDP_ON_HOST && !fsdpi_keeps_views(options->strategy) &&
+        options->strategy != FSDP_NO_SHARD) {
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_model_create: fixed_addresses with %s on a GPU; use a strategy that keeps what is "
+            "gathered (SHARD_GRAD_OP, SHARD_OPTIM, NO_SHARD, HYBRID_SHARD_ZERO2), or FSDP_ON_HOST",
+            fsdp_strategy_name(options->strategy));
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
 {
     if ((int)options->strategy < 0 || (int)options->strategy >= FSDP_N_STRATEGIES) {
@@ -86,6 +100,7 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
             "fsdp_model_create: quantized_params with %s; only FULL_SHARD gathers quantised parameters",
             fsdp_strategy_name(options->strategy));
     }
+    FSDP_TRY(check_addresses(ctx, options));
     return fsdpi_groups_check(ctx, options);
 }
 
@@ -122,11 +137,12 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     (void)snprintf(
         label, sizeof label,
         "%s, seed %" PRIu64
-        ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g, placement %d%s%s",
+        ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g, placement %d%s%s%s",
         fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer, chosen.group_size,
         fsdp_dtype_name(chosen.param_dtype), fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
         fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
-        chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "");
+        chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "",
+        chosen.fixed_addresses ? ", fixed addresses" : "");
     status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
     if (status != FSDP_OK || made == NULL || model == NULL) {
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));

@@ -6,6 +6,7 @@
 #include "shard/schedule/reduction.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
+#include "shard/storage/fixed_addresses.h"
 
 static const char *pass_name(fsdpi_pass pass)
 {
@@ -79,6 +80,7 @@ static void close_pass(fsdp_unit *unit)
     for (size_t m = 0; m < unit->n_members; m++) {
         unit->members[m].gradient_view = NULL;
     }
+    fsdpi_address_hide(unit);
     fsdpi_trace_span(&unit->model->ctx->trace, pass_name(unit->pass), unit->name, unit->begun);
     unit->pass = FSDPI_CLOSED;
     unit->model->open--;
@@ -108,7 +110,10 @@ static fsdp_status begin_pass(fsdp_unit *unit, fsdpi_pass pass)
     unit->begun = begun;
     fsdpi_trace_span(&unit->model->ctx->trace, "gather", unit->name, begun);
     unit->model->open++;
-    fsdp_status status = pass == FSDPI_BACKWARD ? fsdpi_gradient_open(unit) : FSDP_OK;
+    fsdp_status status = fsdpi_address_show(unit);
+    if (status == FSDP_OK && pass == FSDPI_BACKWARD) {
+        status = fsdpi_gradient_open(unit);
+    }
     if (status == FSDP_OK && checks_views(unit)) {
         unit->view_hash = hash_of_views(unit);
         status          = fsdpi_step_agree(unit->model, "gathered view", unit->name, unit->view_hash, FSDP_OK, true);
@@ -222,7 +227,7 @@ const void *fsdp_unit_param(fsdp_unit *unit, size_t i)
         return no_view(unit, function, "pass");
     }
     return tensor->member != NULL
-               ? fsdpi_element_of(tensor->member->view->memory, tensor->offset, tensor->member->flat->dtype)
+               ? fsdpi_element_of(fsdpi_address_of(unit, tensor->member), tensor->offset, tensor->member->flat->dtype)
                : tensor->whole;
 }
 

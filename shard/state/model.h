@@ -20,6 +20,7 @@
 #include "fsdp/model.h"
 #include "kernels/kernels.h"
 #include "lib/context/context.h"
+#include "lib/node/window.h"
 
 enum { FSDPI_NAME_BYTES = 256, FSDPI_EVENTS_PER_UNIT = 8 };
 
@@ -100,23 +101,24 @@ struct fsdpi_member {
 };
 
 struct fsdp_unit {
-    fsdp_unit    *next;
-    fsdp_model   *model;
-    const char   *name;
-    size_t        index;
-    size_t        n_tensors;
-    fsdpi_tensor *tensors;
-    size_t        elements; /* of all its tensors, of tied and ignored ones too */
-    size_t        bytes;    /* of this structure with all that it points to before commit */
-    uint64_t      fingerprint;
-    size_t        n_members; /* from commit on, as the rest */
-    fsdpi_member *members;
-    size_t        view_bytes; /* of all members */
-    size_t        gradients;  /* ELEMENTS of all members' gradient views */
-    fsdpi_pass    pass;
-    fsdpi_slot   *slot;      /* that it has; NULL */
-    double        begun;     /* its pass, for a trace */
-    uint64_t      view_hash; /* FSDP_VERIFY=full */
+    fsdp_unit     *next;
+    fsdp_model    *model;
+    const char    *name;
+    size_t         index;
+    size_t         n_tensors;
+    fsdpi_tensor  *tensors;
+    size_t         elements; /* of all its tensors, of tied and ignored ones too */
+    size_t         bytes;    /* of this structure with all that it points to before commit */
+    uint64_t       fingerprint;
+    size_t         n_members; /* from commit on, as the rest */
+    fsdpi_member  *members;
+    size_t         view_bytes; /* of all members */
+    size_t         gradients;  /* ELEMENTS of all members' gradient views */
+    fsdpi_pass     pass;
+    fsdpi_slot    *slot;      /* that it has; NULL */
+    unsigned char *address;   /* where its slot is seen during passes, whichever that is; NULL: where it lies */
+    double         begun;     /* its pass, for a trace */
+    uint64_t       view_hash; /* FSDP_VERIFY=full */
 };
 
 /** A place for gathered views: see shard/state/slots.h. */
@@ -207,7 +209,8 @@ struct fsdp_model {
     fsdp_status
          compute_status; /* the first failure on the GPU that nobody has been told: see shard/storage/compute.h */
     char compute_error[FSDPI_DETAIL_BYTES];
-    fsdpi_slot   *slots; /* of `views`: none smaller than the next */
+    fsdpi_slot   *slots;  /* of `views`: none smaller than the next */
+    fsdpi_window  window; /* the addresses of all units: see shard/storage/fixed_addresses.h */
     fsdpi_bucket *buckets;
     fsdpi_bucket *filling;
     fsdpi_bucket *issued_first; /* and those behind it: in order of issue */

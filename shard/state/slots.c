@@ -2,6 +2,11 @@
 
 #include "shard/state/flat.h"
 
+size_t fsdpi_slot_bytes(const fsdp_model *model, size_t view_bytes)
+{
+    return model->options.fixed_addresses && !fsdpi_is_on_device(model) ? fsdpi_window_bytes(view_bytes) : view_bytes;
+}
+
 static size_t size_of(const fsdpi_slot_sizes *sizes, const fsdp_unit *unit)
 {
     fsdpi_unit_extent extent;
@@ -9,7 +14,7 @@ static size_t size_of(const fsdpi_slot_sizes *sizes, const fsdp_unit *unit)
     if (fsdpi_unit_measure(unit, sizes->plan, &extent) != FSDP_OK) {
         return 0; /* which the plan has found already */
     }
-    return sizes->use == FSDPI_SLOTS_OF_VIEWS ? extent.view_bytes : extent.gradients;
+    return sizes->use == FSDPI_SLOTS_OF_VIEWS ? fsdpi_slot_bytes(sizes->model, extent.view_bytes) : extent.gradients;
 }
 
 /* The largest size below the current one, and how many units have it. */

@@ -28,6 +28,9 @@ typedef struct fsdpi_slot_sizes {
     size_t            left; /* units of that size that have no slot yet */
 } fsdpi_slot_sizes;
 
+/** BYTES of a slot for views of so many: whole pages where they are mapped. */
+size_t fsdpi_slot_bytes(const fsdp_model *model, size_t view_bytes);
+
 /** Of a model as the plan says it is. */
 fsdpi_slot_sizes fsdpi_slot_sizes_begin(const fsdp_model *model, const fsdpi_plan *plan, fsdpi_slot_use use);
 

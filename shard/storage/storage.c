@@ -10,6 +10,7 @@
 #include "shard/state/slots.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
+#include "shard/storage/fixed_addresses.h"
 #include "shard/storage/model_gpu.h"
 #include "shard/storage/model_memory.h"
 #include "shard/storage/model_requests.h"
@@ -21,7 +22,9 @@
 static fsdp_status open_shared(fsdp_model *model, fsdp_buffer_kind kind, fsdp_memory_kind purpose, size_t bytes,
                                void **memory)
 {
-    FSDP_TRY(fsdpi_buffer_alloc(model->shards, kind, purpose, bytes, memory));
+    const bool mappable = purpose == FSDP_MEMORY_GATHERED && fsdpi_has_windows(model);
+
+    FSDP_TRY(fsdpi_buffer_alloc(model->shards, kind, purpose, bytes, mappable, memory));
     if (kind == FSDP_BUFFER_PER_NODE && model->shards == model->ctx) { /* first, so that no peak has it twice */
         fsdpi_uncount_memory(model->ctx, purpose, bytes / (size_t)model->ctx->nodes.size);
     }
@@ -233,6 +236,7 @@ fsdp_status fsdpi_storage_open(fsdp_model *model)
     status = status == FSDP_OK ? open_private(model) : status;
     status = status == FSDP_OK ? fsdpi_model_requests_open(model) : status;
     status = status == FSDP_OK ? open_offload(model) : status;
+    status = status == FSDP_OK ? fsdpi_windows_reserve(model) : status;
     FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", "allocation", 0, status, true));
     list_shared(model, list);
     for (int i = 0; i < N_SHARED; i++) {
@@ -248,6 +252,7 @@ fsdp_status fsdpi_storage_open(fsdp_model *model)
     lay_out(model);
     lay_out_slots(model);
     lay_out_buckets(model);
+    fsdpi_windows_lay_out(model);
     return FSDP_OK;
 }
 
@@ -256,6 +261,7 @@ void fsdpi_storage_close(fsdp_model *model)
     shared_memory list[N_SHARED];
 
     close_offload(model);
+    fsdpi_window_release(&model->window);
     list_shared(model, list);
     for (int i = N_SHARED; i-- > 0;) {
         close_shared(model, list[i].kind, list[i].purpose, list[i].bytes, *list[i].place);

@@ -814,6 +814,12 @@ static void what_is_not_served_is_named(void **state)
     options.quantized_params = 1;
     options.strategy         = FSDP_SHARD_GRAD_OP;
     create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "only FULL_SHARD gathers quantised parameters");
+    options.quantized_params = 0;
+    options.fixed_addresses  = 1;
+    options.strategy         = FSDP_FULL_SHARD;
+    create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "fixed_addresses with FULL_SHARD on a GPU");
+    options.strategy = FSDP_HYBRID_SHARD;
+    create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "fixed_addresses with HYBRID_SHARD on a GPU");
 }
 
 static void ranks_that_differ_in_placement_are_told(void **state)

@@ -48,14 +48,16 @@ static void expect_held(const small_model *m, const char *what, const fsdp_budge
     assert_int_equal(budget->total, memory.peak_total);
 }
 
-static void check_budget_to_the_byte(fsdp_strategy strategy, fsdp_optimizer_kind kind, fsdp_dtype moment_dtype)
+static void check_budget_to_the_byte(fsdp_strategy strategy, fsdp_optimizer_kind kind, fsdp_dtype moment_dtype,
+                                     int fixed_addresses)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
     small_model        m;
     fsdp_budget        budget;
 
-    options.strategy     = strategy;
-    options.moment_dtype = moment_dtype;
+    options.strategy        = strategy;
+    options.moment_dtype    = moment_dtype;
+    options.fixed_addresses = fixed_addresses;
     small_model_build(&m, MPI_COMM_WORLD, NULL, &options);
     assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
     train_a_step(&m, kind, moment_dtype);
@@ -69,8 +71,8 @@ static void the_budget_is_what_is_held_to_the_byte(void **state)
     (void)state;
     for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
         for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
-            check_budget_to_the_byte((fsdp_strategy)strategy, (fsdp_optimizer_kind)kind, FSDP_F32);
-            check_budget_to_the_byte((fsdp_strategy)strategy, (fsdp_optimizer_kind)kind, FSDP_BF16);
+            check_budget_to_the_byte((fsdp_strategy)strategy, (fsdp_optimizer_kind)kind, FSDP_F32, 0);
+            check_budget_to_the_byte((fsdp_strategy)strategy, (fsdp_optimizer_kind)kind, FSDP_BF16, 1);
         }
     }
 }
