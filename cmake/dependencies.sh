@@ -28,6 +28,8 @@ fsdp_packages=(
     'test  | procps         | command -v pgrep               | finds the rank that a test stops'
     'test  | iproute2       | command -v ip                  | makes several hosts of one machine'
     'test  | gnuplot-nox    | command -v gnuplot             | draws the figures of fsdp-bench'
+    'guides | libdnnl-dev   | :                              | oneDNN, which docs/onednn.md computes layers with'
+    'guides | libtorch-dev  | :                              | LibTorch, which docs/libtorch.md computes layers with'
     'docs  | graphviz       | command -v dot                 | draws the rooms of the sources'
     'mpich | libmpich-dev   | command -v mpicc.mpich         | the second MPI, to compile with'
     'mpich | mpich          | command -v mpiexec.mpich       | the second MPI, to start programs with'

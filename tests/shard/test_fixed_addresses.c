@@ -294,7 +294,7 @@ static void nested_units_are_seen_together(void **state)
 /* What it costs is in the trace, at each end of each pass. */
 static void a_trace_tells_what_it_costs(void **state)
 {
-    char          name[64], prefix[] = "fixed-addresses";
+    char          name[64], prefix[32];
     static traced t;
     fsdp_config   config;
     fsdp_context *ctx;
@@ -302,6 +302,7 @@ static void a_trace_tells_what_it_costs(void **state)
 
     (void)state;
     fsdp_config_init(&config);
+    (void)snprintf(prefix, sizeof prefix, "fixed-addresses-%d", fsdp_test_size()); /* other tests run beside this one */
     config.trace = prefix;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     open_fixed(&m, ctx, FSDP_FULL_SHARD, FSDP_F32, 1);
