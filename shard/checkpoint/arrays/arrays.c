@@ -165,6 +165,10 @@ fsdp_status fsdpi_arrays_lay_out(fsdpi_arrays *arrays, fsdpi_problem *problem)
         return FSDP_OK;
     }
     free_layout(arrays);
+    if (arrays->n == 0) { /* the only one was given up again */
+        arrays->changed = false;
+        return FSDP_OK;
+    }
     fsdpi_tensor_info *infos = calloc(arrays->n + 1, sizeof *infos);
     arrays->in_file          = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, arrays->n * sizeof(fsdpi_array *));
     arrays->n_in_file        = arrays->in_file != NULL ? arrays->n : 0;

@@ -72,7 +72,7 @@ static void sum_up(output *o, uint64_t at, const unsigned char *bytes, uint64_t 
 {
     size_t n;
 
-    for (; n_bytes > 0; n_bytes -= n, at += n, bytes += o->counts_only ? 0 : n) {
+    for (; n_bytes > 0; n_bytes -= n, at += n) {
         const size_t room = FSDPI_CHUNK_MOST - (size_t)(at % FSDPI_CHUNK_MOST);
 
         n = n_bytes < room ? (size_t)n_bytes : room;
@@ -91,6 +91,7 @@ static void sum_up(output *o, uint64_t at, const unsigned char *bytes, uint64_t 
             uint64_t *sum = &o->arrays->parts[o->n - 1].sum;
 
             *sum = fsdpi_checksum_add(*sum, at, bytes, n);
+            bytes += n;
         }
     }
 }
@@ -156,7 +157,9 @@ static fsdp_status write_array(output *o, const fsdpi_array *array, bool from_im
         const unsigned char *from = o->counts_only ? NULL : from_image ? image : source_of(array, &row);
 
         FSDP_TRY(write_row(o, begin + row.first * width, from, from_image ? 1 : row.stride, row.count, width));
-        image += from_image ? row.count * width : 0;
+        if (from_image) {
+            image += row.count * width;
+        }
     }
     return FSDP_OK;
 }
