@@ -354,6 +354,22 @@ static void quantised_parameters_train_too(void **state)
     train(&options, 2, 1);
 }
 
+/* Tied, frozen and ignored tensors, of several types, quantised or not. */
+static void fixed_addresses_change_nothing(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 2 * FSDP_N_STRATEGIES; variant++) {
+        fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+
+        options.strategy         = (fsdp_strategy)(variant / 2);
+        options.optimizer        = FSDP_SGD;
+        options.param_dtype      = variant % 2 == 0 ? FSDP_F32 : FSDP_BF16;
+        options.quantized_params = variant % 2 == 1 && options.strategy == FSDP_FULL_SHARD;
+        options.fixed_addresses  = 1;
+        train(&options, 1 + variant % 2, 1 + variant % 2);
+    }
+}
+
 /* Blocks of 256 elements, counted from the first of the unit, whatever the ranks. */
 static void quantised_views_are_blocks_of_8_bits(void **state)
 {
@@ -514,7 +530,14 @@ static const struct CMUnitTest tensors[] = {
     cmocka_unit_test(a_tie_to_another_shape_is_refused_on_all_ranks),
 };
 
+static const struct CMUnitTest tensors_at_fixed_addresses[] = {
+    cmocka_unit_test(fixed_addresses_change_nothing),
+};
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "fixed_addresses") == 0) {
+        return fsdp_test_main(argc, argv, tensors_at_fixed_addresses, NULL, NULL);
+    }
     return fsdp_test_main(argc, argv, tensors, NULL, NULL);
 }
