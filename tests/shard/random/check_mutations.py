@@ -2,7 +2,7 @@
 """Whether random models find mistakes: each mutation below changes one line of a copy of the sources, which is built,
 and one of the first 40 models must then tell it from the reference.
 
-  check_mutations.py SOURCES [--work FOLDER] [--only WORD] [--ranks 3,4] [-- CMAKE OPTION...]
+  check_mutations.py SOURCES [--work FOLDER] [--only WORD] [--ranks 2,3,4] [-- CMAKE OPTION...]
 
 FOLDER is where the copy and its build are made, and stay; without it they are removed. Prints after how many models
 each mutation was found. A mutation whose line is no longer in the sources is an error: write it anew. Exits with 1 if
@@ -61,7 +61,7 @@ def read_options():
     parser.add_argument("sources")
     parser.add_argument("--work", help="folder for the copy")
     parser.add_argument("--only", default="", help="mutations with this word in their description")
-    parser.add_argument("--ranks", default="3,4")
+    parser.add_argument("--ranks", default="2,3,4")
     parser.add_argument("--parallel", default="2", help="compilers at a time")
     parser.add_argument("cmake", nargs="*", help="options for cmake")
     return parser.parse_args()

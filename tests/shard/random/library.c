@@ -180,8 +180,7 @@ static void overflow(const library_run *r, size_t unit)
 {
     for (size_t t = r->m->units[unit].first; t < r->m->units[unit].end; t++) {
         if (has_gradient(r->m, t)) {
-            write_element(r->segment->options.reduce_dtype, fsdp_unit_grad(unit_of(r, t), place_of(r, t)), 0,
-                          1.0F / 0.0F);
+            write_element(r->segment->options.reduce_dtype, fsdp_unit_grad(unit_of(r, t), place_of(r, t)), 0, INFINITY);
             return;
         }
     }
