@@ -150,10 +150,26 @@ typedef enum fsdp_checkpoint_lock {
 #define FSDP_CONFIG_TYPE_BYTES   int64_t
 #define FSDP_CONFIG_TYPE_PATH    const char *
 
+/**
+ * Takes a line of the log in place of stderr. Lines above fsdp_config::log_level do not come; what is printed at `error` is the
+ * detail of a failure, as fsdp_last_error() has it. Errors that ranks agree on come on the rank that prints them, once.
+ *
+ * It is called in whatever thread has something to say: those that call the library, the context's progress thread, and the one that
+ * writes checkpoints, also several at once. So it must be safe to call from several threads, must return soon, and must call
+ * neither the library nor MPI.
+ *
+ * @param[in] state  fsdp_config::log_state
+ * @param[in] rank   in the context's communicator; -1 before fsdp_init() knows it
+ * @param[in] text   without the level, the rank or a newline; belongs to the library
+ */
+typedef void (*fsdp_log_function)(void *state, fsdp_log_level level, int rank, const char *text);
+
 #define FSDP_CONFIG_FIELD(field, kind, variable, fallback, agree, values, help) FSDP_CONFIG_TYPE_##kind field;
-/** One field per row of FSDP_SETTINGS. Call fsdp_config_init(), then set what you want to decide yourself. */
+/** `size`, the log's function, and one field per row of FSDP_SETTINGS. Call fsdp_config_init(), then set what you want to decide yourself. */
 typedef struct fsdp_config {
-    size_t size; /**< BYTES of this struct: fsdp_config_init() sets it */
+    size_t            size; /**< BYTES of this struct: fsdp_config_init() sets it */
+    fsdp_log_function log;  /**< takes what the context has to say, until fsdp_finalize() returns; NULL: to stderr */
+    void             *log_state; /**< handed to it; stays the caller's */
     FSDP_SETTINGS(FSDP_CONFIG_FIELD)
 } fsdp_config;
 #undef FSDP_CONFIG_FIELD

@@ -84,8 +84,26 @@ typedef enum fsdp_optimizer_kind {
 typedef enum fsdp_fill {
     FSDP_FILL_CONSTANT = 0, /**< every element is `a` */
     FSDP_FILL_NORMAL   = 1, /**< mean `a`, standard deviation `b` */
-    FSDP_FILL_UNIFORM  = 2  /**< from `a` up to `b` */
+    FSDP_FILL_UNIFORM  = 2, /**< from `a` up to `b` */
+    FSDP_FILL_CALLBACK = 3  /**< the program computes them: see fsdp_fill_function */
 } fsdp_fill;
+
+/**
+ * Computes initial values of a tensor with FSDP_FILL_CALLBACK. fsdp_model_commit() calls it, in the calling thread, once for each
+ * run of elements that this rank holds, in no particular order; several ranks may hold the same elements. If it is a pure function
+ * of the name and the index, the model begins with the same values for any number of ranks and every strategy. It must not call
+ * the library.
+ *
+ * @param[in]  state   fsdp_tensor::fill_state
+ * @param[in]  tensor  its name
+ * @param[in]  first   index of the first element in the tensor, row-major
+ * @param[in]  count   ELEMENTS, at least 1
+ * @param[out] values  `count` elements on the host
+ * @param[in]  dtype   of `values`: the masters' type, FSDP_F32
+ * @return FSDP_OK; else fsdp_model_commit() fails with this status on all ranks, and the text names tensor and elements.
+ */
+typedef fsdp_status (*fsdp_fill_function)(void *state, const char *tensor, size_t first, size_t count, void *values,
+                                          fsdp_dtype dtype);
 
 /** Where a model's memory is and what computes on it: this rank's processor, or the GPU of its context (fsdp/device.h). */
 typedef enum fsdp_placement {
@@ -140,7 +158,10 @@ typedef struct fsdp_tensor {
      */
     const char *tied_to;
 
-    uint64_t reserved[8]; /**< zero: room for fields of later versions */
+    fsdp_fill_function fill_values; /**< with FSDP_FILL_CALLBACK; else NULL. Not compared between ranks */
+    void              *fill_state;  /**< handed to it; stays the caller's */
+
+    uint64_t reserved[6]; /**< zero: room for fields of later versions */
 } fsdp_tensor;
 
 typedef struct fsdp_model_options {
@@ -344,6 +365,27 @@ FSDP_API void *fsdp_unit_grad(fsdp_unit *unit, size_t i);
  *         NULL with fsdp_last_error() for a tensor without FSDP_TENSOR_IGNORED, before fsdp_model_commit(), or if `i` is none.
  */
 FSDP_API void *fsdp_unit_buffer(fsdp_unit *unit, size_t i);
+
+/** What fsdp_unit_tensor() returns for a name that the unit does not have. */
+#define FSDP_NO_TENSOR ((size_t)-1)
+
+/**
+ * The unit that was added under a name. Local, before and after commit; the number of steps grows with the logarithm of the
+ * number of units.
+ * @return NULL with fsdp_last_error(), which has the nearest name, if the model has none of that name or an argument is NULL.
+ */
+FSDP_API fsdp_unit *fsdp_model_unit(fsdp_model *model, const char *name);
+
+/**
+ * The index of a tensor in its unit, as fsdp_unit_param() and others take it. Local, before and after commit; the number of steps
+ * grows with the logarithm of the number of tensors in the model.
+ *
+ * @param[in] name  as it was given to fsdp_unit_add(); or, where that begins with the unit's name and a period, without these:
+ *                  "attn.weight" for "h.0.attn.weight" in the unit "h.0". A tensor of exactly this name comes first.
+ * @return FSDP_NO_TENSOR with fsdp_last_error(), which has the nearest name, if the unit has none or an argument is NULL.
+ *         fsdp_unit_param() and others refuse it.
+ */
+FSDP_API size_t fsdp_unit_tensor(const fsdp_unit *unit, const char *name);
 
 /** The name the unit was added under; "" if NULL. Local. */
 FSDP_API const char *fsdp_unit_name(const fsdp_unit *unit);

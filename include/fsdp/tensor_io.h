@@ -1,15 +1,15 @@
 /**
  * @file
- * One whole tensor of a model to or from one rank, without a checkpoint: to look at, to compare, to set by hand.
+ * One whole tensor of a model to one rank or all, or from one rank, without a checkpoint: to look at, to compare, to set by hand.
  *
  * The ranks' parts of that tensor are moved in pieces of at most FSDP_STAGING_BYTES. The unit is not gathered; ranks other
  * than `root` hold one piece at a time. Each piece is broadcast: for S bytes of a tensor, every rank reads S.
  *
- * For a tied tensor, the owner's elements are moved. An ignored tensor is exported from `root`'s own memory, and imported on
- * every rank.
+ * For a tied tensor, the owner's elements are moved. An ignored tensor is exported from `root`'s own memory (to all: each rank gets
+ * its own), and imported on every rank.
  *
- * Both functions are collective, like those of fsdp/model.h: errors are the same on all ranks, the model is still usable, and
- * FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from both.
+ * All functions are collective, like those of fsdp/model.h: errors are the same on all ranks, the model is still usable, and
+ * FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from each.
  */
 #ifndef FSDP_TENSOR_IO_H
 #define FSDP_TENSOR_IO_H
@@ -34,6 +34,16 @@ FSDP_EXTERN_C_BEGIN
  *         untouched; if a collective on the way has failed, they are undefined.
  */
 FSDP_API fsdp_status fsdp_tensor_export(fsdp_model *model, const char *name, int root, void *values, size_t bytes);
+
+/**
+ * Copies the master values of one tensor to every rank. Collective. Blocking. No rank needs memory beside `values`.
+ *
+ * @param[in]  name    as for fsdp_tensor_export()
+ * @param[out] values  all elements of the tensor, row-major, f32
+ * @param[in]  bytes   the BYTES of `values`, exactly those of the tensor
+ * @return as for fsdp_tensor_export().
+ */
+FSDP_API fsdp_status fsdp_tensor_export_to_all(fsdp_model *model, const char *name, void *values, size_t bytes);
 
 /**
  * Sets the master values of one tensor on all ranks from rank `root`. Collective. Blocking. Gradients and the state of

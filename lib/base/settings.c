@@ -7,6 +7,7 @@
 #include "lib/base/core.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/nearest.h"
 #include "lib/base/options.h"
 #include "lib/base/setting.h"
 
@@ -72,8 +73,10 @@ fsdp_status fsdpi_settings_resolve(const fsdp_config *given, fsdp_config *resolv
 
     unset_all(&own);
     memset(resolved, 0, sizeof *resolved);
-    resolved->size     = sizeof *resolved;
-    fsdp_status status = fsdpi_options_take(NULL, "fsdp_config", given, &own, sizeof own);
+    fsdp_status status  = fsdpi_options_take(NULL, "fsdp_config", given, &own, sizeof own);
+    resolved->size      = sizeof *resolved;
+    resolved->log       = own.log;
+    resolved->log_state = own.log_state;
     for (size_t i = 0; i < FSDPI_N_SETTINGS; i++) {
         char before[FSDPI_ERROR_BYTES] = "";
 
@@ -86,38 +89,12 @@ fsdp_status fsdpi_settings_resolve(const fsdp_config *given, fsdp_config *resolv
     return status;
 }
 
-/* Edit distance of Levenshtein, one row at a time; names longer than the row are as far as can be. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { LONGEST = 63 };
-    size_t       row[LONGEST + 1];
-    const size_t n = strlen(b);
-
-    if (n > LONGEST) {
-        return SIZE_MAX;
-    }
-    for (size_t j = 0; j <= n; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 0; a[i] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0]          = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            const size_t change = diagonal + (a[i] != b[j]);
-            const size_t gap    = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-            diagonal            = row[j + 1];
-            row[j + 1]          = change < gap ? change : gap;
-        }
-    }
-    return row[n];
-}
-
 static const fsdpi_setting *nearest_setting(const char *name)
 {
     const fsdpi_setting *best = &FSDPI_SETTINGS[0];
 
     for (size_t i = 1; i < FSDPI_N_SETTINGS; i++) {
-        if (distance(name, FSDPI_SETTINGS[i].variable) < distance(name, best->variable)) {
+        if (fsdpi_name_distance(name, FSDPI_SETTINGS[i].variable) < fsdpi_name_distance(name, best->variable)) {
             best = &FSDPI_SETTINGS[i];
         }
     }

@@ -392,7 +392,8 @@ static void release_failed(fsdp_context *ctx, fsdp_status status)
     }
 }
 
-fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx)
+/* With settings that are resolved, and what was wrong with them. */
+static fsdp_status open_context(MPI_Comm comm, const fsdp_config *config, fsdp_status settings, fsdp_context **ctx)
 {
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_init: the place for the context is NULL");
@@ -403,17 +404,15 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
 
     int size;
     FSDPI_TRY_MPI(NULL, MPI_Comm_size(comm, &size));
-    fsdp_config       resolved;
-    fsdp_context     *made     = allocate_context(size);
-    const fsdp_status settings = fsdpi_settings_resolve(config, &resolved);
-    const fsdp_status copied   = duplicate(comm, resolved.timeout_s, made);
+    fsdp_context     *made   = allocate_context(size);
+    const fsdp_status copied = duplicate(comm, config->timeout_s, made);
     if (copied != FSDP_OK) {
         if (made != NULL) {
             release_context(made);
         }
         return copied;
     }
-    made->config             = resolved;
+    made->config             = *config;
     const char       *before = fsdpi_doing("fsdp_init");
     const fsdp_status status = set_up(made, settings);
     (void)fsdpi_doing(before);
@@ -440,6 +439,17 @@ fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **c
     return FSDP_OK;
 }
 
+fsdp_status fsdp_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx)
+{
+    fsdp_config        resolved;
+    const fsdp_status  settings = fsdpi_settings_resolve(config, &resolved);
+    const fsdp_config *before   = fsdpi_log_open(&resolved);
+    const fsdp_status  status   = open_context(comm, &resolved, settings, ctx);
+
+    (void)fsdpi_log_open(before);
+    return status;
+}
+
 static size_t release_owned(fsdp_context *ctx)
 {
     size_t released = 0;
@@ -455,11 +465,8 @@ static size_t release_owned(fsdp_context *ctx)
     return released;
 }
 
-fsdp_status fsdp_finalize(fsdp_context *ctx)
+static fsdp_status finalize(fsdp_context *ctx)
 {
-    if (ctx == NULL) {
-        return FSDP_OK;
-    }
     if (ctx->copy_of != 0) {
         (void)fsdpi_fail_copy(ctx);
         return fsdpi_record(NULL, FSDP_ERR_STATE, "%s", fsdp_last_error(ctx));
@@ -485,4 +492,17 @@ fsdp_status fsdp_finalize(fsdp_context *ctx)
     }
     release_context(ctx);
     return objects + requests > 0 ? FSDP_ERR_LEAK : FSDP_OK;
+}
+
+fsdp_status fsdp_finalize(fsdp_context *ctx)
+{
+    if (ctx == NULL) {
+        return FSDP_OK;
+    }
+    const fsdp_config  config = ctx->config;
+    const fsdp_config *before = fsdpi_log_open(&config);
+    const fsdp_status  status = finalize(ctx);
+
+    (void)fsdpi_log_open(before);
+    return status;
 }

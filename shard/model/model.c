@@ -217,12 +217,12 @@ fsdp_status fsdp_model_commit(fsdp_model *model)
     FSDP_TRY(agree_on_units(model, check_commit(model)));
     FSDP_TRY(fsdpi_node_memory_check(model));
     FSDP_TRY(fsdpi_device_memory_check(model));
-    const fsdp_status status = fsdpi_storage_open(model);
+    fsdp_status status = fsdpi_storage_open(model);
+    status             = status == FSDP_OK ? fsdpi_draw_initial_values(model) : status;
     if (status != FSDP_OK) {
         fsdpi_storage_close(model);
         return status;
     }
-    fsdpi_draw_initial_values(model);
     model->committed = true;
     model->syncs     = true;
     FSDP_TRY(fsdpi_gather_refresh(model, true));

@@ -20,7 +20,7 @@
 
 typedef struct transfer {
     const char         *function;
-    bool                imports;
+    bool                imports, to_all; /* with `to_all`, every rank is as root is without */
     fsdp_model         *model;
     const fsdpi_tensor *tensor; /* the owner of the elements */
     int                 root;
@@ -48,6 +48,18 @@ static part part_in_slice(const transfer *t, int slice)
     const size_t end          = tensor_end < slice_end ? tensor_end : slice_end;
 
     return begin < end ? (part){slice, begin - tensor_begin, begin - slice_begin, end - begin} : (part){.slice = slice};
+}
+
+/* Whether this rank has, or wants, all values. */
+static bool is_root(const transfer *t)
+{
+    return t->to_all || t->model->ctx->rank == t->root;
+}
+
+/* Whether who asks for the slice has it, on all ranks that ask. */
+static bool is_with_root(const transfer *t, int giver)
+{
+    return t->to_all ? t->model->options.strategy == FSDP_NO_SHARD : giver == t->root;
 }
 
 /* A rank that holds the slice: root where it can. */
@@ -105,7 +117,7 @@ static fsdp_status move_part(const transfer *t, const part *p)
     float    *value = t->values != NULL ? t->values + p->tensor_begin : NULL;
     const int giver = t->imports ? t->root : holder_of_slice(t, p->slice);
 
-    if (!t->imports && giver == t->root) { /* it holds what it asks for */
+    if (!t->imports && is_with_root(t, giver)) { /* it holds what it asks for */
         if (value != NULL) {
             fsdpi_compute_read(t->model, value, FSDP_F32, held, FSDP_F32, p->count);
         }
@@ -159,8 +171,8 @@ static fsdp_status check_root(const transfer *t, const char *name, size_t bytes)
     const size_t  needed = t->tensor->count * sizeof(float);
 
     if (t->values == NULL) {
-        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the values of tensor '%s' are NULL on rank %d, its root", t->function,
-                          name, t->root);
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the values of tensor '%s' are NULL on rank %d%s", t->function, name,
+                          ctx->rank, t->to_all ? "" : ", its root");
     }
     if (bytes != needed) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: %zu bytes for tensor '%s'; it has %zu", t->function, bytes, name,
@@ -184,7 +196,7 @@ static fsdp_status check_transfer(transfer *t, const char *name, size_t bytes)
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the root is %d; ranks are 0 to %d", t->function, t->root,
                           ctx->size - 1);
     }
-    return ctx->rank == t->root ? check_root(t, name, bytes) : FSDP_OK;
+    return is_root(t) ? check_root(t, name, bytes) : FSDP_OK;
 }
 
 /* Root has the pieces where they belong. */
@@ -194,7 +206,7 @@ static fsdp_status allocate_piece(transfer *t)
     const size_t all  = t->tensor->count;
 
     t->piece_elements = all < most ? all : most;
-    if (t->model->ctx->rank == t->root) {
+    if (is_root(t)) {
         return FSDP_OK;
     }
     t->piece = fsdpi_alloc(t->model->ctx, FSDP_MEMORY_STAGING, t->piece_elements * sizeof(float));
@@ -221,7 +233,7 @@ static fsdp_status run(transfer *t, const char *name, size_t bytes)
     if (status == FSDP_OK && t->tensor != NULL) {
         status = allocate_piece(t);
     }
-    if (t->model->ctx->rank != t->root) {
+    if (!is_root(t)) {
         t->values = NULL;
     }
     name = name != NULL ? name : "";
@@ -237,6 +249,13 @@ static fsdp_status run(transfer *t, const char *name, size_t bytes)
 fsdp_status fsdp_tensor_export(fsdp_model *model, const char *name, int root, void *values, size_t bytes)
 {
     transfer t = {.function = "fsdp_tensor_export", .model = model, .root = root, .values = values};
+
+    return run(&t, name, bytes);
+}
+
+fsdp_status fsdp_tensor_export_to_all(fsdp_model *model, const char *name, void *values, size_t bytes)
+{
+    transfer t = {.function = "fsdp_tensor_export_to_all", .to_all = true, .model = model, .values = values};
 
     return run(&t, name, bytes);
 }

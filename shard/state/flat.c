@@ -303,7 +303,10 @@ static void build_unit(fsdp_unit *unit, fsdpi_flat ***end, room *r)
 {
     bool is_first = true;
 
-    unit->members = r->members;
+    unit->members    = r->members;
+    unit->n_members  = 0; /* again, behind a commit that has failed */
+    unit->view_bytes = 0;
+    unit->gradients  = 0;
     for (size_t i = 0; i < unit->n_tensors; i++) {
         const fsdpi_tensor *first = first_of_flat(unit, i);
 

@@ -21,6 +21,7 @@
 #include "kernels/kernels.h"
 #include "lib/context/context.h"
 #include "lib/node/window.h"
+#include "shard/state/names.h"
 
 enum { FSDPI_NAME_BYTES = 256, FSDPI_EVENTS_PER_UNIT = 8 };
 
@@ -30,12 +31,15 @@ typedef struct fsdpi_slot   fsdpi_slot;
 
 /** As it was described. */
 typedef struct fsdpi_tensor {
+    fsdpi_name           entry; /* among the model's tensors */
     const char          *name;
     fsdp_unit           *unit;
     struct fsdpi_tensor *owner; /* whose elements these are; itself unless it is tied */
     fsdp_dtype           dtype;
     fsdp_fill            fill;
     double               a, b;
+    fsdp_fill_function   fill_values;
+    void                *fill_state;
     unsigned             flags;
     bool                 shared; /* tied from another unit */
     size_t               n_dims;
@@ -101,6 +105,7 @@ struct fsdpi_member {
 };
 
 struct fsdp_unit {
+    fsdpi_name     entry; /* among the model's units */
     fsdp_unit     *next;
     fsdp_model    *model;
     const char    *name;
@@ -188,6 +193,7 @@ struct fsdp_model {
     const struct fsdpi_compute *compute; /* by the host or by a GPU: see shard/storage/compute.h */
     fsdp_unit                  *first, *last;
     size_t                      n_units;
+    fsdpi_names                 unit_names, tensor_names;
     fsdpi_flat                 *flats; /* from commit on, in order of the units */
     void                       *flats_memory;
     fsdp_status                 add_status; /* of the first fsdp_unit_add() that failed */

@@ -1,6 +1,6 @@
 #include "shard/state/tensor.h"
 
-#include <string.h>
+#include <stddef.h>
 
 fsdp_dtype fsdpi_gathered_dtype(const fsdp_model *model, const fsdpi_tensor *tensor)
 {
@@ -12,12 +12,5 @@ fsdp_dtype fsdpi_gathered_dtype(const fsdp_model *model, const fsdpi_tensor *ten
 
 fsdpi_tensor *fsdpi_find_tensor(const fsdp_model *model, const char *name)
 {
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        for (size_t i = 0; i < unit->n_tensors; i++) {
-            if (strcmp(unit->tensors[i].name, name) == 0) {
-                return &unit->tensors[i];
-            }
-        }
-    }
-    return NULL;
+    return fsdpi_tensor_of_name(fsdpi_names_find(&model->tensor_names, name));
 }

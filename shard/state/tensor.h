@@ -25,6 +25,12 @@ static inline unsigned char *fsdpi_element_of(unsigned char *array, size_t at, f
 /** The type in which a tensor is gathered or, ignored, held. */
 fsdp_dtype fsdpi_gathered_dtype(const fsdp_model *model, const fsdpi_tensor *tensor);
 
+/** The tensor that an entry of the model's names is part of; NULL for NULL. */
+static inline fsdpi_tensor *fsdpi_tensor_of_name(fsdpi_name *entry)
+{
+    return entry != NULL ? (fsdpi_tensor *)(void *)((char *)entry - offsetof(fsdpi_tensor, entry)) : NULL;
+}
+
 /** A tensor of that name; NULL. */
 fsdpi_tensor *fsdpi_find_tensor(const fsdp_model *model, const char *name);
 

@@ -34,11 +34,16 @@ static bool name_is_good(const char *name)
 
 static fsdp_status check_fill(fsdp_context *ctx, const char *unit, const fsdp_tensor *tensor)
 {
-    if ((int)tensor->fill < 0 || tensor->fill > FSDP_FILL_UNIFORM || !isfinite(tensor->a) || !isfinite(tensor->b)) {
+    if ((int)tensor->fill < 0 || tensor->fill > FSDP_FILL_CALLBACK || !isfinite(tensor->a) || !isfinite(tensor->b)) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG,
                           "unit '%s', tensor '%s': fill %d with %g and %g; use one of fsdp_fill with "
                           "finite numbers",
                           unit, tensor->name, (int)tensor->fill, tensor->a, tensor->b);
+    }
+    if ((tensor->fill == FSDP_FILL_CALLBACK) != (tensor->fill_values != NULL)) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': %s", unit, tensor->name,
+                          tensor->fill_values == NULL ? "FSDP_FILL_CALLBACK without a function; set `fill_values`"
+                                                      : "`fill_values` is set; set `fill` to FSDP_FILL_CALLBACK");
     }
     if ((tensor->flags & ~KNOWN_FLAGS) != 0) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': flags 0x%x are unknown; use FSDP_TENSOR_*", unit,
@@ -202,11 +207,9 @@ static fsdp_status check_unit(const fsdp_model *model, const char *name, const f
                           "place for the unit",
                           name, n, tensors == NULL ? " at NULL" : "");
     }
-    for (const fsdp_unit *other = model->first; other != NULL; other = other->next) {
-        if (strcmp(other->name, name) == 0) {
-            return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_unit_add: the name '%s' is taken; names are unique in a model",
-                              name);
-        }
+    if (fsdpi_names_find(&model->unit_names, name) != NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_unit_add: the name '%s' is taken; names are unique in a model",
+                          name);
     }
     return check_tensors(model, name, tensors, n, extent);
 }
@@ -240,16 +243,18 @@ static void describe_tensor(fsdp_unit *unit, const fsdp_tensor *tensor, char **n
 {
     fsdpi_tensor *made = &unit->tensors[unit->n_tensors];
 
-    *made = (fsdpi_tensor){.name   = copy_name(names, tensor->name),
-                           .unit   = unit,
-                           .owner  = made,
-                           .dtype  = tensor->dtype,
-                           .fill   = tensor->fill,
-                           .a      = tensor->a,
-                           .b      = tensor->b,
-                           .flags  = tensor->flags,
-                           .n_dims = tensor->n_dims,
-                           .count  = 1};
+    *made = (fsdpi_tensor){.name        = copy_name(names, tensor->name),
+                           .unit        = unit,
+                           .owner       = made,
+                           .dtype       = tensor->dtype,
+                           .fill        = tensor->fill,
+                           .a           = tensor->a,
+                           .b           = tensor->b,
+                           .fill_values = tensor->fill_values,
+                           .fill_state  = tensor->fill_state,
+                           .flags       = tensor->flags,
+                           .n_dims      = tensor->n_dims,
+                           .count       = 1};
     memcpy(made->shape, tensor->shape, sizeof made->shape);
     for (size_t d = 0; d < made->n_dims; d++) {
         made->count *= made->shape[d];
@@ -295,6 +300,10 @@ static void append(fsdp_model *model, fsdp_unit *unit)
     }
     model->last = unit;
     model->n_units++;
+    fsdpi_names_add(&model->unit_names, &unit->entry, unit->name);
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        fsdpi_names_add(&model->tensor_names, &unit->tensors[i].entry, unit->tensors[i].name);
+    }
 }
 
 fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fsdp_tensor *tensors, size_t n_tensors,

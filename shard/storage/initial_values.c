@@ -1,6 +1,10 @@
 #include "shard/storage/initial_values.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "fsdp/random.h"
+#include "lib/base/error.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
@@ -9,6 +13,7 @@ static float initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t s
 {
     switch (tensor->fill) {
     case FSDP_FILL_CONSTANT:
+    case FSDP_FILL_CALLBACK:
         break;
     case FSDP_FILL_NORMAL:
         return (float)(tensor->a + tensor->b * fsdp_random_normal(seed, stream, index));
@@ -18,32 +23,53 @@ static float initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t s
     return (float)tensor->a;
 }
 
-static void draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count, float *values)
+static fsdp_status call_back(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
+                             float *values)
 {
+    const fsdp_status status = tensor->fill_values(tensor->fill_state, tensor->name, begin, count, values, FSDP_F32);
+
+    if (status == FSDP_OK) {
+        return FSDP_OK;
+    }
+    const bool is_code = strcmp(fsdp_status_name(status), "FSDP_UNKNOWN") != 0;
+    return fsdpi_fail_together(
+        model->ctx, is_code ? status : FSDP_ERR_ARG,
+        "fsdp_model_commit: fill_values() returned %d for %zu elements from %zu on of tensor '%s'", (int)status, count,
+        begin, tensor->name);
+}
+
+static fsdp_status draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
+                            float *values)
+{
+    if (tensor->fill == FSDP_FILL_CALLBACK) {
+        return call_back(model, tensor, begin, count, values);
+    }
     const uint64_t stream = fsdp_random_stream(tensor->name);
 
     for (size_t i = 0; i < count; i++) {
         values[i] = initial_value(tensor, model->options.seed, stream, begin + i);
     }
+    return FSDP_OK;
 }
 
 enum { PIECE = 4096 }; /* ELEMENTS that are drawn beside where they belong at a time */
 
 /* To memory of the model that may be a GPU's, and may not be f32: piece by piece. */
-static void draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count, unsigned char *to,
-                       fsdp_dtype dtype)
+static fsdp_status draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
+                              unsigned char *to, fsdp_dtype dtype)
 {
     float piece[PIECE];
 
     for (size_t at = 0; at < count; at += PIECE) {
         const size_t n = count - at < PIECE ? count - at : PIECE;
 
-        draw_run(model, tensor, begin + at, n, piece);
+        FSDP_TRY(draw_run(model, tensor, begin + at, n, piece));
         fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, FSDP_F32, n);
     }
+    return FSDP_OK;
 }
 
-static void draw_slice(fsdpi_flat *flat, int i)
+static fsdp_status draw_slice(fsdpi_flat *flat, int i)
 {
     const size_t n     = fsdpi_held_intervals(flat, i);
     float       *slice = fsdpi_slice_in(flat, flat->master, i);
@@ -54,18 +80,19 @@ static void draw_slice(fsdpi_flat *flat, int i)
         float               *values = slice + run->shard_begin;
 
         if (fsdpi_is_on_device(flat->model)) {
-            draw_apart(flat->model, tensor, run->tensor_begin, run->count, (unsigned char *)values, FSDP_F32);
+            FSDP_TRY(draw_apart(flat->model, tensor, run->tensor_begin, run->count, (unsigned char *)values, FSDP_F32));
         } else {
-            draw_run(flat->model, tensor, run->tensor_begin, run->count, values);
+            FSDP_TRY(draw_run(flat->model, tensor, run->tensor_begin, run->count, values));
         }
     }
+    return FSDP_OK;
 }
 
-void fsdpi_draw_initial_values(fsdp_model *model)
+static fsdp_status draw_all(fsdp_model *model)
 {
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         for (int i = 0; i < fsdpi_held_slices(model).n; i++) {
-            draw_slice(flat, i);
+            FSDP_TRY(draw_slice(flat, i));
         }
     }
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
@@ -73,8 +100,31 @@ void fsdpi_draw_initial_values(fsdp_model *model)
             if (unit->tensors[i].whole != NULL && unit->tensors[i].owner == &unit->tensors[i]) {
                 const fsdpi_tensor *tensor = &unit->tensors[i];
 
-                draw_apart(model, tensor, 0, tensor->count, tensor->whole, fsdpi_gathered_dtype(model, tensor));
+                FSDP_TRY(
+                    draw_apart(model, tensor, 0, tensor->count, tensor->whole, fsdpi_gathered_dtype(model, tensor)));
             }
         }
     }
+    return FSDP_OK;
+}
+
+/* On all ranks or on none. */
+static bool has_callbacks(const fsdp_model *model)
+{
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            if (unit->tensors[i].fill_values != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+fsdp_status fsdpi_draw_initial_values(fsdp_model *model)
+{
+    const fsdp_status status = draw_all(model);
+
+    return has_callbacks(model) ? fsdpi_agree(model->ctx, "fsdp_model_commit", "initial values", 0, status, true)
+                                : status;
 }

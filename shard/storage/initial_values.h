@@ -7,7 +7,10 @@
 
 #include "fsdp/model.h"
 
-/** Sets all that this rank holds to its initial values. */
-void fsdpi_draw_initial_values(fsdp_model *model);
+/**
+ * Sets all that this rank holds to its initial values. Collective where the program computes some of them.
+ * @return FSDP_OK; the same on every rank: what the program's function has returned on one of them
+ */
+fsdp_status fsdpi_draw_initial_values(fsdp_model *model);
 
 #endif

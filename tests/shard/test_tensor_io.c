@@ -50,6 +50,52 @@ static void check_export(small_model *m)
     }
 }
 
+/* On every rank at once, within its bounds. */
+static void check_export_to_all(small_model *m)
+{
+    static float all[MOST_ELEMENTS], values[MOST_ELEMENTS + 2];
+    const float *expected = all;
+
+    run_pass(m, 3);
+    copy_parameters(m, all);
+    for (size_t t = 0; t < N_TENSORS; t++) {
+        const size_t n = tensor_elements(t);
+
+        values[0] = values[n + 1] = 77.0F;
+        assert_int_equal(FSDP_OK, fsdp_tensor_export_to_all(m->model, TENSORS[t].name, values + 1, bytes_of(t)));
+        assert_memory_equal(expected, values + 1, bytes_of(t));
+        assert_true(values[0] == 77.0F && values[n + 1] == 77.0F);
+        expected += n;
+    }
+}
+
+static void a_tensor_is_exported_to_all_ranks(void **state)
+{
+    (void)state;
+    for_every_strategy(check_export_to_all);
+}
+
+/* On the last rank alone. */
+static void a_wrong_place_on_one_rank_fails_on_all(void **state)
+{
+    const int    last = fsdp_test_rank() == fsdp_test_size() - 1;
+    static float values[MOST_ELEMENTS];
+    small_model  m;
+
+    (void)state;
+    small_model_open(&m, NULL, FSDP_FULL_SHARD);
+    assert_int_equal(FSDP_ERR_ARG,
+                     fsdp_tensor_export_to_all(m.model, TENSORS[0].name, last ? NULL : values, bytes_of(0)));
+    assert_says(m.ctx, "are NULL on rank");
+    assert_int_equal(FSDP_ERR_ARG,
+                     fsdp_tensor_export_to_all(m.model, TENSORS[0].name, values, bytes_of(0) - (size_t)last));
+    assert_says(m.ctx, "; it has");
+    assert_int_equal(FSDP_ERR_ARG,
+                     fsdp_tensor_export_to_all(m.model, last ? "no such" : TENSORS[0].name, values, bytes_of(0)));
+    assert_int_equal(FSDP_OK, fsdp_tensor_export_to_all(m.model, TENSORS[0].name, values, bytes_of(0)));
+    small_model_close(&m);
+}
+
 static void an_exported_tensor_equals_the_gathered_one_on_every_root(void **state)
 {
     (void)state;
@@ -227,6 +273,8 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exported_tensor_equals_the_gathered_one_on_every_root),
+        cmocka_unit_test(a_tensor_is_exported_to_all_ranks),
+        cmocka_unit_test(a_wrong_place_on_one_rank_fails_on_all),
         cmocka_unit_test(an_imported_tensor_is_seen_on_all_ranks_and_no_other_changes),
         cmocka_unit_test(what_was_exported_and_imported_again_has_the_same_bits),
         cmocka_unit_test(bad_arguments_on_one_rank_fail_all_and_the_model_stays_good),

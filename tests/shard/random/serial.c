@@ -49,6 +49,7 @@ static float initial_value(const random_model *m, const planned_tensor *tensor, 
     case FSDP_FILL_UNIFORM:
         return (float)(tensor->a + (tensor->b - tensor->a) * fsdp_random_uniform(m->seed, stream, i));
     case FSDP_FILL_CONSTANT:
+    case FSDP_FILL_CALLBACK: /* which these models do not have */
         break;
     }
     return (float)tensor->a;
