@@ -178,6 +178,30 @@ FSDP_API fsdp_status fsdp_alltoall(fsdp_context *ctx, const void *in, void *out,
 FSDP_API fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
                                     fsdp_request **request);
 
+/**
+ * Sends a block to each rank and receives one from each, all of any size: what MPI_Alltoallv() does. Host memory only.
+ *
+ * The first thing ranks do is to tell each other their counts, 24 BYTES per pair. If a rank sends a peer another number of elements
+ * than that one expects, every rank returns FSDP_ERR_MISMATCH, which names the two and both numbers; outputs are undefined
+ * then, and the context is still good. Holds 48 BYTES of staging memory per rank while it is under way.
+ *
+ * @param[in]  in                 from its beginning to the end of the last block it must be memory of this process, and apart from
+ *                                `out` in this sense; or FSDP_IN_PLACE: blocks are in `out`, where they are replaced by what comes
+ *                                (needs as much memory again for the time), and the two arguments behind it are ignored
+ * @param[in]  in_counts          ELEMENTS for each rank, `size` entries; 0 is allowed
+ * @param[in]  in_displacements   ELEMENTS from `in` to each of these blocks; that of an empty one does not matter
+ * @param[out] out                blocks in it must not overlap; what is between them stays as it is
+ * @param[in]  out_counts         ELEMENTS from each rank: what that one's `in_counts` has for this rank
+ * @param[in]  out_displacements  ELEMENTS from `out` to each of these blocks
+ * @return as listed on top; also FSDP_ERR_UNSUPPORTED for GPU memory.
+ */
+FSDP_API fsdp_status fsdp_alltoallv(fsdp_context *ctx, const void *in, const size_t *in_counts,
+                                    const size_t *in_displacements, void *out, const size_t *out_counts,
+                                    const size_t *out_displacements, fsdp_dtype dtype);
+FSDP_API fsdp_status fsdp_ialltoallv(fsdp_context *ctx, const void *in, const size_t *in_counts,
+                                     const size_t *in_displacements, void *out, const size_t *out_counts,
+                                     const size_t *out_displacements, fsdp_dtype dtype, fsdp_request **request);
+
 /** Completes on no rank before every rank has called it. It does not complete nonblocking operations issued before. */
 FSDP_API fsdp_status fsdp_barrier(fsdp_context *ctx);
 FSDP_API fsdp_status fsdp_ibarrier(fsdp_context *ctx, fsdp_request **request);

@@ -13,6 +13,7 @@ typedef enum fsdpi_collective_id {
     FSDPI_REDUCE,
     FSDPI_ALLTOALL,
     FSDPI_BARRIER,
+    FSDPI_ALLTOALLV,
     FSDPI_N_COLLECTIVES
 } fsdpi_collective_id;
 

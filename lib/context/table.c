@@ -21,10 +21,10 @@ enum {
     LINE_BYTES = 256
 };
 
-static const char *const COLLECTIVES[FSDPI_N_COLLECTIVES] = {"",          "allgather", "reduce_scatter", "allreduce",
-                                                             "broadcast", "reduce",    "alltoall",       "barrier"};
-static const char *const MEMORIES[]                       = {"", "symmetric", "user", "any"};
-static const char *const NODES[]                          = {"", "one", "many", "any", "pair"};
+static const char *const COLLECTIVES[FSDPI_N_COLLECTIVES] = {
+    "", "allgather", "reduce_scatter", "allreduce", "broadcast", "reduce", "alltoall", "barrier", "alltoallv"};
+static const char *const MEMORIES[] = {"", "symmetric", "user", "any"};
+static const char *const NODES[]    = {"", "one", "many", "any", "pair"};
 
 #define FOR_ALL UINT64_MAX
 

@@ -30,6 +30,15 @@ typedef enum fsdpi_division {
     FSDPI_DIVISION_ROOT    /* `count` in all, for `root` */
 } fsdpi_division;
 
+/** Of alltoallv, a number per rank each, in ELEMENTS. */
+typedef enum fsdpi_block_list {
+    FSDPI_SEND_COUNTS,
+    FSDPI_SEND_PLACES,
+    FSDPI_RECEIVE_COUNTS,
+    FSDPI_RECEIVE_PLACES,
+    FSDPI_N_BLOCK_LISTS
+} fsdpi_block_list;
+
 typedef struct fsdpi_algorithm fsdpi_algorithm;
 struct fsdpi_letter;
 
@@ -68,6 +77,7 @@ typedef struct fsdpi_call {
     size_t                  whole;               /* ELEMENTS of the full vector */
     size_t                  count;               /* ELEMENTS; its meaning is the division's */
     const size_t           *counts;
+    const size_t           *blocks[FSDPI_N_BLOCK_LISTS]; /* of alltoallv: not compared between ranks; else NULL */
     fsdp_dtype              dtype;
     fsdp_redop              op;
     int                     root;
