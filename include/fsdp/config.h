@@ -64,8 +64,15 @@ typedef enum fsdp_cma { FSDP_CMA_AUTO = 0, FSDP_CMA_OFF = 1 } fsdp_cma;
 typedef enum fsdp_bind {
     FSDP_BIND_AUTO   = 0, /**< if something can be gained; otherwise nothing is bound, and fsdp_binding() says why */
     FSDP_BIND_NONE   = 1, /**< the launcher's and the caller's choices stand */
-    FSDP_BIND_STRICT = 2  /**< every rank on its own cores, next to its own GPU; an error if that is impossible */
+    FSDP_BIND_STRICT = 2, /**< every rank on its own cores, next to its own GPU; an error if that is impossible */
+    FSDP_BIND_DRY    = 3  /**< nothing is bound; fsdp_binding() says what FSDP_BIND_AUTO would bind */
 } fsdp_bind;
+
+/** Values of fsdp_config::bind_keep. */
+typedef enum fsdp_bind_keep {
+    FSDP_BIND_GIVE_BACK = 0, /**< fsdp_finalize() gives the thread its mask and its memory policy back */
+    FSDP_BIND_KEEP      = 1  /**< they stay */
+} fsdp_bind_keep;
 
 /** Values of fsdp_config::device. */
 typedef enum fsdp_device_use {
@@ -125,7 +132,8 @@ typedef enum fsdp_checkpoint_lock {
     X(progress, CHOICE, "FSDP_PROGRESS", "auto", 1, "auto|inline|thread", "who advances nonblocking operations")       \
     X(progress_cpu, CPU, "FSDP_PROGRESS_CPU", "auto", 0, "auto|none|0 to 4095",                                        \
       "hardware thread that the progress thread has for itself, and never naps on")                                    \
-    X(bind, CHOICE, "FSDP_BIND", "auto", 1, "auto|none|strict", "whether ranks are bound to cores, memory and a GPU")  \
+    X(bind, CHOICE, "FSDP_BIND", "auto", 1, "auto|none|strict|dry",                                                    \
+      "whether ranks are bound to cores, memory and a GPU")                                                            \
     X(device, CHOICE, "FSDP_DEVICE", "auto", 1, "auto|host|gpu", "whether collectives take memory of the ranks' GPUs") \
     X(gpu_aware_mpi, CHOICE, "FSDP_GPU_AWARE_MPI", "auto", 1, "auto|off|on", "whether MPI is given GPU memory")        \
     X(topology, PATH, "FSDP_TOPOLOGY", "", 0, "a file of hwloc's XML", "a recorded node in place of this one")         \
@@ -141,7 +149,8 @@ typedef enum fsdp_checkpoint_lock {
     X(checkpoint_lock, CHOICE, "FSDP_CHECKPOINT_LOCK", "auto", 1, "auto|flock|owner|none",                             \
       "what keeps other programs from saving in a folder")                                                             \
     X(trace, PATH, "FSDP_TRACE", "", 0, "the beginning of a file's name",                                              \
-      "write what was issued, begun and done when, to NAME.RANK.json")
+      "write what was issued, begun and done when, to NAME.RANK.json")                                                 \
+    X(bind_keep, CHOICE, "FSDP_BIND_KEEP", "no", 0, "no|yes", "whether what is bound stays so after fsdp_finalize()")
 
 #define FSDP_CONFIG_TYPE_CHOICE  int
 #define FSDP_CONFIG_TYPE_SECONDS int

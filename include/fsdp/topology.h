@@ -278,7 +278,14 @@ FSDP_API fsdp_status fsdp_plan_none(const fsdp_node *node, const fsdp_local_rank
  * Under FSDP_BIND_AUTO nothing is bound if nothing can be gained (one NUMA node, one last-level cache, no GPU), if the context
  * has only some of the processes that the launcher started on the node, or if FSDP_TOPOLOGY is a record of another machine.
  * Cores are left alone if a control group allows less time than theirs, GPUs if the caller has selected
- * another than HIP's first, memory if a policy is set. Masks are only ever narrowed. Bindings stay after fsdp_finalize().
+ * another than HIP's first, memory if a policy is set. Cores and memory are left alone on a rank whose program binds its threads
+ * itself: the mask of the calling thread is not the one that the process had when the library was loaded, or OMP_PROC_BIND,
+ * OMP_PLACES, GOMP_CPU_AFFINITY or KMP_AFFINITY is set. Masks are only ever narrowed. No thread is bound that exists already, but the
+ * calling one; threads that it starts afterwards inherit its mask.
+ *
+ * fsdp_finalize() of the context that has bound gives the thread its mask back, and, called in that thread, its memory policy,
+ * unless somebody has changed them since, or FSDP_BIND_KEEP is `yes`. The GPU stays selected. FSDP_BIND_DRY binds nothing, and the line
+ * says what FSDP_BIND_AUTO would bind.
  */
 FSDP_API const char *fsdp_binding(const fsdp_context *ctx);
 

@@ -473,6 +473,9 @@ static fsdp_status finalize(fsdp_context *ctx)
     }
     fsdpi_forks_forget(ctx);
     fsdpi_queue_drain(&ctx->queue);
+    if (ctx->config.bind_keep == FSDP_BIND_GIVE_BACK) {
+        fsdpi_bind_give_back(&ctx->binding);
+    }
     const size_t objects  = release_owned(ctx);
     const size_t requests = fsdpi_queue_never_ended(&ctx->queue); /* but those of a model, which it has ended */
     if (ctx->broken == FSDP_ERR_STATE) {

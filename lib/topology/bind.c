@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -261,11 +262,49 @@ static fsdp_status exchange(const fsdpi_core *core, MPI_Comm host, const fsdp_lo
     return FSDP_OK;
 }
 
+/* What binds the threads of this program, as far as can be seen; NULL: nothing. */
+static const char *own_binding(void)
+{
+    static const char *const names[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
+    static const char *const off[]   = {"false", "", "", "disabled"};
+    fsdp_mask                now;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+
+        if (value != NULL && value[0] != '\0' && strcasecmp(value, off[i]) != 0 && strcasecmp(value, "none") != 0) {
+            return names[i];
+        }
+    }
+    return fsdpi_mask_now(&now) && fsdpi_is_bound_by_program(&now) ? "the program" : NULL;
+}
+
+/* Cores that others have bound stay, and so does memory, which would go with them. The GPU is as planned. */
+static fsdpi_bind_order respectful(const fsdpi_core *core, const fsdpi_bind_order *order)
+{
+    const char      *binder = core->config.bind != FSDP_BIND_STRICT ? own_binding() : NULL;
+    fsdpi_bind_order own    = *order;
+
+    if (binder != NULL && order->status == FSDP_OK) {
+        own.spare  = -1;
+        own.memory = -1;
+        (void)fsdpi_mask_now(&own.threads);
+        (void)snprintf(own.text, sizeof own.text, "cores and memory left alone: %s binds threads; the plan had: %.200s",
+                       binder, order->text);
+    }
+    return own;
+}
+
 static fsdp_status carry_out(const fsdpi_core *core, const fsdpi_bind_order *order, fsdpi_binding *binding)
 {
     const bool strict = core->config.bind == FSDP_BIND_STRICT;
     char       failed[128];
 
+    if (order->status == FSDP_OK && core->config.bind == FSDP_BIND_DRY) {
+        (void)snprintf(binding->text, sizeof binding->text, "dry run, nothing is bound; 'auto' would: %.260s",
+                       order->text);
+        return FSDP_OK;
+    }
     if (order->status != FSDP_OK) { /* the rank that planned has printed it, or nobody has */
         return fsdpi_record(core->ctx, (fsdp_status)order->status, "%s", order->text);
     }
@@ -294,8 +333,9 @@ static fsdp_status bind_on(const fsdpi_core *core, MPI_Comm host, fsdpi_binding 
     fsdp_status       status = exchange(core, host, &mine, ranks, orders);
 
     if (status == FSDP_OK) {
-        orders[0].device = chosen ? -1 : orders[0].device;
-        status           = carry_out(core, &orders[0], binding);
+        orders[0].device             = chosen ? -1 : orders[0].device;
+        const fsdpi_bind_order order = respectful(core, &orders[0]);
+        status                       = carry_out(core, &order, binding);
     }
     free(ranks);
     free(orders);

@@ -31,7 +31,8 @@ typedef struct fsdpi_binding {
     int       spare;                     /* hardware thread that the progress thread is to have for itself; -1: none */
     double    share; /* of a core, that this rank has at least: less than 1 where ranks take turns */
     bool      set_threads, set_memory;
-    fsdp_mask threads_before;
+    int       thread; /* that was bound, by the system's number; 0: the calling one */
+    fsdp_mask threads_before, threads_after;
     int       device_before; /* -1: not changed */
 } fsdpi_binding;
 
@@ -46,6 +47,18 @@ fsdp_status fsdpi_bind(const fsdpi_core *core, fsdpi_binding *binding);
 
 /** Takes back what fsdpi_bind() has done, where the context does not come about after all. */
 void fsdpi_bind_undo(fsdpi_binding *binding);
+
+/**
+ * Gives the thread that was bound its cores and, if it is the calling one, its memory policy back, where they still are what
+ * fsdpi_bind() has made them.
+ */
+void fsdpi_bind_give_back(fsdpi_binding *binding);
+
+/**
+ * Whether the calling thread, whose mask is `now`, has been bound by the program: not by its launcher, and not by a context. What the
+ * launcher has given is what the process had when the library was loaded.
+ */
+bool fsdpi_is_bound_by_program(const fsdp_mask *now);
 
 /** Puts a thread of the context's own on the spare core. True where there is one, and the thread has it. */
 bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread);

@@ -29,12 +29,12 @@ static system_mask to_system(const fsdp_mask *mask)
     return bits;
 }
 
-bool fsdpi_mask_now(fsdp_mask *mask)
+static bool mask_of_thread(int thread, fsdp_mask *mask)
 {
     system_mask bits = {{0}};
 
     *mask = (fsdp_mask){{0}};
-    if (sched_getaffinity(0, sizeof bits, (cpu_set_t *)(void *)&bits) != 0) {
+    if (sched_getaffinity(thread, sizeof bits, (cpu_set_t *)(void *)&bits) != 0) {
         return false;
     }
     for (int i = 0; i < FSDPI_MASK_BITS; i++) {
@@ -43,6 +43,11 @@ bool fsdpi_mask_now(fsdp_mask *mask)
         }
     }
     return true;
+}
+
+bool fsdpi_mask_now(fsdp_mask *mask)
+{
+    return mask_of_thread(0, mask);
 }
 
 /*
@@ -75,11 +80,45 @@ fsdp_mask fsdpi_mask_launched(const fsdp_mask *now)
     return mask;
 }
 
-static bool set_threads(const fsdp_mask *mask)
+/* What the process had before its own code ran, and what a context has made of a thread's mask last. */
+static struct {
+    fsdpi_lock lock;
+    bool       known, narrowed;
+    fsdp_mask  at_load, narrower;
+} masks;
+
+__attribute__((constructor)) static void look_at_load(void)
+{
+    masks.known = fsdpi_mask_now(&masks.at_load);
+}
+
+static void remember_narrower(const fsdp_mask *mask)
+{
+    fsdpi_lock_take(&masks.lock);
+    masks.narrower = *mask;
+    masks.narrowed = true;
+    fsdpi_lock_give(&masks.lock);
+}
+
+bool fsdpi_is_bound_by_program(const fsdp_mask *now)
+{
+    fsdpi_lock_take(&masks.lock);
+    const bool by_program = masks.known && !fsdpi_mask_equal(now, &masks.at_load) &&
+                            !(masks.narrowed && fsdpi_mask_equal(now, &masks.narrower));
+    fsdpi_lock_give(&masks.lock);
+    return by_program;
+}
+
+static bool set_threads(int thread, const fsdp_mask *mask)
 {
     const system_mask bits = to_system(mask);
 
-    return sched_setaffinity(0, sizeof bits, (const cpu_set_t *)(const void *)&bits) == 0;
+    return sched_setaffinity(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits) == 0;
+}
+
+static int own_number(void)
+{
+    return (int)syscall(SYS_gettid);
 }
 
 static void note(char *failed, size_t size, const char *what)
@@ -116,7 +155,12 @@ static bool apply_threads(const fsdp_mask *wanted, fsdpi_binding *binding)
     }
     remember_launched(&now);
     binding->threads_before = now;
-    binding->set_threads    = set_threads(&narrower);
+    binding->threads_after  = narrower;
+    binding->thread         = own_number();
+    binding->set_threads    = set_threads(0, &narrower);
+    if (binding->set_threads) {
+        remember_narrower(&narrower);
+    }
     return binding->set_threads;
 }
 
@@ -131,6 +175,7 @@ static bool apply_memory(int numa, bool strict, fsdpi_binding *binding)
     }
     fsdpi_mask_add(&node, numa);
     const system_mask bits = to_system(&node);
+    binding->thread        = own_number();
     binding->set_memory =
         syscall(SYS_set_mempolicy, strict ? MPOL_BIND : MPOL_PREFERRED, &bits, (unsigned long)numa + 2) == 0;
     return binding->set_memory;
@@ -159,12 +204,28 @@ void fsdpi_bind_undo(fsdpi_binding *binding)
         (void)syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL);
     }
     if (binding->set_threads) {
-        (void)set_threads(&binding->threads_before);
+        (void)set_threads(binding->thread, &binding->threads_before);
     }
     if (binding->device_before >= 0) {
         (void)fsdpi_gpu_select(binding->device_before);
     }
     *binding = (fsdpi_binding){.spare = -1, .share = 1.0, .device_before = -1};
+}
+
+/* What somebody has set since stays. */
+void fsdpi_bind_give_back(fsdpi_binding *binding)
+{
+    const bool is_own = binding->thread == own_number();
+    int        policy = MPOL_DEFAULT;
+    fsdp_mask  now;
+
+    binding->set_threads = binding->set_threads && mask_of_thread(binding->thread, &now) &&
+                           fsdpi_mask_equal(&now, &binding->threads_after);
+    binding->set_memory = binding->set_memory && is_own &&
+                          syscall(SYS_get_mempolicy, &policy, NULL, 0UL, NULL, 0UL) == 0 &&
+                          (policy == MPOL_PREFERRED || policy == MPOL_BIND);
+    binding->device_before = -1; /* a GPU that is in use stays selected */
+    fsdpi_bind_undo(binding);
 }
 
 bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)

@@ -94,12 +94,12 @@ static void a_record_that_cannot_be_read_is_an_error_on_all_ranks(void **state)
 
 static void a_value_that_is_none_is_an_error(void **state)
 {
-    const fsdp_config config = here_config(3, NULL);
+    const fsdp_config config = here_config(4, NULL);
     fsdp_context     *ctx;
 
     (void)state;
     assert_int_equal(FSDP_ERR_ARG, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
-    assert_says(NULL, "auto|none|strict");
+    assert_says(NULL, "auto|none|strict|dry");
 }
 
 static void ranks_must_agree_on_it(void **state)
@@ -144,12 +144,94 @@ static void two_ranks_take_a_core_each(void **state)
     assert_binding_says(ctx, fsdp_test_rank() == 0 ? "cores 0 (the 1 core of NUMA node 0, next to its GPU)"
                                                    : "cores 1 (the 1 core of NUMA node 1, next to its GPU)");
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
-    assert_true(mask_is(&now, text)); /* it stays */
+    assert_same_mask(); /* it is given back */
 
-    ctx                   = open_context(FSDP_BIND_AUTO, here_record()); /* and a second context finds the place good */
+    fsdp_config config = here_config(FSDP_BIND_AUTO, here_record());
+    config.bind_keep   = FSDP_BIND_KEEP;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    const fsdp_mask kept = here_mask_now();
+    assert_true(mask_is(&kept, text));
+
+    ctx                   = open_context(FSDP_BIND_AUTO, here_record()); /* and a later context finds the place good */
     const fsdp_mask again = here_mask_now();
     assert_true(mask_is(&again, text));
+    assert_null(strstr(fsdp_binding(ctx), "binds threads"));
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+/* What it would bind is what it does bind. */
+static void a_dry_run_only_says_what_it_would_do(void **state)
+{
+    (void)state;
+    if (fsdp_test_size() != 2 || !here_has_both_threads()) {
+        return;
+    }
+    fsdp_context *ctx = open_context(FSDP_BIND_DRY, here_record());
+    assert_same_mask();
+    assert_binding_says(ctx, "dry run, nothing is bound; 'auto' would: cores ");
+    assert_binding_says(ctx, fsdp_test_rank() == 0 ? "cores 0 (the 1 core of" : "cores 1 (the 1 core of");
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    assert_same_mask();
+}
+
+/* By the environment of an OpenMP runtime, or by the mask of the calling thread. */
+static void what_the_program_has_bound_is_left_alone(void **state)
+{
+    fsdpi_binding program = {.spare = -1, .device_before = -1};
+
+    (void)state;
+    if (fsdp_test_size() != 2 || !here_has_both_threads()) {
+        return;
+    }
+    setenv("OMP_PLACES", "cores", 1);
+    fsdp_context *ctx = open_context(FSDP_BIND_AUTO, here_record());
+    unsetenv("OMP_PLACES");
+    assert_same_mask();
+    assert_binding_says(ctx, "cores and memory left alone: OMP_PLACES binds threads");
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+
+    setenv("OMP_PROC_BIND", "false", 1);
+    ctx = open_context(FSDP_BIND_AUTO, here_record());
+    unsetenv("OMP_PROC_BIND");
+    assert_null(strstr(fsdp_binding(ctx), "left alone: OMP"));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+
+    program.set_threads = true; /* as if it had bound itself, to the other rank's core */
+    fsdpi_mask_add(&program.threads_before, 1 - fsdp_test_rank());
+    fsdpi_bind_undo(&program);
+    const fsdp_mask own  = here_mask_now();
+    ctx                  = open_context(FSDP_BIND_AUTO, here_record());
+    const fsdp_mask now  = here_mask_now();
+    const int       said = strstr(fsdp_binding(ctx), "the program binds threads") != NULL;
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    const fsdp_mask after = here_mask_now();
+    assert_int_equal(1, fsdp_mask_count(&own));
+    assert_true(fsdpi_mask_equal(&own, &now) && fsdpi_mask_equal(&own, &after));
+    assert_true(said || fsdp_test_size() != 2);
+}
+
+/* Not even if it is finalized in another thread than it was opened in, and not what was changed in between. */
+static void only_what_was_bound_is_given_back(void **state)
+{
+    fsdpi_bind_order order   = {.spare = -1, .memory = -1, .device = -1};
+    fsdpi_binding    binding = {.spare = -1, .device_before = -1};
+    fsdpi_binding    changed = {.spare = -1, .device_before = -1, .set_threads = true};
+    char             failed[128];
+
+    (void)state;
+    fsdpi_mask_add(&order.threads, fsdpi_mask_first(here_mask_before()));
+    fsdpi_bind_apply(&order, false, &binding, failed, sizeof failed);
+    fsdpi_bind_give_back(&binding);
+    assert_same_mask();
+    if (fsdp_mask_count(here_mask_before()) > 1) {
+        binding = (fsdpi_binding){.spare = -1, .device_before = -1};
+        fsdpi_bind_apply(&order, false, &binding, failed, sizeof failed);
+        changed.threads_before = *here_mask_before();
+        fsdpi_bind_undo(&changed); /* somebody has set it since */
+        fsdpi_bind_give_back(&binding);
+        assert_same_mask();
+    }
 }
 
 /* Where FSDP_NODE_SIZE divides the ranks, they are on one machine all the same. */
@@ -299,6 +381,9 @@ int main(int argc, char **argv)
         RESTORED(ranks_must_agree_on_it),
         RESTORED(a_part_of_the_nodes_processes_binds_nothing),
         RESTORED(two_ranks_take_a_core_each),
+        RESTORED(a_dry_run_only_says_what_it_would_do),
+        RESTORED(what_the_program_has_bound_is_left_alone),
+        RESTORED(only_what_was_bound_is_given_back),
         RESTORED(pretended_nodes_share_the_machine),
         RESTORED(strict_refuses_more_ranks_than_cores),
         RESTORED(a_thread_goes_to_the_spare_core),
