@@ -51,6 +51,7 @@ ROOMS = [
     ("collectives", "allgather", "fsdp_allgather, and a file per algorithm of its own"),
     ("collectives", "allreduce", "fsdp_allreduce, and a file per algorithm of its own"),
     ("collectives", "alltoall", "fsdp_alltoall, and a file per algorithm of its own"),
+    ("collectives", "alltoallv", "fsdp_alltoallv: what ranks tell each other of their counts, and its algorithm"),
     ("collectives", "barrier", "fsdp_barrier"),
     ("collectives", "broadcast", "fsdp_broadcast, and a file per algorithm of its own"),
     ("collectives", "reduce_scatter", "fsdp_reduce_scatter, and a file per algorithm of its own"),
@@ -109,10 +110,10 @@ SIDE_BY_SIDE = [
     ("tools/ckpt", "tools/topo", "bench", "mpi-examples"),
     ("tools/topo/text", "tools/topo/svg"),
     ("bench/collectives", "bench/floor", "bench/async", "bench/lanes", "bench/tune", "bench/training", "bench/kernels"),
-    ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/barrier",
-     "collectives/broadcast", "collectives/reduce_scatter"),
-    ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/barrier",
-     "collectives/broadcast", "collectives/reduce"),
+    ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/alltoallv",
+     "collectives/barrier", "collectives/broadcast", "collectives/reduce_scatter"),
+    ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/alltoallv",
+     "collectives/barrier", "collectives/broadcast", "collectives/reduce"),
     ("mpi-examples/03_gpt", "mpi-examples/04_fashion_mnist", "mpi-examples/05_gpu_mlp"),
 ]
 
