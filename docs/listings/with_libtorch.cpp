@@ -15,7 +15,7 @@ struct layer {
     Tensor x, y; /* what goes in and what comes out; between them lies the part of the graph that backward follows */
 };
 
-static Tensor wrap(const void *view, std::vector<int64_t> shape)
+static Tensor wrap(const void *view, const std::vector<int64_t> &shape)
 {
     return torch::from_blob(const_cast<void *>(view), shape, torch::kFloat32); /* no copy, and nothing to release */
 }

@@ -207,7 +207,7 @@ fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_option
 {
     char                   label[FSDPI_DETAIL_BYTES] = "";
     fsdp_optimizer        *made                      = NULL;
-    fsdp_optimizer_options chosen;
+    fsdp_optimizer_options chosen                    = {0};
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,

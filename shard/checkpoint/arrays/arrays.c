@@ -148,7 +148,7 @@ static fsdp_status plan(fsdpi_arrays *arrays, fsdpi_tensor_info *infos, fsdpi_pr
         array->info.end    = infos[i].end;
         arrays->in_file[i] = array;
     }
-    qsort(arrays->in_file, arrays->n, sizeof *arrays->in_file, by_place);
+    qsort(arrays->in_file, arrays->n, sizeof(fsdpi_array *), by_place);
     return FSDP_OK;
 }
 

@@ -97,7 +97,7 @@ void fsdpi_rows_pack(const fsdpi_array *array, unsigned char *to);
  * Reads what this rank holds of an array, from the tensor that has it. `scratch`: FSDPI_READ_BYTES. Where a good part of what lies
  * between rows is the rank's own, many rows are read at once.
  */
-fsdp_status fsdpi_rows_read(const fsdpi_array *array, const fsdpi_placed_tensor *tensor, unsigned char *scratch,
+fsdp_status fsdpi_rows_read(const fsdpi_array *array, const fsdpi_placed_tensor *tensor, void *scratch,
                             fsdpi_problem *problem);
 
 #endif

@@ -274,7 +274,7 @@ static fsdp_status read_row(window *w, uint64_t at, unsigned char *to, size_t st
 
 enum { SPARSE = 4 }; /* rows are read one by one where their own bytes are fewer than one in as many */
 
-fsdp_status fsdpi_rows_read(const fsdpi_array *array, const fsdpi_placed_tensor *tensor, unsigned char *scratch,
+fsdp_status fsdpi_rows_read(const fsdpi_array *array, const fsdpi_placed_tensor *tensor, void *scratch,
                             fsdpi_problem *problem)
 {
     const fsdpi_box *box  = &array->held;

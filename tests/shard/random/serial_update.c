@@ -15,7 +15,7 @@ static size_t next_with_gradient(const serial_model *s, size_t t)
 }
 
 #define FOR_EACH_GRADIENT(s, t)                                                                                        \
-    for (size_t t = next_with_gradient((s), 0); t < (s)->m->n_tensors; t = next_with_gradient((s), t + 1))
+    for (size_t t = next_with_gradient((s), 0); (t) < (s)->m->n_tensors; (t) = next_with_gradient((s), (t) + 1))
 
 static void scale_gradients(serial_model *s, float factor)
 {
