@@ -65,7 +65,7 @@ static size_t list_parts(fsdpi_flat *flat, size_t begin, size_t end)
 fsdp_gradient fsdpi_gradient_for_hook(fsdpi_flat *flat)
 {
     const fsdp_model *model = flat->model;
-    const size_t      begin = (size_t)fsdpi_held_slices(model).first * flat->layout.shard;
+    const size_t      begin = fsdpi_held_begin(flat);
     const size_t      count = fsdpi_held_elements(flat);
     const bool        whole = model->options.strategy == FSDP_NO_SHARD;
 

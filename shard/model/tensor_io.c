@@ -39,13 +39,13 @@ typedef struct part {
 
 static part part_in_slice(const transfer *t, int slice)
 {
-    const size_t shard        = t->tensor->member->flat->layout.shard;
-    const size_t tensor_begin = t->tensor->offset;
-    const size_t tensor_end   = tensor_begin + t->tensor->count;
-    const size_t slice_begin  = shard * (size_t)slice;
-    const size_t slice_end    = slice_begin + shard;
-    const size_t begin        = tensor_begin > slice_begin ? tensor_begin : slice_begin;
-    const size_t end          = tensor_end < slice_end ? tensor_end : slice_end;
+    const fsdpi_flat *flat         = t->tensor->member->flat;
+    const size_t      tensor_begin = t->tensor->offset;
+    const size_t      tensor_end   = tensor_begin + t->tensor->count;
+    const size_t      slice_begin  = fsdpi_slice_begin(flat, slice);
+    const size_t      slice_end    = slice_begin + fsdpi_slice_count(flat, slice);
+    const size_t      begin        = tensor_begin > slice_begin ? tensor_begin : slice_begin;
+    const size_t      end          = tensor_end < slice_end ? tensor_end : slice_end;
 
     return begin < end ? (part){slice, begin - tensor_begin, begin - slice_begin, end - begin} : (part){.slice = slice};
 }

@@ -45,7 +45,7 @@ typedef struct run {
 
 static run run_of_interval(const fsdpi_flat *flat, const fsdpi_flat_state *state, int i, const fsdp_interval *interval)
 {
-    const size_t begin = (size_t)i * flat->layout.shard + interval->shard_begin;
+    const size_t begin = fsdpi_held_slice_begin(flat, i) + interval->shard_begin;
 
     return (run){.begin  = begin,
                  .end    = begin + interval->count,

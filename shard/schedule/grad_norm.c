@@ -139,7 +139,8 @@ static void clamp_held(const fsdpi_flat *flat, double limit)
     const fsdpi_held held = fsdpi_held_slices(flat->model);
 
     for (int i = 0; i < held.n; i++) {
-        fsdpi_compute_clamp(flat->model, fsdpi_slice_in(flat, flat->gradient, i), limit, flat->layout.shard);
+        fsdpi_compute_clamp(flat->model, fsdpi_slice_in(flat, flat->gradient, i), limit,
+                            fsdpi_held_slice_count(flat, i));
     }
 }
 

@@ -54,8 +54,7 @@ static unsigned char *own_part(const fsdpi_member *member)
 {
     const fsdpi_flat *flat = member->flat;
 
-    return fsdpi_element_of(member->bucket->memory,
-                            member->bucket_offset + (size_t)fsdpi_held_slices(flat->model).first * flat->layout.shard,
+    return fsdpi_element_of(member->bucket->memory, member->bucket_offset + fsdpi_held_begin(flat),
                             flat->model->options.reduce_dtype);
 }
 

@@ -25,16 +25,48 @@ static inline fsdpi_held fsdpi_held_slices(const fsdp_model *model)
     return (fsdpi_held){.first = model->shards->rank * n, .n = n};
 }
 
+/** Which element of the flat parameter slice `slice`, of those of all ranks, begins with; of `size` of them, where it ends. */
+static inline size_t fsdpi_slice_begin(const fsdpi_flat *flat, int slice)
+{
+    return (size_t)slice * flat->layout.shard;
+}
+
+/** ELEMENTS of slice `slice`, of those of all ranks, padding included. */
+static inline size_t fsdpi_slice_count(const fsdpi_flat *flat, int slice)
+{
+    return fsdpi_slice_begin(flat, slice + 1) - fsdpi_slice_begin(flat, slice);
+}
+
+/** Which element of the flat parameter what this rank holds of it begins with. */
+static inline size_t fsdpi_held_begin(const fsdpi_flat *flat)
+{
+    return fsdpi_slice_begin(flat, fsdpi_held_slices(flat->model).first);
+}
+
 /** ELEMENTS of a flat parameter that this rank holds. */
 static inline size_t fsdpi_held_elements(const fsdpi_flat *flat)
 {
-    return (size_t)fsdpi_held_slices(flat->model).n * flat->layout.shard;
+    const fsdpi_held held = fsdpi_held_slices(flat->model);
+
+    return fsdpi_slice_begin(flat, held.first + held.n) - fsdpi_slice_begin(flat, held.first);
+}
+
+/** How many ELEMENTS of what this rank holds come before the `i`-th of the slices held. */
+static inline size_t fsdpi_held_slice_begin(const fsdpi_flat *flat, int i)
+{
+    return fsdpi_slice_begin(flat, fsdpi_held_slices(flat->model).first + i) - fsdpi_held_begin(flat);
+}
+
+/** ELEMENTS of the `i`-th of the slices held. */
+static inline size_t fsdpi_held_slice_count(const fsdpi_flat *flat, int i)
+{
+    return fsdpi_slice_count(flat, fsdpi_held_slices(flat->model).first + i);
 }
 
 /** Where the `i`-th of the slices held begins in an array of the flat parameter. */
 static inline float *fsdpi_slice_in(const fsdpi_flat *flat, float *array, int i)
 {
-    return array + (size_t)i * flat->layout.shard;
+    return array + fsdpi_held_slice_begin(flat, i);
 }
 
 /** The intervals of the `i`-th slice held, into flat->intervals. Returns how many there are. */

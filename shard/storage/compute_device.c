@@ -160,7 +160,7 @@ static fsdp_status absolute_maximum(fsdp_model *model, double *most)
 
 static void quantize(fsdpi_flat *flat)
 {
-    fsdpi_quantize_run(flat, flat->master, 0, flat->layout.shard);
+    fsdpi_quantize_run(flat, flat->master, 0, fsdpi_held_elements(flat));
 }
 
 const fsdpi_compute fsdpi_compute_device = {.status           = fsdpi_compute_kept,

@@ -85,7 +85,7 @@ static fsdp_status absolute_maximum(fsdp_model *model, double *most)
 
 static void quantize(fsdpi_flat *flat)
 {
-    fsdpi_int8_pack(flat->master, flat->layout.shard, flat->low);
+    fsdpi_int8_pack(flat->master, fsdpi_held_elements(flat), flat->low);
 }
 
 const fsdpi_compute fsdpi_compute_host = {.status           = never_fails,

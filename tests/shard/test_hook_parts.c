@@ -48,7 +48,7 @@ static void check_part(const fsdp_gradient_tensor *part, size_t first)
 static void check_flat(fsdpi_flat *flat)
 {
     const fsdp_gradient gradient = fsdpi_gradient_for_hook(flat);
-    const size_t        begin    = (size_t)fsdpi_held_slices(flat->model).first * flat->layout.shard;
+    const size_t        begin    = fsdpi_held_begin(flat);
     size_t              at       = 0;
 
     assert_int_equal(fsdpi_held_elements(flat), gradient.count);

@@ -172,11 +172,11 @@ static unsigned char *array_of(const fsdp_optimizer *optimizer, const fsdpi_part
 bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_t *count)
 {
     const fsdpi_tensor *tensor      = part->tensor;
-    const size_t        shard       = part->flat->layout.shard;
-    const size_t        slice_begin = shard * (size_t)slice, slice_end = slice_begin + shard;
-    const size_t        tensor_end = tensor->offset + tensor->count;
-    const size_t        first      = tensor->offset > slice_begin ? tensor->offset : slice_begin;
-    const size_t        end        = tensor_end < slice_end ? tensor_end : slice_end;
+    const size_t        slice_begin = fsdpi_slice_begin(part->flat, slice);
+    const size_t        slice_end   = slice_begin + fsdpi_slice_count(part->flat, slice);
+    const size_t        tensor_end  = tensor->offset + tensor->count;
+    const size_t        first       = tensor->offset > slice_begin ? tensor->offset : slice_begin;
+    const size_t        end         = tensor_end < slice_end ? tensor_end : slice_end;
 
     if (first >= end) {
         return false;
@@ -196,13 +196,11 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdp_optimizer *optimizer, co
             .count = tensor->count, .memory = tensor->whole, .dtype = fsdpi_gathered_dtype(model, tensor)};
         return true;
     }
-    const int    first = fsdpi_held_slices(model).first;
-    const size_t shard = part->flat->layout.shard;
-    if (!fsdpi_part_in_slice(part, first + i, &run->begin, &run->count)) {
+    if (!fsdpi_part_in_slice(part, fsdpi_held_slices(model).first + i, &run->begin, &run->count)) {
         return false;
     }
     unsigned char *array = array_of(optimizer, part, &run->dtype);
-    run->memory          = fsdpi_element_of(array, tensor->offset + run->begin - (size_t)first * shard, run->dtype);
+    run->memory = fsdpi_element_of(array, tensor->offset + run->begin - fsdpi_held_begin(part->flat), run->dtype);
     return true;
 }
 
