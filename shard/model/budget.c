@@ -87,7 +87,7 @@ static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t s
                       budget->bytes[FSDP_MEMORY_OPTIMIZER] + budget->bytes[FSDP_MEMORY_GATHERED] +
                       budget->bytes[FSDP_MEMORY_GRADIENT_VIEWS] + scratch;
     if (fsdpi_is_offloaded(model)) {
-        budget->device -= plan->held * sizeof(float) + state;
+        budget->device -= plan->held * fsdpi_master_width(model) + state;
     }
 }
 
@@ -103,9 +103,10 @@ fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, i
     FSDP_TRY(check_budget(model, strategy, size, optimizer, budget));
     FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, &plan));
     const size_t moments = fsdpi_moment_bytes(model->options.moment_dtype) * fsdpi_optimizer_states(optimizer);
+    const size_t width   = fsdpi_master_width(model);
     sum.parameters       = plan.parameters;
-    sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * sizeof(float) + plan.low_bytes + plan.ignored_bytes;
-    sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * sizeof(float);
+    sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * width + plan.low_bytes + plan.ignored_bytes;
+    sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * width;
     sum.bytes[FSDP_MEMORY_OPTIMIZER]      = plan.held_trainable * moments;
     sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENT_VIEWS] = plan.buckets * fsdp_dtype_size(model->options.reduce_dtype);
@@ -117,7 +118,7 @@ fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, i
         sum.total += sum.bytes[kind];
     }
     sum.shared    = fsdpi_is_on_device(model) ? 0 : plan.views_bytes;
-    sum.unsharded = plan.parameters * sizeof(float) + plan.trainable * (sizeof(float) + moments) + plan.ignored_bytes;
+    sum.unsharded = plan.parameters * width + plan.trainable * (width + moments) + plan.ignored_bytes;
     *budget       = sum;
     return FSDP_OK;
 }

@@ -17,15 +17,25 @@ static uint64_t mixed(uint64_t x)
     return x ^ (x >> 31);
 }
 
-uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const float *elements, size_t n)
+static uint64_t bits_of(const void *elements, size_t i, fsdp_dtype dtype)
+{
+    uint64_t wide;
+    uint32_t narrow;
+
+    if (dtype == FSDP_F64) {
+        memcpy(&wide, (const double *)elements + i, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const float *)elements + i, sizeof narrow);
+    return narrow;
+}
+
+uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const void *elements, size_t n, fsdp_dtype dtype)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &elements[i], sizeof bits);
-        sum += mixed(mixed(stream + begin + i) ^ bits);
+        sum += mixed(mixed(stream + begin + i) ^ bits_of(elements, i, dtype));
     }
     return sum;
 }
@@ -33,19 +43,19 @@ uint64_t fsdpi_hash_elements(uint64_t stream, size_t begin, const float *element
 enum { PIECE = 4096 }; /* ELEMENTS that are brought from a GPU at a time */
 
 /* As fsdpi_hash_elements(), of what a model holds. */
-static uint64_t hash_run(fsdp_model *model, uint64_t stream, size_t begin, const float *elements, size_t n)
+static uint64_t hash_run(fsdp_model *model, uint64_t stream, size_t begin, void *elements, size_t n)
 {
-    float    piece[PIECE];
+    double   piece[PIECE]; /* of the masters' type */
     uint64_t sum = 0;
 
     if (!fsdpi_is_on_device(model)) {
-        return fsdpi_hash_elements(stream, begin, elements, n);
+        return fsdpi_hash_elements(stream, begin, elements, n, model->master_dtype);
     }
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t count = n - i < PIECE ? n - i : PIECE;
 
-        fsdpi_compute_read(model, piece, FSDP_F32, elements + i, FSDP_F32, count);
-        sum += fsdpi_hash_elements(stream, begin + i, piece, count);
+        fsdpi_compute_read(model, piece, model->master_dtype, fsdpi_at(model, elements, i), model->master_dtype, count);
+        sum += fsdpi_hash_elements(stream, begin + i, piece, count, model->master_dtype);
     }
     return sum;
 }
@@ -56,14 +66,14 @@ static uint64_t hash_held(fsdpi_flat *flat)
     uint64_t         sum  = 0;
 
     for (int i = 0; i < held.n; i++) {
-        const float *slice = fsdpi_slice_in(flat, flat->master, i);
+        void        *slice = fsdpi_slice_in(flat, flat->master, i);
         const size_t n     = fsdpi_held_intervals(flat, i);
 
         for (size_t k = 0; k < n; k++) {
             const fsdp_interval *run = &flat->intervals[k];
 
             sum += hash_run(flat->model, fsdp_random_stream(flat->tensors[run->tensor]->name), run->tensor_begin,
-                            slice + run->shard_begin, run->count);
+                            fsdpi_at(flat->model, slice, run->shard_begin), run->count);
         }
     }
     return sum;

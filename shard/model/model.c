@@ -148,10 +148,11 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));
         return status;
     }
-    made->ctx     = ctx;
-    made->options = chosen;
-    made->compute = chosen.placement == FSDP_ON_HOST ? &fsdpi_compute_host : &fsdpi_compute_device;
-    status        = fsdpi_groups_open(made);
+    made->ctx          = ctx;
+    made->options      = chosen;
+    made->master_dtype = FSDP_F32;
+    made->compute      = chosen.placement == FSDP_ON_HOST ? &fsdpi_compute_host : &fsdpi_compute_device;
+    status             = fsdpi_groups_open(made);
     if (status != FSDP_OK) {
         fsdpi_groups_close(made);
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));

@@ -39,7 +39,7 @@ static fsdp_status need_of_rank(const fsdp_model *model, node_need *need)
     need->all = budget.total - budget.bytes[FSDP_MEMORY_STAGING] - budget.shared + views - (budget.device - there);
     if (sharers > 1 && !fsdpi_is_on_device(model)) {
         need->shared = budget.bytes[FSDP_MEMORY_PARAMETERS] - plan.ignored_bytes + budget.bytes[FSDP_MEMORY_GRADIENTS] -
-                       plan.local * sizeof(float) + budget.bytes[FSDP_MEMORY_GRADIENT_VIEWS] + views;
+                       plan.local * fsdpi_master_width(model) + budget.bytes[FSDP_MEMORY_GRADIENT_VIEWS] + views;
     }
     return FSDP_OK;
 }

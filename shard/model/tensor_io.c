@@ -24,8 +24,8 @@ typedef struct transfer {
     fsdp_model         *model;
     const fsdpi_tensor *tensor; /* the owner of the elements */
     int                 root;
-    float              *values; /* on root */
-    float              *piece;  /* elsewhere */
+    unsigned char      *values; /* on root; of the masters' type, as `piece` */
+    unsigned char      *piece;  /* elsewhere */
     size_t              piece_elements;
 } transfer;
 
@@ -69,7 +69,7 @@ static int holder_of_slice(const transfer *t, int slice)
 }
 
 /* Where the slice's own values are on this rank; NULL if it does not hold them. */
-static float *held_values(const transfer *t, const part *p)
+static unsigned char *held_values(const transfer *t, const part *p)
 {
     const fsdpi_flat *flat = t->tensor->member->flat;
     const fsdpi_held  held = fsdpi_held_slices(t->model);
@@ -77,56 +77,60 @@ static float *held_values(const transfer *t, const part *p)
     if (p->slice < held.first || p->slice >= held.first + held.n) {
         return NULL;
     }
-    return fsdpi_slice_in(flat, flat->master, p->slice - held.first) + p->slice_begin;
+    return fsdpi_at(t->model, fsdpi_slice_in(flat, flat->master, p->slice - held.first), p->slice_begin);
 }
 
 /* On a GPU the piece passes through memory of the host. */
-static fsdp_status move_piece_of_device(const transfer *t, float *held, float *value, size_t n, int giver)
+static fsdp_status move_piece_of_device(const transfer *t, unsigned char *held, unsigned char *value, size_t n,
+                                        int giver)
 {
-    float *buffer = value != NULL ? value : t->piece;
+    const fsdp_dtype dtype  = t->model->master_dtype;
+    unsigned char   *buffer = value != NULL ? value : t->piece;
 
     if (!t->imports && t->model->ctx->rank == giver) {
-        fsdpi_compute_read(t->model, buffer, FSDP_F32, held, FSDP_F32, n);
+        fsdpi_compute_read(t->model, buffer, dtype, held, dtype, n);
     }
-    FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, FSDP_F32, giver));
+    FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, t->model->master_dtype, giver));
     if (t->imports && held != NULL) {
-        fsdpi_compute_write(t->model, held, FSDP_F32, buffer, FSDP_F32, n);
+        fsdpi_compute_write(t->model, held, dtype, buffer, dtype, n);
     }
     return FSDP_OK;
 }
 
-static fsdp_status move_piece(const transfer *t, float *held, float *value, size_t n, int giver)
+static fsdp_status move_piece(const transfer *t, unsigned char *held, unsigned char *value, size_t n, int giver)
 {
-    float *whole  = t->imports ? value : held;
-    float *target = t->imports ? held : value;
-    float *buffer = t->model->ctx->rank == giver ? whole : target != NULL ? target : t->piece;
+    unsigned char *whole  = t->imports ? value : held;
+    unsigned char *target = t->imports ? held : value;
+    unsigned char *buffer = t->model->ctx->rank == giver ? whole : target != NULL ? target : t->piece;
 
     if (fsdpi_is_on_device(t->model)) {
         return move_piece_of_device(t, held, value, n, giver);
     }
-    FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, FSDP_F32, giver));
+    FSDP_TRY(fsdp_broadcast(t->model->ctx, buffer, n, t->model->master_dtype, giver));
     if (target != NULL && target != buffer) {
-        t->model->ctx->device->copy(target, buffer, n * sizeof(float));
+        t->model->ctx->device->copy(target, buffer, n * fsdpi_master_width(t->model));
     }
     return FSDP_OK;
 }
 
 static fsdp_status move_part(const transfer *t, const part *p)
 {
-    float    *held  = held_values(t, p);
-    float    *value = t->values != NULL ? t->values + p->tensor_begin : NULL;
-    const int giver = t->imports ? t->root : holder_of_slice(t, p->slice);
+    const fsdp_dtype dtype = t->model->master_dtype;
+    const size_t     width = fsdpi_master_width(t->model);
+    unsigned char   *held  = held_values(t, p);
+    unsigned char   *value = t->values != NULL ? t->values + p->tensor_begin * width : NULL;
+    const int        giver = t->imports ? t->root : holder_of_slice(t, p->slice);
 
     if (!t->imports && is_with_root(t, giver)) { /* it holds what it asks for */
         if (value != NULL) {
-            fsdpi_compute_read(t->model, value, FSDP_F32, held, FSDP_F32, p->count);
+            fsdpi_compute_read(t->model, value, dtype, held, dtype, p->count);
         }
         return FSDP_OK;
     }
     for (size_t at = 0; at < p->count; at += t->piece_elements) {
         const size_t left = p->count - at;
 
-        FSDP_TRY(move_piece(t, held != NULL ? held + at : NULL, value != NULL ? value + at : NULL,
+        FSDP_TRY(move_piece(t, held != NULL ? held + at * width : NULL, value != NULL ? value + at * width : NULL,
                             left < t->piece_elements ? left : t->piece_elements, giver));
     }
     return FSDP_OK;
@@ -145,19 +149,19 @@ static fsdp_status move_divided(const transfer *t)
 /* An ignored tensor, which every rank has whole: root's is exported, and all are set. */
 static fsdp_status move_whole(const transfer *t)
 {
-    const fsdp_dtype dtype = fsdpi_gathered_dtype(t->model, t->tensor);
+    const fsdp_dtype dtype = fsdpi_gathered_dtype(t->model, t->tensor), given = t->model->master_dtype;
 
     for (size_t at = 0; at < t->tensor->count && (t->imports || t->values != NULL); at += t->piece_elements) {
         const size_t   left   = t->tensor->count - at;
         const size_t   n      = left < t->piece_elements ? left : t->piece_elements;
-        float         *values = t->values != NULL ? t->values + at : t->piece;
+        unsigned char *values = t->values != NULL ? fsdpi_at(t->model, t->values, at) : t->piece;
         unsigned char *whole  = fsdpi_element_of(t->tensor->whole, at, dtype);
 
         if (t->imports) {
-            FSDP_TRY(fsdp_broadcast(t->model->ctx, values, n, FSDP_F32, t->root));
-            fsdpi_compute_write(t->model, whole, dtype, values, FSDP_F32, n);
+            FSDP_TRY(fsdp_broadcast(t->model->ctx, values, n, given, t->root));
+            fsdpi_compute_write(t->model, whole, dtype, values, given, n);
         } else {
-            fsdpi_compute_read(t->model, values, FSDP_F32, whole, dtype, n);
+            fsdpi_compute_read(t->model, values, given, whole, dtype, n);
         }
     }
     return FSDP_OK;
@@ -168,7 +172,7 @@ static fsdp_status move_whole(const transfer *t)
 static fsdp_status check_root(const transfer *t, const char *name, size_t bytes)
 {
     fsdp_context *ctx    = t->model->ctx;
-    const size_t  needed = t->tensor->count * sizeof(float);
+    const size_t  needed = t->tensor->count * fsdpi_master_width(t->model);
 
     if (t->values == NULL) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: the values of tensor '%s' are NULL on rank %d%s", t->function, name,
@@ -202,14 +206,14 @@ static fsdp_status check_transfer(transfer *t, const char *name, size_t bytes)
 /* Root has the pieces where they belong. */
 static fsdp_status allocate_piece(transfer *t)
 {
-    const size_t most = (size_t)t->model->ctx->config.staging_bytes / sizeof(float);
+    const size_t most = (size_t)t->model->ctx->config.staging_bytes / fsdpi_master_width(t->model);
     const size_t all  = t->tensor->count;
 
     t->piece_elements = all < most ? all : most;
     if (is_root(t)) {
         return FSDP_OK;
     }
-    t->piece = fsdpi_alloc(t->model->ctx, FSDP_MEMORY_STAGING, t->piece_elements * sizeof(float));
+    t->piece = fsdpi_alloc(t->model->ctx, FSDP_MEMORY_STAGING, t->piece_elements * fsdpi_master_width(t->model));
     return t->piece != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
 }
 
@@ -242,7 +246,7 @@ static fsdp_status run(transfer *t, const char *name, size_t bytes)
     if (status == FSDP_OK && t->tensor != NULL) {
         status = move(t);
     }
-    fsdpi_free(t->model->ctx, FSDP_MEMORY_STAGING, t->piece, t->piece_elements * sizeof(float));
+    fsdpi_free(t->model->ctx, FSDP_MEMORY_STAGING, t->piece, t->piece_elements * fsdpi_master_width(t->model));
     return status == FSDP_OK && t->imports ? fsdpi_gather_refresh(t->model, true) : status;
 }
 
@@ -266,7 +270,7 @@ fsdp_status fsdp_tensor_import(fsdp_model *model, const char *name, int root, co
                   .imports  = true,
                   .model    = model,
                   .root     = root,
-                  .values   = (float *)(uintptr_t)values}; /* which are only read */
+                  .values   = (unsigned char *)(uintptr_t)values}; /* which are only read */
 
     return run(&t, name, bytes);
 }

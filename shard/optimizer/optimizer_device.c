@@ -188,7 +188,7 @@ static void bring_offloaded(const stretch *s)
     const size_t      n     = s->end - s->begin;
 
     fsdpi_compute_keep(model, gpu->ops->wait_for(gpu, in, s->piece->left));
-    copy_in(model, in, s->piece->weights, s->flat->master + s->begin, n * sizeof(float));
+    copy_in(model, in, s->piece->weights, fsdpi_master_at(s->flat, s->begin), n * fsdpi_master_width(model));
     for (size_t k = 0; k < s->states; k++) {
         copy_in(model, in, landing(s, k), held_moment(s, k), n * fsdp_dtype_size(s->optimizer->options.moment_dtype));
     }
@@ -209,7 +209,7 @@ static void take_back_offloaded(const stretch *s)
                            s->piece->weights, FSDP_F32, n);
     }
     order(model, fsdpi_stream_of(model), s->piece->updated, out);
-    copy_in(model, out, s->flat->master + s->begin, s->piece->weights, n * sizeof(float));
+    copy_in(model, out, fsdpi_master_at(s->flat, s->begin), s->piece->weights, n * fsdpi_master_width(model));
     for (size_t k = 0; k < s->states; k++) {
         copy_in(model, out, held_moment(s, k), landing(s, k), n * fsdp_dtype_size(s->optimizer->options.moment_dtype));
     }
@@ -258,8 +258,8 @@ static void update_run(const void *what, size_t at, size_t count, const fsdpi_co
     const fsdpi_gpu_compute *by     = gpu->ops->compute;
     fsdpi_gpu_stream         stream = fsdpi_stream_of(model);
     const bool               apart  = s->piece != NULL && s->piece->weights != NULL;
-    float                   *w      = apart ? s->piece->weights + (at - s->begin) : s->flat->master + at;
-    const float             *g      = s->flat->gradient + at;
+    void                    *w      = apart ? s->piece->weights + (at - s->begin) : fsdpi_master_at(s->flat, at);
+    const void              *g      = fsdpi_gradient_at(s->flat, at);
     float                   *m = working_moment(s, 0, at), *v = working_moment(s, 1, at);
 
     switch (s->optimizer->options.kind) {

@@ -64,8 +64,8 @@ static void update_run(const void *what, size_t begin, size_t count, const fsdpi
     const fsdp_optimizer   *optimizer = t->optimizer;
     const fsdpi_flat_state *state     = t->state;
     const size_t            n         = fsdpi_optimizer_states(optimizer->options.kind);
-    float                  *w         = t->flat->master + begin;
-    const float            *g         = t->flat->gradient + begin;
+    void                   *w         = fsdpi_master_at(t->flat, begin);
+    const void             *g         = fsdpi_gradient_at(t->flat, begin);
 
     if (optimizer->options.moment_dtype == FSDP_BF16) {
         uint16_t *moments[FSDPI_MOST_STATES] = {0};

@@ -253,7 +253,7 @@ static fsdp_status begin_whole(fsdp_unit *unit, fsdpi_pass pass, fsdp_status sta
     for (size_t m = 0; m < unit->n_members; m++) {
         const fsdpi_flat *flat = unit->members[m].flat;
 
-        unit->members[m].view->memory = flat->low != NULL ? flat->low : (unsigned char *)flat->master;
+        unit->members[m].view->memory = flat->low != NULL ? flat->low : flat->master;
     }
     return FSDP_OK;
 }
@@ -390,7 +390,8 @@ static void refresh_low(fsdpi_flat *flat)
     if (flat->quantized) {
         fsdpi_quantize(flat);
     } else if (flat->low != NULL) {
-        fsdpi_compute_cast(flat->model, flat->low, flat->dtype, flat->master, FSDP_F32, fsdpi_held_elements(flat));
+        fsdpi_compute_cast(flat->model, flat->low, flat->dtype, flat->master, flat->model->master_dtype,
+                           fsdpi_held_elements(flat));
     }
 }
 

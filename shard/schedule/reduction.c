@@ -38,7 +38,7 @@ static void add_local(const fsdpi_member *member)
     const fsdp_dtype dtype = model->options.reduce_dtype;
 
     fsdpi_compute_accumulate(model, flat->local, false, member->gradient_view, dtype, 1.0, flat->layout.padded);
-    fsdpi_compute_cast(model, member->gradient_view, dtype, flat->local, FSDP_F32, flat->layout.padded);
+    fsdpi_compute_cast(model, member->gradient_view, dtype, flat->local, model->master_dtype, flat->layout.padded);
     flat->has_local = false;
 }
 
@@ -80,7 +80,7 @@ static bool lands_at_once(const fsdpi_flat *flat)
 {
     const fsdp_model *model = flat->model;
 
-    return model->options.strategy != FSDP_NO_SHARD && model->options.reduce_dtype == FSDP_F32 &&
+    return model->options.strategy != FSDP_NO_SHARD && model->options.reduce_dtype == model->master_dtype &&
            factor_of(model) == 1.0 && model->replicas == NULL && !flat->has_gradient && flat->reducing == 0;
 }
 
@@ -92,9 +92,9 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
     unsigned char *view = fsdpi_element_of(member->bucket->memory, member->bucket_offset, model->options.reduce_dtype);
 
     member->landed = lands_at_once(flat);
-    return fsdpi_ireduce_scatter(
-        model->shards, &purpose, view, member->landed ? (unsigned char *)flat->gradient : own_part(member),
-        fsdpi_held_elements(flat), model->options.reduce_dtype, stage_op(model), &member->reducing);
+    return fsdpi_ireduce_scatter(model->shards, &purpose, view, member->landed ? flat->gradient : own_part(member),
+                                 fsdpi_held_elements(flat), model->options.reduce_dtype, stage_op(model),
+                                 &member->reducing);
 }
 
 /* The label tells ranks apart whose units came in another order. */

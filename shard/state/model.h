@@ -78,10 +78,10 @@ struct fsdpi_flat {
     fsdp_interval        *intervals; /* room for one slice's */
     fsdp_gradient_tensor *parts;     /* room for what a hook sees */
     fsdp_layout           layout;
-    float                *master;
-    unsigned char        *low;                     /* `master` as it is gathered; NULL where that is f32 */
-    float                *gradient;                /* reduced; NULL where frozen */
-    float                *local;                   /* the whole one's, not reduced yet; NULL without local_gradients */
+    void                 *master;                  /* in the model's master_dtype, as `gradient` and `local` */
+    unsigned char        *low;                     /* `master` as it is gathered; NULL where that is in the same type */
+    void                 *gradient;                /* reduced; NULL where frozen */
+    void                 *local;                   /* the whole one's, not reduced yet; NULL without local_gradients */
     bool                  has_gradient, has_local; /* since the last step */
     size_t                reducing;                /* reductions under way */
     size_t                gradient_passes;         /* that have been added up in `gradient`; 0 without one */
@@ -190,6 +190,7 @@ struct fsdp_model {
     fsdp_context      *replicas; /* the ranks that hold the same part of other copies; NULL where there is one */
     fsdpi_owned        owned;
     fsdp_model_options options;
+    fsdp_dtype         master_dtype;     /* of masters, reduced gradients and gradients that have not been reduced */
     const struct fsdpi_compute *compute; /* by the host or by a GPU: see shard/storage/compute.h */
     fsdp_unit                  *first, *last;
     size_t                      n_units;
@@ -206,8 +207,8 @@ struct fsdp_model {
     char                        error_text[FSDPI_DETAIL_BYTES];
     size_t                      open; /* units in a pass */
     fsdpi_plan                  plan;
-    float                      *masters, *reduced, *locals; /* of all units, one after the other */
-    float                      *offloaded_masters;          /* instead of `masters` */
+    void                       *masters, *reduced, *locals; /* of all units, one after the other */
+    void                       *offloaded_masters;          /* instead of `masters` */
     unsigned char              *lows, *views, *gradient_views, *ignored;
     union fsdpi_norm           *norm;         /* in memory that the GPU writes; NULL on the host */
     void                       *norm_scratch; /* on the GPU */
@@ -242,10 +243,16 @@ static inline bool fsdpi_is_offloaded(const fsdp_model *model)
     return model->options.placement == FSDP_ON_DEVICE_OFFLOADED;
 }
 
+/** BYTES of one element of a master or gradient. */
+static inline size_t fsdpi_master_width(const fsdp_model *model)
+{
+    return fsdp_dtype_size(model->master_dtype);
+}
+
 /** Whether parameters of that WIDTH are held as they are gathered, beside their masters. */
 static inline bool fsdpi_has_low(const fsdp_model *model, size_t width)
 {
-    return width != sizeof(float) || fsdpi_is_offloaded(model);
+    return width != fsdpi_master_width(model) || fsdpi_is_offloaded(model);
 }
 
 #endif

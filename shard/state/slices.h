@@ -63,10 +63,27 @@ static inline size_t fsdpi_held_slice_count(const fsdpi_flat *flat, int i)
     return fsdpi_slice_count(flat, fsdpi_held_slices(flat->model).first + i);
 }
 
-/** Where the `i`-th of the slices held begins in an array of the flat parameter. */
-static inline float *fsdpi_slice_in(const fsdpi_flat *flat, float *array, int i)
+/** Element `at` of an array of a model's masters or gradients. */
+static inline void *fsdpi_at(const fsdp_model *model, void *array, size_t at)
 {
-    return array + fsdpi_held_slice_begin(flat, i);
+    return (unsigned char *)array + at * fsdpi_master_width(model);
+}
+
+/** Of what this rank holds of a flat parameter, element `at` of its master, and of its reduced gradient. */
+static inline void *fsdpi_master_at(const fsdpi_flat *flat, size_t at)
+{
+    return fsdpi_at(flat->model, flat->master, at);
+}
+
+static inline void *fsdpi_gradient_at(const fsdpi_flat *flat, size_t at)
+{
+    return fsdpi_at(flat->model, flat->gradient, at);
+}
+
+/** Where the `i`-th of the slices held begins in such an array of the flat parameter. */
+static inline void *fsdpi_slice_in(const fsdpi_flat *flat, void *array, int i)
+{
+    return fsdpi_at(flat->model, array, fsdpi_held_slice_begin(flat, i));
 }
 
 /** The intervals of the `i`-th slice held, into flat->intervals. Returns how many there are. */

@@ -22,10 +22,10 @@ typedef struct fsdpi_compute {
     void (*clear)(fsdp_model *model, void *memory, size_t bytes);
     void (*copy)(fsdp_model *model, void *to, const void *from, size_t bytes);
     void (*cast)(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *in, fsdp_dtype in_dtype, size_t count);
-    void (*accumulate)(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
+    void (*accumulate)(fsdp_model *model, void *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
                        size_t count);
-    void (*scale)(fsdp_model *model, float *x, double factor, size_t count);
-    void (*clamp)(fsdp_model *model, float *x, double limit, size_t count);
+    void (*scale)(fsdp_model *model, void *x, double factor, size_t count);
+    void (*clamp)(fsdp_model *model, void *x, double limit, size_t count);
     void (*divide)(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count);
     void (*read)(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype, size_t count);
     void (*write)(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype, size_t count);
@@ -65,18 +65,18 @@ static inline void fsdpi_compute_cast(fsdp_model *model, void *out, fsdp_dtype o
     model->compute->cast(model, out, out_dtype, in, in_dtype, count);
 }
 
-static inline void fsdpi_compute_accumulate(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype,
+static inline void fsdpi_compute_accumulate(fsdp_model *model, void *sum, bool fresh, const void *x, fsdp_dtype dtype,
                                             double factor, size_t count)
 {
     model->compute->accumulate(model, sum, fresh, x, dtype, factor, count);
 }
 
-static inline void fsdpi_compute_scale(fsdp_model *model, float *x, double factor, size_t count)
+static inline void fsdpi_compute_scale(fsdp_model *model, void *x, double factor, size_t count)
 {
     model->compute->scale(model, x, factor, count);
 }
 
-static inline void fsdpi_compute_clamp(fsdp_model *model, float *x, double limit, size_t count)
+static inline void fsdpi_compute_clamp(fsdp_model *model, void *x, double limit, size_t count)
 {
     model->compute->clamp(model, x, limit, count);
 }

@@ -6,7 +6,7 @@
 #include "shard/storage/model_gpu.h"
 #include "shard/storage/quantized.h"
 
-enum { PIECE = 4096 }; /* ELEMENTS, of 4 bytes at most, that pass through the stack at a time */
+enum { PIECE = 4096 }; /* ELEMENTS, of 8 bytes at most, that pass through the stack at a time */
 
 /* ---- element by element ------------------------------------------------------------------------------------------ */
 
@@ -32,7 +32,7 @@ static void cast(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void 
                        gpu->ops->compute->cast(gpu, out, out_dtype, in, in_dtype, count, fsdpi_stream_of(model)));
 }
 
-static void accumulate(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
+static void accumulate(fsdp_model *model, void *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
                        size_t count)
 {
     fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
@@ -41,14 +41,14 @@ static void accumulate(fsdp_model *model, float *sum, bool fresh, const void *x,
                        gpu->ops->compute->accumulate(gpu, sum, fresh, x, dtype, factor, count, fsdpi_stream_of(model)));
 }
 
-static void scale(fsdp_model *model, float *x, double factor, size_t count)
+static void scale(fsdp_model *model, void *x, double factor, size_t count)
 {
     fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
 
     fsdpi_compute_keep(model, gpu->ops->compute->scale(gpu, x, factor, count, fsdpi_stream_of(model)));
 }
 
-static void clamp(fsdp_model *model, float *x, double limit, size_t count)
+static void clamp(fsdp_model *model, void *x, double limit, size_t count)
 {
     fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
 
@@ -90,7 +90,7 @@ static void read_to_host(fsdp_model *model, void *out, fsdp_dtype out_dtype, con
                          size_t count)
 {
     const size_t  width = fsdp_dtype_size(dtype), out_width = fsdp_dtype_size(out_dtype);
-    unsigned char piece[PIECE * sizeof(float)];
+    unsigned char piece[PIECE * sizeof(double)];
 
     if (dtype == out_dtype) {
         copy_and_wait(model, out, from, count * width);
@@ -108,7 +108,7 @@ static void write_from_host(fsdp_model *model, void *to, fsdp_dtype dtype, const
                             size_t count)
 {
     const size_t  width = fsdp_dtype_size(dtype), in_width = fsdp_dtype_size(in_dtype);
-    unsigned char piece[PIECE * sizeof(float)];
+    unsigned char piece[PIECE * sizeof(double)];
 
     if (dtype == in_dtype) {
         copy_and_wait(model, to, in, count * width);

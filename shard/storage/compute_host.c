@@ -34,20 +34,20 @@ static void cast(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void 
     model->ctx->kernels->cast(out, out_dtype, in, in_dtype, count);
 }
 
-static void accumulate(fsdp_model *model, float *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
+static void accumulate(fsdp_model *model, void *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
                        size_t count)
 {
     model->ctx->kernels->accumulate(sum, fresh, x, dtype, factor, count);
 }
 
-static void scale(fsdp_model *model, float *x, double factor, size_t count)
+static void scale(fsdp_model *model, void *x, double factor, size_t count)
 {
-    model->ctx->kernels->scale(x, factor, count, FSDP_F32);
+    model->ctx->kernels->scale(x, factor, count, model->master_dtype);
 }
 
-static void clamp(fsdp_model *model, float *x, double limit, size_t count)
+static void clamp(fsdp_model *model, void *x, double limit, size_t count)
 {
-    model->ctx->kernels->clamp(x, limit, count, FSDP_F32);
+    model->ctx->kernels->clamp(x, limit, count, model->master_dtype);
 }
 
 static void divide(fsdp_model *model, void *x, fsdp_dtype dtype, size_t divisor, size_t count)
@@ -62,7 +62,7 @@ static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
     *sum = (fsdpi_exact_sum){0};
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {
-            model->ctx->kernels->sum_squares(sum, flat->gradient, fsdpi_held_elements(flat), FSDP_F32);
+            model->ctx->kernels->sum_squares(sum, flat->gradient, fsdpi_held_elements(flat), model->master_dtype);
         }
     }
     return FSDP_OK;
@@ -75,7 +75,7 @@ static fsdp_status absolute_maximum(fsdp_model *model, double *most)
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {
             const double one =
-                model->ctx->kernels->absolute_maximum(flat->gradient, fsdpi_held_elements(flat), FSDP_F32);
+                model->ctx->kernels->absolute_maximum(flat->gradient, fsdpi_held_elements(flat), model->master_dtype);
 
             *most = one > *most || isnan(one) ? one : *most;
         }

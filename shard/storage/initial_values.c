@@ -9,24 +9,25 @@
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
 
-static float initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t stream, size_t index)
+static double initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t stream, size_t index)
 {
     switch (tensor->fill) {
     case FSDP_FILL_CONSTANT:
     case FSDP_FILL_CALLBACK:
         break;
     case FSDP_FILL_NORMAL:
-        return (float)(tensor->a + tensor->b * fsdp_random_normal(seed, stream, index));
+        return tensor->a + tensor->b * fsdp_random_normal(seed, stream, index);
     case FSDP_FILL_UNIFORM:
-        return (float)(tensor->a + (tensor->b - tensor->a) * fsdp_random_uniform(seed, stream, index));
+        return tensor->a + (tensor->b - tensor->a) * fsdp_random_uniform(seed, stream, index);
     }
-    return (float)tensor->a;
+    return tensor->a;
 }
 
 static fsdp_status call_back(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
-                             float *values)
+                             void *values)
 {
-    const fsdp_status status = tensor->fill_values(tensor->fill_state, tensor->name, begin, count, values, FSDP_F32);
+    const fsdp_status status =
+        tensor->fill_values(tensor->fill_state, tensor->name, begin, count, values, model->master_dtype);
 
     if (status == FSDP_OK) {
         return FSDP_OK;
@@ -39,7 +40,7 @@ static fsdp_status call_back(const fsdp_model *model, const fsdpi_tensor *tensor
 }
 
 static fsdp_status draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
-                            float *values)
+                            void *values)
 {
     if (tensor->fill == FSDP_FILL_CALLBACK) {
         return call_back(model, tensor, begin, count, values);
@@ -47,24 +48,30 @@ static fsdp_status draw_run(const fsdp_model *model, const fsdpi_tensor *tensor,
     const uint64_t stream = fsdp_random_stream(tensor->name);
 
     for (size_t i = 0; i < count; i++) {
-        values[i] = initial_value(tensor, model->options.seed, stream, begin + i);
+        const double value = initial_value(tensor, model->options.seed, stream, begin + i);
+
+        if (model->master_dtype == FSDP_F64) {
+            ((double *)values)[i] = value;
+        } else {
+            ((float *)values)[i] = (float)value;
+        }
     }
     return FSDP_OK;
 }
 
 enum { PIECE = 4096 }; /* ELEMENTS that are drawn beside where they belong at a time */
 
-/* To memory of the model that may be a GPU's, and may not be f32: piece by piece. */
+/* To memory of the model that may be a GPU's, and of another type than masters: piece by piece. */
 static fsdp_status draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
                               unsigned char *to, fsdp_dtype dtype)
 {
-    float piece[PIECE];
+    double piece[PIECE]; /* of the masters' type */
 
     for (size_t at = 0; at < count; at += PIECE) {
         const size_t n = count - at < PIECE ? count - at : PIECE;
 
         FSDP_TRY(draw_run(model, tensor, begin + at, n, piece));
-        fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, FSDP_F32, n);
+        fsdpi_compute_write(model, fsdpi_element_of(to, at, dtype), dtype, piece, model->master_dtype, n);
     }
     return FSDP_OK;
 }
@@ -72,15 +79,15 @@ static fsdp_status draw_apart(fsdp_model *model, const fsdpi_tensor *tensor, siz
 static fsdp_status draw_slice(fsdpi_flat *flat, int i)
 {
     const size_t n     = fsdpi_held_intervals(flat, i);
-    float       *slice = fsdpi_slice_in(flat, flat->master, i);
+    void        *slice = fsdpi_slice_in(flat, flat->master, i);
 
     for (size_t k = 0; k < n; k++) {
         const fsdp_interval *run    = &flat->intervals[k];
         const fsdpi_tensor  *tensor = flat->tensors[run->tensor];
-        float               *values = slice + run->shard_begin;
+        void                *values = fsdpi_at(flat->model, slice, run->shard_begin);
 
         if (fsdpi_is_on_device(flat->model)) {
-            FSDP_TRY(draw_apart(flat->model, tensor, run->tensor_begin, run->count, (unsigned char *)values, FSDP_F32));
+            FSDP_TRY(draw_apart(flat->model, tensor, run->tensor_begin, run->count, values, flat->model->master_dtype));
         } else {
             FSDP_TRY(draw_run(flat->model, tensor, run->tensor_begin, run->count, values));
         }

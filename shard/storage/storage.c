@@ -75,10 +75,10 @@ static void list_shared(fsdp_model *model, shared_memory list[N_SHARED])
     const size_t           reduce_width  = fsdp_dtype_size(model->options.reduce_dtype);
     const bool             on_device     = fsdpi_is_on_device(model);
     const fsdp_buffer_kind own           = on_device ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_RANK;
-    const size_t           masters       = fsdpi_is_offloaded(model) ? 0 : plan->held * sizeof(float);
+    const size_t           masters       = fsdpi_is_offloaded(model) ? 0 : plan->held * fsdpi_master_width(model);
     const shared_memory    all[N_SHARED] = {
-           {own, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->masters},
-           {own, FSDP_MEMORY_GRADIENTS, plan->held_trainable * sizeof(float), (void **)(void *)&model->reduced},
+           {own, FSDP_MEMORY_PARAMETERS, masters, &model->masters},
+           {own, FSDP_MEMORY_GRADIENTS, plan->held_trainable * fsdpi_master_width(model), &model->reduced},
            {own, FSDP_MEMORY_PARAMETERS, plan->low_bytes, (void **)(void *)&model->lows},
            {on_device ? FSDP_BUFFER_DEVICE : FSDP_BUFFER_PER_NODE, FSDP_MEMORY_GATHERED, plan->views_bytes,
             (void **)(void *)&model->views},
@@ -101,7 +101,7 @@ static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
 {
     const fsdpi_plan    *plan           = &model->plan;
     const fsdpi_home     home           = fsdpi_home_of_elements(model);
-    const size_t         masters        = fsdpi_is_offloaded(model) ? plan->held * sizeof(float) : 0;
+    const size_t         masters        = fsdpi_is_offloaded(model) ? plan->held * fsdpi_master_width(model) : 0;
     const private_memory all[N_PRIVATE] = {
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, fsdpi_flats_bytes(plan), &model->flats_memory},
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, plan->n_views * sizeof(fsdpi_slot), (void **)(void *)&model->slots},
@@ -109,9 +109,9 @@ static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
          (void **)(void *)&model->buckets},
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t),
          (void **)(void *)&model->events},
-        {home, FSDP_MEMORY_GRADIENTS, plan->local * sizeof(float), (void **)(void *)&model->locals},
+        {home, FSDP_MEMORY_GRADIENTS, plan->local * fsdpi_master_width(model), &model->locals},
         {home, FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored},
-        {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, (void **)(void *)&model->offloaded_masters},
+        {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, &model->offloaded_masters},
         {FSDPI_AT_PINNED, FSDP_MEMORY_BOOKKEEPING, plan->norm_bytes, (void **)(void *)&model->norm},
         {FSDPI_AT_DEVICE, FSDP_MEMORY_BOOKKEEPING, plan->norm_scratch_bytes, &model->norm_scratch}};
 
@@ -175,8 +175,8 @@ static void close_offload(fsdp_model *model)
 /* Every flat parameter's place in each array. */
 static void lay_out(fsdp_model *model)
 {
-    float         *master   = fsdpi_is_offloaded(model) ? model->offloaded_masters : model->masters;
-    float         *gradient = model->reduced, *local = model->locals;
+    void          *master   = fsdpi_is_offloaded(model) ? model->offloaded_masters : model->masters;
+    void          *gradient = model->reduced, *local = model->locals;
     unsigned char *low = model->lows, *view = model->views;
 
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
@@ -186,7 +186,7 @@ static void lay_out(fsdp_model *model)
                                                                : 0;
 
         flat->master = master;
-        master += held;
+        master       = fsdpi_at(model, master, held);
         if (low_bytes > 0) {
             flat->low = low;
             low += low_bytes;
@@ -194,8 +194,8 @@ static void lay_out(fsdp_model *model)
         if (!flat->frozen) {
             flat->gradient = gradient;
             flat->local    = local;
-            gradient += held;
-            local += local != NULL ? flat->layout.padded : 0;
+            gradient       = fsdpi_at(model, gradient, held);
+            local          = local != NULL ? fsdpi_at(model, local, flat->layout.padded) : NULL;
         }
         if (fsdpi_keeps_views(model->options.strategy)) {
             flat->view.memory = view;

@@ -137,7 +137,7 @@ static uint64_t serial_hash(const serial_model *s)
     size_t   k   = 0;
 
     for (size_t t = 0; t < N_TENSORS; t++) {
-        sum += fsdpi_hash_elements(fsdp_random_stream(TENSORS[t].name), 0, s->w + k, tensor_elements(t));
+        sum += fsdpi_hash_elements(fsdp_random_stream(TENSORS[t].name), 0, s->w + k, tensor_elements(t), FSDP_F32);
         k += tensor_elements(t);
     }
     return sum;

@@ -146,7 +146,7 @@ fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool maste
     char *name = parts->names;
     for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, flat_index++) {
         if (masters) {
-            add_states(parts, flat, flat_index, FSDPI_PART_MASTER, MASTER_NAME, FSDP_F32, &name);
+            add_states(parts, flat, flat_index, FSDPI_PART_MASTER, MASTER_NAME, optimizer->model->master_dtype, &name);
         }
         for (size_t k = 0; k < n_states && !flat->frozen; k++) {
             add_states(parts, flat, flat_index, (fsdpi_part_kind)(FSDPI_PART_MOMENT + k), fsdpi_moment_name(o->kind, k),
@@ -162,8 +162,8 @@ fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool maste
 static unsigned char *array_of(const fsdp_optimizer *optimizer, const fsdpi_part *part, fsdp_dtype *dtype)
 {
     if (part->kind == FSDPI_PART_VALUES || part->kind == FSDPI_PART_MASTER) {
-        *dtype = FSDP_F32;
-        return (unsigned char *)part->flat->master;
+        *dtype = part->flat->model->master_dtype;
+        return part->flat->master;
     }
     *dtype = optimizer->options.moment_dtype;
     return optimizer->flats[part->flat_index].moments[part->kind - FSDPI_PART_MOMENT];
