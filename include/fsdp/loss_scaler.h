@@ -103,7 +103,9 @@ FSDP_API fsdp_status fsdp_loss_scaler_unscale(fsdp_loss_scaler *scaler, int *fin
 
 /**
  * Unscales the gradients unless that has been done, takes the optimizer's step if all of them are finite on all ranks,
- * otherwise only clears them on all ranks, and updates the scale. Collective.
+ * otherwise only clears them on all ranks, and updates the scale. Collective. With several optimizers, call it once for each of
+ * them, all in a row: the first call unscales the gradients of all, each clears those of its optimizer, and the one that leaves
+ * none updates the scale.
  *
  * @param[in]  optimizer  of the same model
  * @param[out] stepped    1; or 0 if the step was skipped. Or NULL.

@@ -216,6 +216,33 @@ typedef struct fsdp_model_options {
             0, 0.0, FSDP_ON_HOST, 0                                                                                    \
     }
 
+/** Granularity of the layout: slices of a flat parameter end anywhere. Any other number is that of elements in a block. */
+#define FSDP_GRANULARITY_FLAT ((size_t)0)
+/** Granularity of the layout: each tensor is some rank's as a whole, for optimizers that need matrices. */
+#define FSDP_GRANULARITY_TENSOR ((size_t)-1)
+
+/**
+ * Tensors with an optimizer of their own: see fsdp_model_add_group(). Begin with FSDP_MODEL_GROUP_DEFAULT. Not to be confused with
+ * fsdp_optimizer_group, which gives tensors of one optimizer a rate of their own.
+ */
+typedef struct fsdp_model_group {
+    size_t size; /**< BYTES of this struct: FSDP_MODEL_GROUP_DEFAULT or fsdp_model_group_init() sets it */
+
+    /**
+     * Where slices may end: FSDP_GRANULARITY_FLAT, anywhere; n, at multiples of n ELEMENTS of each tensor, so that no block of n
+     * is divided between ranks; FSDP_GRANULARITY_TENSOR, between tensors only.
+     */
+    size_t              granularity;
+    fsdp_optimizer_kind optimizer;    /**< the optimizer that budgets assume for these tensors */
+    fsdp_dtype          moment_dtype; /**< the type of its moments that budgets assume: see fsdp_optimizer_options */
+} fsdp_model_group;
+
+/** Slices that end anywhere, AdamW with moments in f32. */
+#define FSDP_MODEL_GROUP_DEFAULT                                                                                       \
+    {                                                                                                                  \
+        sizeof(fsdp_model_group), FSDP_GRANULARITY_FLAT, FSDP_ADAMW, FSDP_F32                                          \
+    }
+
 /** The BYTES that a model holds on one rank, known before anything is allocated. */
 typedef struct fsdp_budget {
     size_t parameters;                 /**< number of parameters of the whole model, without padding (not bytes) */
@@ -238,6 +265,18 @@ FSDP_API void      fsdp_model_options_init_size(fsdp_model_options *options, siz
 static inline void fsdp_model_options_init(fsdp_model_options *options)
 {
     fsdp_model_options_init_size(options, sizeof *options);
+}
+
+/**
+ * Sets all fields to FSDP_MODEL_GROUP_DEFAULT. Local; `options` must not be NULL.
+ *
+ * fsdp_model_group_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them, and those
+ * behind them to zero. `size` is above sizeof(size_t).
+ */
+FSDP_API void      fsdp_model_group_init_size(fsdp_model_group *options, size_t size);
+static inline void fsdp_model_group_init(fsdp_model_group *options)
+{
+    fsdp_model_group_init_size(options, sizeof *options);
 }
 
 /** "FULL_SHARD" and so on; "unknown" for a value that is none. Local; the text is static. */
@@ -275,6 +314,23 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
                                    fsdp_unit **unit);
 
 /**
+ * Declares that the tensors whose names match a pattern have an optimizer of their own: the one that is made with this pattern in
+ * fsdp_optimizer_options::group. Local, before fsdp_model_commit(), which compares ranks. Units may be added before or after.
+ *
+ * A tensor belongs to the first group added whose pattern its name matches, or to none: then the optimizer without a group updates
+ * it. A tied tensor belongs to its owner's group; an ignored tensor to none. The tensors of a unit that belong to different groups
+ * are divided over the ranks separately, as those of different types are: one collective more for each in each pass.
+ *
+ * @param[in] pattern  a shell pattern as of fnmatch(3), on the whole name: "h.*.weight". `*` and `?` match a period and a slash as
+ *                     well. 1 to 255 bytes; copied
+ * @param[in] group    copied
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a pattern that is empty, too long or taken, an unknown optimizer or moment type;
+ *         FSDP_ERR_UNSUPPORTED: a granularity that this version lacks; FSDP_ERR_STATE: the model is committed; FSDP_ERR_MEMORY. The
+ *         model is unchanged, and its fsdp_model_commit() will fail with the same error on every rank.
+ */
+FSDP_API fsdp_status fsdp_model_add_group(fsdp_model *model, const char *pattern, const fsdp_model_group *group);
+
+/**
  * Fixes the layout, checks that all ranks added the same units, checks the budget against the limit and against the memory
  * of each node, allocates, and draws the initial values. Collective. From here on units can be used, and none can be added.
  *
@@ -284,8 +340,10 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
  * With GPUs the same applies to what remains on the host, and what the ranks that share a GPU will take of it must not exceed
  * what the runtime calls free there.
  *
- * @return FSDP_OK; FSDP_ERR_ARG: no units, a budget above the limit (names both), or a failed fsdp_unit_add();
- *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units; FSDP_ERR_MEMORY: a node or a
+ * @return FSDP_OK; FSDP_ERR_ARG: no units, a budget above the limit (names both), a failed fsdp_unit_add() or
+ *         fsdp_model_add_group(), or a group whose pattern matches no tensor, or only tensors of groups added before (names it);
+ *         FSDP_ERR_STATE: committed before; FSDP_ERR_MISMATCH: ranks added different units or groups, or a pattern matches other
+ *         tensors there, as it may in another locale; FSDP_ERR_MEMORY: a node or a
  *         GPU has less than its ranks need (names both), or an allocation failed. After an error nothing is allocated.
  */
 FSDP_API fsdp_status fsdp_model_commit(fsdp_model *model);
@@ -298,11 +356,11 @@ FSDP_API fsdp_status fsdp_model_commit(fsdp_model *model);
 FSDP_API void fsdp_model_destroy(fsdp_model *model);
 
 /**
- * What a model would hold on one rank under any strategy, for any number of ranks, with one optimizer and a loss scaler.
- * fsdp_hook_budget() adds what a gradient hook would hold. Local; before or after commit.
+ * What a model would hold on one rank under any strategy, for any number of ranks, with a loss scaler and one optimizer; where it
+ * has groups, with one for each, as they were declared, and one for the tensors of no group, if there are any. fsdp_hook_budget() adds what a gradient hook would hold. Local; before or after commit.
  *
  * @param[in] size       ranks, running or not; 0 stands for the size of the context
- * @param[in] optimizer  which optimizer's state to count, in the `moment_dtype` of the model's options
+ * @param[in] optimizer  which optimizer's state to count for the tensors of no group, in the `moment_dtype` of the model's options
  * @return FSDP_OK; FSDP_ERR_ARG.
  */
 FSDP_API fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, int size,

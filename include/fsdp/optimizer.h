@@ -16,6 +16,9 @@
  *     fsdp_optimizer_group slow = FSDP_OPTIMIZER_GROUP_DEFAULT;
  *     slow.lr_scale = 0.1;
  *     fsdp_optimizer_add_group(optimizer, "embedding.*", &slow);
+ *
+ * A model may have several optimizers, each for tensors of its own: see fsdp_model_add_group(). A step of one of them updates its own
+ * tensors and clears their gradients; those of the others stay, and go on adding up. Ranks take steps in the same order.
  */
 #ifndef FSDP_OPTIMIZER_H
 #define FSDP_OPTIMIZER_H
@@ -50,6 +53,10 @@ typedef struct fsdp_optimizer_options {
      * Choose 0.99 or less.
      */
     fsdp_dtype moment_dtype;
+
+    /** NULL: it updates the tensors of no group; else the pattern of the group of tensors that it updates, as it was given to
+     * fsdp_model_add_group(). */
+    const char *group;
 } fsdp_optimizer_options;
 
 /** For the rate or the weight decay of a group: use the optimizer's. */
@@ -101,12 +108,14 @@ static inline fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, 
 }
 
 /**
- * Makes an optimizer for all parameters of a committed model; its state is zero. Collective.
+ * Makes an optimizer for the parameters of a group of a committed model, or for those of no group: in a model without groups, for
+ * all. Its state is zero. Collective.
  *
  * @param[in]  options    the same on all ranks; copied
  * @param[out] optimizer  belongs to the model and is released with it, or before by fsdp_optimizer_destroy()
- * @return FSDP_OK; FSDP_ERR_ARG: a coefficient or moment type out of range, a NULL pointer; FSDP_ERR_STATE: the model is
- *         not committed; FSDP_ERR_MISMATCH: options differ between ranks; FSDP_ERR_MEMORY.
+ * @return FSDP_OK; FSDP_ERR_ARG: a coefficient or moment type out of range, a group that the model does not have, a NULL pointer;
+ *         FSDP_ERR_STATE: the model is not committed, or these parameters have an optimizer already (names the first);
+ *         FSDP_ERR_MISMATCH: options differ between ranks; FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options,
                                            fsdp_optimizer **optimizer);
@@ -115,7 +124,7 @@ FSDP_API fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimiz
 FSDP_API void fsdp_optimizer_destroy(fsdp_optimizer *optimizer);
 
 /**
- * Gives the tensors whose names match a pattern a rate and a weight decay of their own, from the first step on.
+ * Gives the tensors of the optimizer whose names match a pattern a rate and a weight decay of their own, from the first step on.
  * Collective; before the first step. A tensor belongs to the first group added whose pattern it matches, or to none.
  * Takes no memory: the budget has room for as many groups as there are tensors.
  *
@@ -131,11 +140,12 @@ FSDP_API fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const c
                                               const fsdp_optimizer_group *group);
 
 /**
- * Updates the parameters from the accumulated gradients, then clears the gradients. Collective.
+ * Updates the optimizer's parameters from their accumulated gradients, then clears these, and those of tensors that no optimizer
+ * updates. Collective.
  *
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, the step has failed, or a unit has no gradient since the
- *         last step (names it); FSDP_ERR_MISMATCH: rates differ between ranks, or the order in which they began passes.
- *         After an error parameters are unchanged.
+ * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, the step has failed, or a unit has no gradient for the optimizer
+ *         since its last step (names it); FSDP_ERR_MISMATCH: ranks step different optimizers, rates differ between ranks, or the
+ *         order in which they began passes. After an error parameters are unchanged.
  */
 FSDP_API fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer);
 

@@ -6,9 +6,10 @@
 #include "lib/sync/staging.h"
 #include "shard/optimizer/optimizer.h"
 #include "shard/optimizer/optimizer_device.h"
-#include "shard/optimizer/optimizer_kind.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/plan.h"
 #include "shard/state/strategy.h"
+#include "shard/state/tensor_groups.h"
 
 static fsdp_status check_budget(const fsdp_model *model, fsdp_strategy strategy, int size,
                                 fsdp_optimizer_kind optimizer, const fsdp_budget *budget)
@@ -45,6 +46,28 @@ static size_t list_contexts(const fsdpi_plan *plan, int sizes[3])
     return n;
 }
 
+/* One for each group, and one for what belongs to none. */
+static size_t count_optimizers(const fsdp_model *model, const fsdpi_plan *plan)
+{
+    const size_t n_groups = fsdpi_count_tensor_groups(model);
+
+    return n_groups + (plan->plain > 0 || n_groups == 0);
+}
+
+/* BYTES through which the steps of all of them work. */
+static size_t staging_bytes(const fsdp_model *model, const fsdpi_plan *plan, fsdp_optimizer_kind optimizer)
+{
+    size_t bytes = 0;
+
+    if (plan->plain > 0) {
+        bytes = fsdpi_optimizer_staging(model, plan, optimizer, model->options.moment_dtype);
+    }
+    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
+        bytes += fsdpi_optimizer_staging(model, plan, group->own.optimizer, group->own.moment_dtype);
+    }
+    return bytes;
+}
+
 static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_budget *budget)
 {
     const fsdp_context *ctx = model->ctx;
@@ -57,7 +80,8 @@ static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_b
                                               fsdpi_gpu_context_bytes(ctx);
         budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i]);
     }
-    budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_alloc_size(sizeof(fsdp_model)) + fsdpi_optimizer_bookkeeping(plan);
+    budget->bytes[FSDP_MEMORY_BOOKKEEPING] +=
+        fsdpi_alloc_size(sizeof(fsdp_model)) + count_optimizers(model, plan) * fsdpi_optimizer_bookkeeping(plan);
     budget->device += n * fsdpi_gpu_context_bytes(ctx);
 }
 
@@ -102,23 +126,23 @@ fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, i
     }
     FSDP_TRY(check_budget(model, strategy, size, optimizer, budget));
     FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, &plan));
-    const size_t moments = fsdpi_moment_bytes(model->options.moment_dtype) * fsdpi_optimizer_states(optimizer);
-    const size_t width   = fsdpi_master_width(model);
-    sum.parameters       = plan.parameters;
+    const size_t state = fsdpi_states_bytes(optimizer, model->options.moment_dtype, plan.plain) + plan.state_bytes;
+    const size_t width = fsdpi_master_width(model);
+    sum.parameters     = plan.parameters;
     sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * width + plan.low_bytes + plan.ignored_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * width;
-    sum.bytes[FSDP_MEMORY_OPTIMIZER]      = plan.held_trainable * moments;
+    sum.bytes[FSDP_MEMORY_OPTIMIZER]      = state;
     sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENT_VIEWS] = plan.buckets * fsdp_dtype_size(model->options.reduce_dtype);
     sum.bytes[FSDP_MEMORY_BOOKKEEPING]    = plan.bookkeeping_bytes;
-    add_device(model, &plan, plan.held_trainable * moments,
-               fsdpi_optimizer_staging(model, &plan, optimizer, model->options.moment_dtype), &sum);
+    add_device(model, &plan, state, staging_bytes(model, &plan, optimizer), &sum);
     add_contexts(model, &plan, &sum);
     for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
         sum.total += sum.bytes[kind];
     }
     sum.shared    = fsdpi_is_on_device(model) ? 0 : plan.views_bytes;
-    sum.unsharded = plan.parameters * width + plan.trainable * (width + moments) + plan.ignored_bytes;
-    *budget       = sum;
+    sum.unsharded = (plan.parameters + plan.trainable) * width + plan.whole_state_bytes + plan.ignored_bytes +
+                    fsdpi_states_bytes(optimizer, model->options.moment_dtype, plan.plain_elements);
+    *budget = sum;
     return FSDP_OK;
 }

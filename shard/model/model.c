@@ -14,12 +14,13 @@
 #include "shard/model/device_memory.h"
 #include "shard/model/node_memory.h"
 #include "shard/optimizer/optimizer.h"
-#include "shard/optimizer/optimizer_kind.h"
 #include "shard/schedule/gather.h"
 #include "shard/schedule/zero_grad.h"
 #include "shard/state/groups.h"
 #include "shard/state/model.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/strategy.h"
+#include "shard/state/tensor_groups.h"
 #include "shard/storage/compute.h"
 #include "shard/storage/initial_values.h"
 #include "shard/storage/storage.h"
@@ -192,6 +193,7 @@ static fsdp_status check_commit(fsdp_model *model)
         return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
                                    "fsdp_model_commit: the model has 0 units; call fsdp_unit_add first");
     }
+    FSDP_TRY(fsdpi_tensor_groups_check(model));
     return check_limit(model);
 }
 
@@ -210,12 +212,29 @@ static fsdp_status agree_on_units(const fsdp_model *model, fsdp_status status)
     return FSDP_OK;
 }
 
+/* And one per group. */
+static fsdp_status agree_on_groups(const fsdp_model *model)
+{
+    char         label[FSDPI_DETAIL_BYTES];
+    const size_t n = fsdpi_count_tensor_groups(model);
+
+    (void)snprintf(label, sizeof label, "%zu group%s of tensors", n, fsdpi_s(n));
+    FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, 0, FSDP_OK, false));
+    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
+        fsdpi_tensor_group_describe(group, label, sizeof label);
+        FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, fsdpi_tensor_group_fingerprint(model, group),
+                             FSDP_OK, false));
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdp_model_commit(fsdp_model *model)
 {
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_commit: the model is NULL; pass one from fsdp_model_create");
     }
     FSDP_TRY(agree_on_units(model, check_commit(model)));
+    FSDP_TRY(agree_on_groups(model));
     FSDP_TRY(fsdpi_node_memory_check(model));
     FSDP_TRY(fsdpi_device_memory_check(model));
     fsdp_status status = fsdpi_storage_open(model);
@@ -253,6 +272,7 @@ void fsdp_model_destroy(fsdp_model *model)
         model->first = unit->next;
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, unit, unit->bytes);
     }
+    fsdpi_tensor_groups_release(model);
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, sizeof(fsdp_model));
 }
 

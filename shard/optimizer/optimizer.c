@@ -7,13 +7,14 @@
 #include "lib/base/log.h"
 #include "lib/device/memory.h"
 #include "shard/optimizer/optimizer_groups.h"
-#include "shard/optimizer/optimizer_kind.h"
 #include "shard/optimizer/optimizer_state.h"
 #include "shard/schedule/between_passes.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
 #include "shard/schedule/reduction.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
+#include "shard/state/tensor_groups.h"
 #include "shard/storage/model_memory.h"
 
 static size_t optimizer_bytes(const fsdpi_plan *plan)
@@ -114,9 +115,11 @@ static void warn_of_moments_that_stand_still(const fsdp_context *ctx, const fsdp
     }
 }
 
-static size_t moments_bytes(const fsdpi_flat *flat, fsdp_dtype moment_dtype)
+static size_t moments_bytes(const fsdp_optimizer *optimizer, const fsdpi_flat *flat)
 {
-    return flat->frozen ? 0 : fsdpi_held_elements(flat) * fsdpi_moment_bytes(moment_dtype);
+    return fsdpi_updates(optimizer, flat)
+               ? fsdpi_held_elements(flat) * fsdpi_moment_bytes(optimizer->options.moment_dtype)
+               : 0;
 }
 
 static void release_states(fsdp_optimizer *optimizer)
@@ -129,7 +132,7 @@ static void release_states(fsdp_optimizer *optimizer)
     for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         for (size_t k = 0; k < FSDPI_MOST_STATES; k++) {
             fsdpi_home_free(optimizer->model, fsdpi_home_of_state(optimizer->model), FSDP_MEMORY_OPTIMIZER,
-                            optimizer->flats[u].moments[k], moments_bytes(flat, optimizer->options.moment_dtype));
+                            optimizer->flats[u].moments[k], moments_bytes(optimizer, flat));
         }
     }
     optimizer->by->close(optimizer);
@@ -151,7 +154,8 @@ static void lay_out_groups(fsdp_optimizer *optimizer)
 }
 
 /* NULL, with what could be allocated released again, where memory is short. */
-static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimizer_options *options)
+static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimizer_options *options,
+                                          const fsdpi_tensor_group *group)
 {
     const size_t    n_states = fsdpi_optimizer_states(options->kind);
     fsdp_optimizer *made     = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer_bytes(&model->plan));
@@ -161,15 +165,17 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
     if (!complete) {
         return NULL;
     }
-    made->model   = model;
-    made->options = *options;
-    made->by      = fsdpi_is_on_device(model) ? &fsdpi_optimizer_device : &fsdpi_optimizer_host;
+    made->model         = model;
+    made->options       = *options;
+    made->group         = group;
+    made->options.group = group != NULL ? group->pattern : NULL;
+    made->by            = fsdpi_is_on_device(model) ? &fsdpi_optimizer_device : &fsdpi_optimizer_host;
     lay_out_groups(made);
     for (const fsdpi_flat *flat = model->flats; flat != NULL && complete; flat = flat->next, u++) {
         for (size_t k = 0; k < n_states && complete; k++) {
-            made->flats[u].moments[k] = fsdpi_home_alloc(model, fsdpi_home_of_state(model), FSDP_MEMORY_OPTIMIZER,
-                                                         moments_bytes(flat, options->moment_dtype));
-            complete                  = made->flats[u].moments[k] != NULL || flat->frozen;
+            made->flats[u].moments[k] =
+                fsdpi_home_alloc(model, fsdpi_home_of_state(model), FSDP_MEMORY_OPTIMIZER, moments_bytes(made, flat));
+            complete = made->flats[u].moments[k] != NULL || !fsdpi_updates(made, flat);
         }
     }
     if (!complete || made->by->open(made) != FSDP_OK) {
@@ -181,14 +187,59 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
 
 static void describe_options(const fsdp_optimizer_options *o, char *text, size_t size)
 {
-    (void)snprintf(text, size,
-                   "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments %s%s",
-                   (int)o->kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
-                   o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "");
+    (void)snprintf(
+        text, size,
+        "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments %s%s%s%.100s",
+        (int)o->kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
+        o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "",
+        o->group != NULL ? ", group " : "", o->group != NULL ? o->group : "");
+}
+
+/* A trainable one of a group, NULL for none, for an error; "" if there is none. */
+static const char *first_tensor(const fsdp_model *model, const fsdpi_tensor_group *group)
+{
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (!flat->frozen && flat->group == group) {
+            return flat->tensors[0]->name;
+        }
+    }
+    return "";
+}
+
+/* The group of an optimizer that is to be made; NULL for none. */
+static fsdp_status find_group(const fsdp_model *model, const fsdp_optimizer_options *options,
+                              const fsdpi_tensor_group **group)
+{
+    *group = options->group != NULL ? fsdpi_group_of_pattern(model, options->group) : NULL;
+    if (options->group != NULL && *group == NULL) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                   "fsdp_optimizer_options.group is '%.100s', which is no group of the model; give a "
+                                   "pattern as it was given to fsdp_model_add_group",
+                                   options->group);
+    }
+    if (options->group == NULL && model->tensor_groups != NULL && model->plan.plain == 0) {
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_ARG,
+            "fsdp_optimizer_options.group is NULL, and every trainable tensor belongs to a group; "
+            "set it to the first, '%.100s', or another",
+            model->tensor_groups->pattern);
+    }
+    for (const fsdp_optimizer *other = model->optimizers; other != NULL; other = other->next) {
+        if (other->group == *group) {
+            return fsdpi_fail_together(
+                model->ctx, FSDP_ERR_STATE,
+                "fsdp_optimizer_create: tensor '%.100s' has an optimizer already, as all of %s%.100s%s; destroy that "
+                "first, or give tensors that this one is to update a group: see fsdp_model_add_group",
+                first_tensor(model, *group), *group != NULL ? "group '" : "the model's that belong to no group",
+                *group != NULL ? (*group)->pattern : "", *group != NULL ? "'" : "");
+        }
+    }
+    return FSDP_OK;
 }
 
 static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_options *options,
-                                  fsdp_optimizer_options *chosen, fsdp_optimizer *const *optimizer)
+                                  fsdp_optimizer_options *chosen, const fsdpi_tensor_group **group,
+                                  fsdp_optimizer *const *optimizer)
 {
     if (options == NULL || optimizer == NULL) {
         return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG, "fsdp_optimizer_create: the %s NULL",
@@ -200,24 +251,26 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
                                    "fsdp_model_commit first");
     }
     FSDP_TRY(fsdpi_optimizer_options_take(model->ctx, options, chosen));
-    return check_options(model->ctx, chosen);
+    FSDP_TRY(check_options(model->ctx, chosen));
+    return find_group(model, chosen, group);
 }
 
 fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options, fsdp_optimizer **optimizer)
 {
-    char                   label[FSDPI_DETAIL_BYTES] = "";
-    fsdp_optimizer        *made                      = NULL;
-    fsdp_optimizer_options chosen                    = {0};
+    char                      label[FSDPI_DETAIL_BYTES] = "";
+    fsdp_optimizer           *made                      = NULL;
+    fsdp_optimizer_options    chosen                    = {0};
+    const fsdpi_tensor_group *group                     = NULL;
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
                           "fsdp_optimizer_create: the model is NULL; pass one from fsdp_model_create");
     }
-    fsdp_status status = check_creation(model, options, &chosen, optimizer);
+    fsdp_status status = check_creation(model, options, &chosen, &group, optimizer);
     if (status == FSDP_OK) {
         *optimizer = NULL;
         describe_options(&chosen, label, sizeof label);
-        made   = allocate_optimizer(model, &chosen);
+        made   = allocate_optimizer(model, &chosen, group);
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
     status = fsdpi_agree(model->ctx, "fsdp_optimizer_create", label, 0, status, false);
@@ -282,7 +335,7 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
     FSDP_TRY(fsdpi_between_passes(optimizer->model, "fsdp_optimizer_step"));
     FSDP_TRY(fsdpi_check_none_local(optimizer->model, "fsdp_optimizer_step"));
     for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
-        if (!flat->has_gradient && !flat->frozen) {
+        if (!flat->has_gradient && fsdpi_updates(optimizer, flat)) {
             return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_STATE,
                               "fsdp_optimizer_step: unit '%s' has no gradient "
                               "since the last step; run its backward pass first",
@@ -290,6 +343,26 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
         }
     }
     return FSDP_OK;
+}
+
+static bool is_updated(const fsdpi_flat *flat)
+{
+    for (const fsdp_optimizer *optimizer = flat->model->optimizers; optimizer != NULL; optimizer = optimizer->next) {
+        if (fsdpi_updates(optimizer, flat)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fsdpi_optimizer_forget_gradients(const fsdp_optimizer *optimizer)
+{
+    for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
+        if (fsdpi_updates(optimizer, flat) || !is_updated(flat)) {
+            fsdpi_gradient_forget(flat);
+        }
+    }
+    fsdpi_order_forget(optimizer->model);
 }
 
 fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
@@ -301,12 +374,13 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_optimizer_step: the optimizer is NULL");
     }
     const uint64_t hash = fsdpi_describe_rates(optimizer, rates, sizeof rates);
-    (void)snprintf(label, sizeof label, "step %zu, units in order %08" PRIx32 ", %s", optimizer->steps + 1,
-                   (uint32_t)optimizer->model->order, rates);
+    (void)snprintf(label, sizeof label, "step %zu%s%.60s, units in order %08" PRIx32 ", %s", optimizer->steps + 1,
+                   optimizer->group != NULL ? " of group " : "",
+                   optimizer->group != NULL ? optimizer->group->pattern : "", (uint32_t)optimizer->model->order, rates);
     FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, check_step(optimizer), false));
     fsdpi_gather_drop(optimizer->model);
     optimizer->by->update(optimizer);
-    fsdpi_gradients_forget(optimizer->model);
+    fsdpi_optimizer_forget_gradients(optimizer);
     optimizer->model->error = FSDP_OK;
     optimizer->steps++;
     return fsdpi_gather_refresh(optimizer->model, !fsdpi_is_offloaded(optimizer->model));

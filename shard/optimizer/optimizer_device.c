@@ -10,8 +10,8 @@
 #include "shard/optimizer/optimizer_device.h"
 
 #include "lib/device/memory.h"
-#include "shard/optimizer/optimizer_kind.h"
 #include "shard/optimizer/optimizer_runs.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
@@ -324,7 +324,7 @@ static void update(fsdp_optimizer *optimizer)
 
     begin_step(optimizer);
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
-        if (!flat->frozen) {
+        if (fsdpi_updates(optimizer, flat)) {
             update_flat(optimizer, flat, &optimizer->flats[u]);
         }
     }

@@ -75,6 +75,12 @@ static fsdp_status check_group(const fsdp_optimizer *optimizer, const char *patt
     return FSDP_OK;
 }
 
+/* Frozen tensors may, which no rate is for. */
+static bool may_join(const fsdp_optimizer *optimizer, const fsdpi_flat *flat)
+{
+    return flat->frozen || fsdpi_updates(optimizer, flat);
+}
+
 /* Tensors that match and have no group join `number`, which must not stay without any. */
 static fsdp_status join(fsdp_optimizer *optimizer, const char *pattern, size_t number)
 {
@@ -83,7 +89,7 @@ static fsdp_status join(fsdp_optimizer *optimizer, const char *pattern, size_t n
     for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         size_t *group = optimizer->flats[u].group;
 
-        for (size_t t = 0; t < flat->n_tensors; t++) {
+        for (size_t t = 0; t < flat->n_tensors && may_join(optimizer, flat); t++) {
             if (fnmatch(pattern, flat->tensors[t]->name, 0) == 0) {
                 matched++;
                 joined += group[t] == 0;
@@ -94,14 +100,15 @@ static fsdp_status join(fsdp_optimizer *optimizer, const char *pattern, size_t n
     if (joined > 0) {
         return FSDP_OK;
     }
-    return matched == 0 ? fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG,
-                                     "fsdp_optimizer_add_group: '%.100s' matches no tensor; see the names given to "
-                                     "fsdp_unit_add",
-                                     pattern)
-                        : fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG,
-                                     "fsdp_optimizer_add_group: the %zu tensors that '%.100s' matches are in groups "
-                                     "added before; add the narrower pattern first",
-                                     matched, pattern);
+    return matched == 0
+               ? fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG,
+                            "fsdp_optimizer_add_group: '%.100s' matches no tensor%s; see the names given to "
+                            "fsdp_unit_add",
+                            pattern, optimizer->model->tensor_groups != NULL ? " that the optimizer updates" : "")
+               : fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG,
+                            "fsdp_optimizer_add_group: the %zu tensors that '%.100s' matches are in groups "
+                            "added before; add the narrower pattern first",
+                            matched, pattern);
 }
 
 static void leave(fsdp_optimizer *optimizer, size_t number)

@@ -1,8 +1,8 @@
 /*
  * Steps on the host: one kernel for each run of elements.
  */
-#include "shard/optimizer/optimizer_kind.h"
 #include "shard/optimizer/optimizer_runs.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 
 static void update_in_f32(const fsdp_optimizer *optimizer, float *w, const float *g, float *const *moments,
@@ -91,7 +91,7 @@ static void update(fsdp_optimizer *optimizer)
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         const target t = {.optimizer = optimizer, .flat = flat, .state = &optimizer->flats[u]};
 
-        if (!flat->frozen) {
+        if (fsdpi_updates(optimizer, flat)) {
             fsdpi_optimizer_runs(optimizer, flat, t.state, 0, fsdpi_held_elements(flat), update_run, &t);
         }
     }

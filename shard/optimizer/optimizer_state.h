@@ -5,6 +5,7 @@
 #ifndef FSDPI_OPTIMIZER_STATE_H
 #define FSDPI_OPTIMIZER_STATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct fsdp_optimizer {
     fsdp_optimizer                     *next;
     fsdp_model                         *model;
     fsdp_optimizer_options              options;
+    const fsdpi_tensor_group           *group; /* of tensors, which it updates; NULL: those of none */
     size_t                              steps;
     size_t                              n_groups;
     fsdpi_group                        *groups;  /* room for as many as the model has tensors: each has one at least */
@@ -43,9 +45,15 @@ typedef struct fsdpi_optimizer_steps {
     /** What steps work through. FSDP_ERR_MEMORY, recorded and printed. */
     fsdp_status (*open)(fsdp_optimizer *optimizer);
     void (*close)(fsdp_optimizer *optimizer);
-    /** The step of all flat parameters that are not frozen; all of them have a gradient. */
+    /** The step of all flat parameters that the optimizer updates; all of them have a gradient. */
     void (*update)(fsdp_optimizer *optimizer);
 } fsdpi_optimizer_steps;
+
+/** Whether a flat parameter is the optimizer's. */
+static inline bool fsdpi_updates(const fsdp_optimizer *optimizer, const fsdpi_flat *flat)
+{
+    return !flat->frozen && flat->group == optimizer->group;
+}
 
 extern const fsdpi_optimizer_steps fsdpi_optimizer_host;
 /** Where masters are offloaded, it updates parameters as they are gathered too. */

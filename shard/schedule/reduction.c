@@ -621,14 +621,24 @@ fsdp_status fsdpi_gradients_abandon(fsdp_model *model)
     return status;
 }
 
+void fsdpi_gradient_forget(fsdpi_flat *flat)
+{
+    flat->has_gradient    = false;
+    flat->has_local       = false;
+    flat->gradient_passes = 0;
+    flat->checked_passes  = 0;
+}
+
+void fsdpi_order_forget(fsdp_model *model)
+{
+    model->n_issued = 0;
+    model->order    = FSDPI_HASH_START;
+}
+
 void fsdpi_gradients_forget(fsdp_model *model)
 {
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        flat->has_gradient    = false;
-        flat->has_local       = false;
-        flat->gradient_passes = 0;
-        flat->checked_passes  = 0;
+        fsdpi_gradient_forget(flat);
     }
-    model->n_issued = 0;
-    model->order    = FSDPI_HASH_START;
+    fsdpi_order_forget(model);
 }

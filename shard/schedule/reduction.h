@@ -22,7 +22,9 @@ fsdp_status fsdpi_gradients_settle(fsdp_model *model, const char *function);
 /** Waits for what has been issued and begins nothing: the gradients are of no use any more. Local. The first error counts. */
 fsdp_status fsdpi_gradients_abandon(fsdp_model *model);
 
-/** Forgets them. */
+/** Forgets them; of one flat parameter; and what tells ranks apart whose units come in another order. */
 void fsdpi_gradients_forget(fsdp_model *model);
+void fsdpi_gradient_forget(fsdpi_flat *flat);
+void fsdpi_order_forget(fsdp_model *model);
 
 #endif

@@ -8,8 +8,10 @@
 
 #include "lib/device/memory.h"
 #include "shard/state/int8_blocks.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
+#include "shard/state/tensor_groups.h"
 
 /* ---- which tensors go together ----------------------------------------------------------------------------------- */
 
@@ -24,6 +26,12 @@ static bool is_quantized(const fsdpi_tensor *tensor)
            (tensor->flags & FSDP_TENSOR_KEEP_DTYPE) == 0;
 }
 
+/* Whose optimizer updates it; NULL: that of no group, or none. */
+static fsdpi_tensor_group *group_of(const fsdpi_tensor *tensor)
+{
+    return is_frozen(tensor) ? NULL : tensor->group;
+}
+
 /* Of two tensors of one unit. */
 static bool go_together(const fsdpi_tensor *a, const fsdpi_tensor *b)
 {
@@ -31,7 +39,7 @@ static bool go_together(const fsdpi_tensor *a, const fsdpi_tensor *b)
 
     return a == b || (fsdpi_is_divided(a) && fsdpi_is_divided(b) && !a->shared && !b->shared &&
                       fsdpi_gathered_dtype(model, a) == fsdpi_gathered_dtype(model, b) &&
-                      is_quantized(a) == is_quantized(b) && is_frozen(a) == is_frozen(b));
+                      is_quantized(a) == is_quantized(b) && is_frozen(a) == is_frozen(b) && group_of(a) == group_of(b));
 }
 
 /* The owner of the unit's tensor `i` where that is the first of a flat parameter the unit uses; else NULL. */
@@ -100,6 +108,22 @@ static size_t view_bytes(const fsdp_layout *layout, size_t width, bool quantized
     return layout->padded * width + packed_bytes(layout, quantized);
 }
 
+static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t padded, fsdpi_plan *plan)
+{
+    const fsdpi_tensor_group *group = group_of(first);
+
+    if (is_frozen(first)) {
+        return;
+    }
+    if (group == NULL) {
+        plan->plain += padded;
+        plan->plain_elements += elements;
+    } else {
+        plan->state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, padded);
+        plan->whole_state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, elements);
+    }
+}
+
 static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layout *layout, size_t width,
                      fsdpi_plan *plan)
 {
@@ -109,6 +133,7 @@ static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layo
     plan->padded += layout->padded;
     plan->padded_trainable += is_frozen(first) ? 0 : layout->padded;
     plan->trainable += is_frozen(first) ? 0 : e->elements;
+    plan_optimizer(first, e->elements, layout->padded, plan);
     plan->low_bytes += packed > 0 ? packed : fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
     plan->shard   = larger(plan->shard, layout->shard);
     plan->longest = larger(plan->longest, is_frozen(first) ? 0 : layout->padded);
@@ -243,15 +268,17 @@ static fsdpi_flat *build_flat(const fsdpi_tensor *first, bool is_first, room *r)
     fsdpi_flat      *flat = r->flats++;
     size_t           end  = 0;
 
-    *flat = (fsdpi_flat){.model     = unit->model,
-                         .name      = make_name(first, is_first, r),
-                         .dtype     = fsdpi_gathered_dtype(unit->model, first),
-                         .frozen    = is_frozen(first),
-                         .quantized = is_quantized(first),
-                         .tensors   = r->tensors,
-                         .counts    = r->counts,
-                         .intervals = r->intervals,
-                         .parts     = r->parts};
+    *flat = (fsdpi_flat){.model       = unit->model,
+                         .name        = make_name(first, is_first, r),
+                         .dtype       = fsdpi_gathered_dtype(unit->model, first),
+                         .frozen      = is_frozen(first),
+                         .quantized   = is_quantized(first),
+                         .group       = group_of(first),
+                         .granularity = fsdpi_granularity(unit->model, group_of(first)),
+                         .tensors     = r->tensors,
+                         .counts      = r->counts,
+                         .intervals   = r->intervals,
+                         .parts       = r->parts};
     for (size_t i = 0; i < unit->n_tensors; i++) {
         fsdpi_tensor *tensor = &unit->tensors[i];
 

@@ -25,9 +25,10 @@
 
 enum { FSDPI_NAME_BYTES = 256, FSDPI_EVENTS_PER_UNIT = 8 };
 
-typedef struct fsdpi_flat   fsdpi_flat;
-typedef struct fsdpi_member fsdpi_member;
-typedef struct fsdpi_slot   fsdpi_slot;
+typedef struct fsdpi_flat         fsdpi_flat;
+typedef struct fsdpi_member       fsdpi_member;
+typedef struct fsdpi_slot         fsdpi_slot;
+typedef struct fsdpi_tensor_group fsdpi_tensor_group; /* shard/state/tensor_groups.h */
 
 /** As it was described. */
 typedef struct fsdpi_tensor {
@@ -42,6 +43,7 @@ typedef struct fsdpi_tensor {
     void                *fill_state;
     unsigned             flags;
     bool                 shared; /* tied from another unit */
+    fsdpi_tensor_group  *group;  /* the first that its name matches; NULL. Of a tied tensor its owner's counts */
     size_t               n_dims;
     size_t               shape[FSDP_MAX_DIMS];
     size_t               count; /* ELEMENTS */
@@ -64,7 +66,7 @@ typedef struct fsdpi_view {
 
 /**
  * Tensors that are divided over the ranks, gathered and reduced as one: those of a unit that are gathered in the same type
- * and are alike frozen or not. A tensor that is tied from another unit is one of its own. PyTorch's FlatParameter.
+ * and are alike frozen or not, and belong to one group. A tensor that is tied from another unit is one of its own. PyTorch's FlatParameter.
  */
 struct fsdpi_flat {
     fsdpi_flat           *next;
@@ -72,6 +74,8 @@ struct fsdpi_flat {
     const char           *name;  /* the unit's, or of the unit's second one and on also its first tensor's */
     fsdp_dtype            dtype; /* in which it is gathered */
     bool                  frozen, quantized;
+    fsdpi_tensor_group   *group;       /* NULL: none, as where it is frozen */
+    size_t                granularity; /* FSDP_GRANULARITY_* or ELEMENTS of a block */
     size_t                n_tensors;
     fsdpi_tensor        **tensors;
     size_t               *counts;    /* ELEMENTS of each tensor */
@@ -152,7 +156,10 @@ typedef struct fsdpi_plan {
     size_t        parameters, trainable; /* without padding */
     size_t        padded, padded_trainable;
     size_t        held, held_trainable; /* of all flat parameters, by one rank */
-    size_t        low_bytes;            /* of all slices first, then of those held */
+    size_t        plain;       /* of `padded_trainable` first, then of `held_trainable`: what belongs to no group */
+    size_t        state_bytes; /* of moments of what does, of all slices first, then of those held */
+    size_t        plain_elements, whole_state_bytes; /* the same held whole, without padding */
+    size_t        low_bytes;                         /* of all slices first, then of those held */
     size_t        local;
     size_t        ignored_bytes;
     size_t        n_views;                                   /* slots; 0 where every flat parameter has a region */
@@ -195,7 +202,8 @@ struct fsdp_model {
     fsdp_unit                  *first, *last;
     size_t                      n_units;
     fsdpi_names                 unit_names, tensor_names;
-    fsdpi_flat                 *flats; /* from commit on, in order of the units */
+    fsdpi_tensor_group         *tensor_groups; /* in the order in which they were added */
+    fsdpi_flat                 *flats;         /* from commit on, in order of the units */
     void                       *flats_memory;
     fsdp_status                 add_status; /* of the first fsdp_unit_add() that failed */
     char                        add_error[FSDPI_DETAIL_BYTES];

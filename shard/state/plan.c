@@ -7,6 +7,7 @@
 #include "shard/state/flat.h"
 #include "shard/state/slots.h"
 #include "shard/state/strategy.h"
+#include "shard/state/tensor_groups.h"
 
 static size_t least(size_t a, size_t b)
 {
@@ -100,12 +101,12 @@ static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         plan->bookkeeping_bytes += fsdpi_alloc_size(unit->bytes);
     }
-    plan->bookkeeping_bytes += (size_t)n_buffers * fsdpi_buffer_bookkeeping(kind, plan->group) +
-                               fsdpi_alloc_size(fsdpi_flats_bytes(plan)) +
-                               fsdpi_alloc_size(plan->n_views * sizeof(fsdpi_slot)) +
-                               fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
-                               fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t)) +
-                               fsdpi_queue_reserve_bookkeeping(plan->gathers + plan->reductions);
+    plan->bookkeeping_bytes +=
+        fsdpi_tensor_groups_bytes(model) + (size_t)n_buffers * fsdpi_buffer_bookkeeping(kind, plan->group) +
+        fsdpi_alloc_size(fsdpi_flats_bytes(plan)) + fsdpi_alloc_size(plan->n_views * sizeof(fsdpi_slot)) +
+        fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
+        fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t)) +
+        fsdpi_queue_reserve_bookkeeping(plan->gathers + plan->reductions);
     if (fsdpi_is_hybrid(plan->strategy) && plan->group < plan->size) {
         plan->bookkeeping_bytes += fsdpi_queue_reserve_bookkeeping(plan->reductions);
     }
@@ -148,6 +149,8 @@ fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int
     const size_t share   = strategy == FSDP_NO_SHARD ? 1 : (size_t)plan->group;
     plan->held           = plan->padded / share;
     plan->held_trainable = plan->padded_trainable / share;
+    plan->plain          = plan->plain / share;
+    plan->state_bytes    = plan->state_bytes / share;
     plan->low_bytes      = plan->low_bytes / share;
     plan->longest        = plan->longest / share;
     plan->local          = model->options.local_gradients ? plan->padded_trainable : 0;

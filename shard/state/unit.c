@@ -11,6 +11,7 @@
 #include "lib/base/hash.h"
 #include "lib/device/memory.h"
 #include "shard/state/tensor.h"
+#include "shard/state/tensor_groups.h"
 
 static const unsigned KNOWN_FLAGS =
     FSDP_TENSOR_NO_WEIGHT_DECAY | FSDP_TENSOR_FROZEN | FSDP_TENSOR_IGNORED | FSDP_TENSOR_KEEP_DTYPE;
@@ -303,6 +304,7 @@ static void append(fsdp_model *model, fsdp_unit *unit)
     fsdpi_names_add(&model->unit_names, &unit->entry, unit->name);
     for (size_t i = 0; i < unit->n_tensors; i++) {
         fsdpi_names_add(&model->tensor_names, &unit->tensors[i].entry, unit->tensors[i].name);
+        unit->tensors[i].group = fsdpi_group_of_name(model, unit->tensors[i].name);
     }
 }
 

@@ -325,6 +325,15 @@ static void grow(fsdp_loss_scaler *scaler)
     }
 }
 
+static void update_scale(fsdp_loss_scaler *scaler)
+{
+    if (scaler->finite) {
+        grow(scaler);
+    } else {
+        back_off(scaler);
+    }
+}
+
 fsdp_status fsdp_loss_scaler_step(fsdp_loss_scaler *scaler, fsdp_optimizer *optimizer, int *stepped)
 {
     if (scaler == NULL) {
@@ -333,10 +342,11 @@ fsdp_status fsdp_loss_scaler_step(fsdp_loss_scaler *scaler, fsdp_optimizer *opti
     FSDP_TRY(unscale(scaler, "fsdp_loss_scaler_step", check_step(scaler->model, optimizer)));
     if (scaler->finite) {
         FSDP_TRY(fsdp_optimizer_step(optimizer));
-        grow(scaler);
     } else {
-        fsdpi_gradients_forget(scaler->model);
-        back_off(scaler);
+        fsdpi_optimizer_forget_gradients(optimizer);
+    }
+    if (!fsdpi_has_gradients(scaler->model)) { /* else another optimizer has its step to take, under this scale */
+        update_scale(scaler);
     }
     if (stepped != NULL) {
         *stepped = scaler->finite;

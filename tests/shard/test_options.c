@@ -58,6 +58,21 @@ static fsdp_status use_group(place *p, const void *options)
     return fsdp_optimizer_add_group(p->optimizer, "*", options);
 }
 
+/* What adding one has found, commit tells all ranks. */
+static fsdp_status use_tensor_group(place *p, const void *options)
+{
+    const fsdp_tensor tensor = {.name = "w", .n_dims = 1, .shape = {4}, .dtype = FSDP_F32};
+    fsdp_model       *model;
+    fsdp_unit        *unit;
+
+    assert_int_equal(FSDP_OK, fsdp_model_create(p->m.ctx, NULL, &model));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(model, "u", &tensor, 1, &unit));
+    (void)fsdp_model_add_group(model, "*", options);
+    const fsdp_status status = fsdp_model_commit(model);
+    fsdp_model_destroy(model);
+    return status;
+}
+
 static fsdp_status use_scaler(place *p, const void *options)
 {
     fsdp_loss_scaler_options any    = FSDP_LOSS_SCALER_OPTIONS_DEFAULT;
@@ -174,6 +189,7 @@ static void make_group(void *by_init, void *by_macro)
         memcpy(by_macro, &plain, sizeof plain);                                                                        \
     }
 MAKE(make_model, fsdp_model_options, fsdp_model_options_init, FSDP_MODEL_OPTIONS_DEFAULT)
+MAKE(make_tensor_group, fsdp_model_group, fsdp_model_group_init, FSDP_MODEL_GROUP_DEFAULT)
 MAKE(make_plain_scaler, fsdp_loss_scaler_options, fsdp_loss_scaler_options_init, FSDP_LOSS_SCALER_OPTIONS_DEFAULT)
 MAKE(make_checkpoint, fsdp_checkpoint_options, fsdp_checkpoint_options_init, FSDP_CHECKPOINT_OPTIONS_DEFAULT)
 MAKE(make_load, fsdp_checkpoint_load_options, fsdp_checkpoint_load_options_init, FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT)
@@ -197,6 +213,7 @@ static const struct options_struct {
 } STRUCTS[] = {
     {"fsdp_config", sizeof(fsdp_config), 16, make_config, use_config},
     {"fsdp_model_options", sizeof(fsdp_model_options), 16, make_model, use_model},
+    {"fsdp_model_group", sizeof(fsdp_model_group), 16, make_tensor_group, use_tensor_group},
     {"fsdp_optimizer_options", sizeof(fsdp_optimizer_options), 16, make_optimizer, use_optimizer},
     {"fsdp_optimizer_group", sizeof(fsdp_optimizer_group), 16, make_group, use_group},
     {"fsdp_loss_scaler_options", sizeof(fsdp_loss_scaler_options), 16, make_scaler, use_scaler},

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard/optimizer/optimizer_kind.h"
+#include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
 

@@ -1,4 +1,4 @@
-#include "shard/optimizer/optimizer_kind.h"
+#include "shard/state/optimizer_kind.h"
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"

@@ -32,4 +32,10 @@ static inline size_t fsdpi_moment_bytes(fsdp_dtype moment_dtype)
     return moment_dtype == FSDP_F32 ? sizeof(float) : moment_dtype == FSDP_BF16 ? sizeof(uint16_t) : 0;
 }
 
+/** BYTES of all moments of `elements` parameters. */
+static inline size_t fsdpi_states_bytes(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype, size_t elements)
+{
+    return elements * fsdpi_optimizer_states(kind) * fsdpi_moment_bytes(moment_dtype);
+}
+
 #endif

@@ -1,0 +1,247 @@
+/*
+ * Which tensors belong to which group. Whatever is added last, a group or a unit, the first group that matches counts.
+ */
+#include "shard/state/tensor_groups.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/options.h"
+#include "lib/device/memory.h"
+#include "shard/state/optimizer_kind.h"
+#include "shard/state/tensor.h"
+#include "shard/state/unit.h"
+
+static bool matches(const char *pattern, const char *name)
+{
+    return fnmatch(pattern, name, 0) == 0;
+}
+
+fsdpi_tensor_group *fsdpi_group_of_name(const fsdp_model *model, const char *name)
+{
+    fsdpi_tensor_group *group = model->tensor_groups;
+
+    while (group != NULL && !matches(group->pattern, name)) {
+        group = group->next;
+    }
+    return group;
+}
+
+const fsdpi_tensor_group *fsdpi_group_of_pattern(const fsdp_model *model, const char *pattern)
+{
+    const fsdpi_tensor_group *group = model->tensor_groups;
+
+    while (group != NULL && strcmp(group->pattern, pattern) != 0) {
+        group = group->next;
+    }
+    return group;
+}
+
+size_t fsdpi_granularity(const fsdp_model *model, const fsdpi_tensor_group *group)
+{
+    (void)model;
+    return group != NULL ? group->own.granularity : FSDP_GRANULARITY_FLAT;
+}
+
+/* ---- adding ------------------------------------------------------------------------------------------------------ */
+
+void fsdp_model_group_init_size(fsdp_model_group *options, size_t size)
+{
+    static const fsdp_model_group defaults = FSDP_MODEL_GROUP_DEFAULT;
+
+    fsdpi_options_give(&defaults, sizeof defaults, options, size);
+}
+
+static fsdp_status check_pattern(const fsdp_model *model, const char *pattern)
+{
+    if (pattern == NULL || pattern[0] == '\0' || strnlen(pattern, FSDPI_NAME_BYTES) == FSDPI_NAME_BYTES) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_add_group: the pattern is %s; it must have 1 to %d bytes",
+                          pattern == NULL      ? "NULL"
+                          : pattern[0] == '\0' ? "empty"
+                                               : "too long",
+                          FSDPI_NAME_BYTES - 1);
+    }
+    if (model->committed) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                          "fsdp_model_add_group: '%.100s' comes after fsdp_model_commit; add all groups before it",
+                          pattern);
+    }
+    return fsdpi_group_of_pattern(model, pattern) == NULL
+               ? FSDP_OK
+               : fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                            "fsdp_model_add_group: there is a group '%.100s' already; add each pattern once", pattern);
+}
+
+static fsdp_status check_options(const fsdp_model *model, const char *pattern, const fsdp_model_group *group)
+{
+    if (!fsdpi_is_optimizer_kind(group->optimizer)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_add_group: '%.100s': %d is no optimizer; use one of fsdp_optimizer_kind", pattern,
+                          (int)group->optimizer);
+    }
+    if (fsdpi_moment_bytes(group->moment_dtype) == 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_add_group: '%.100s': moment_dtype is %s; use FSDP_F32 or FSDP_BF16, and start "
+                          "from FSDP_MODEL_GROUP_DEFAULT",
+                          pattern, fsdp_dtype_name(group->moment_dtype));
+    }
+    if (group->granularity != FSDP_GRANULARITY_FLAT) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_add_group: '%.100s': a granularity of %zu; use FSDP_GRANULARITY_FLAT", pattern,
+                          group->granularity);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_group(const fsdp_model *model, const char *pattern, const fsdp_model_group *given,
+                               fsdp_model_group *chosen)
+{
+    FSDP_TRY(check_pattern(model, pattern));
+    if (given == NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "fsdp_model_add_group: the group of '%.100s' is NULL; begin with FSDP_MODEL_GROUP_DEFAULT",
+                          pattern);
+    }
+    FSDP_TRY(fsdpi_options_take(model->ctx, "fsdp_model_group", given, chosen, sizeof *chosen));
+    return check_options(model, pattern, chosen);
+}
+
+static void append(fsdp_model *model, fsdpi_tensor_group *group)
+{
+    fsdpi_tensor_group **end = &model->tensor_groups;
+
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = group;
+}
+
+/* Of the tensors that there are, those that match and belong to no group added before. */
+static void join(fsdp_model *model, fsdpi_tensor_group *group)
+{
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            fsdpi_tensor *tensor = &unit->tensors[i];
+
+            if (tensor->group == NULL && matches(group->pattern, tensor->name)) {
+                tensor->group = group;
+            }
+        }
+    }
+}
+
+fsdp_status fsdp_model_add_group(fsdp_model *model, const char *pattern, const fsdp_model_group *group)
+{
+    fsdp_model_group chosen = FSDP_MODEL_GROUP_DEFAULT;
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          "fsdp_model_add_group: the model is NULL; pass one from fsdp_model_create");
+    }
+    const fsdp_status status = check_group(model, pattern, group, &chosen);
+    if (status != FSDP_OK) {
+        return model->committed ? status : fsdpi_remember_failed_add(model, status);
+    }
+    const size_t        bytes = sizeof(fsdpi_tensor_group) + strlen(pattern) + 1;
+    fsdpi_tensor_group *made  = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
+    if (made == NULL) {
+        return fsdpi_remember_failed_add(model, FSDP_ERR_MEMORY);
+    }
+    *made = (fsdpi_tensor_group){.bytes = bytes, .own = chosen};
+    (void)strcpy(made->pattern, pattern);
+    append(model, made);
+    join(model, made);
+    return FSDP_OK;
+}
+
+/* ---- all groups -------------------------------------------------------------------------------------------------- */
+
+/* Of the tensors that can have an optimizer: those that match, and those that belong to it. */
+static void count_tensors(const fsdp_model *model, const fsdpi_tensor_group *group, size_t *matched, size_t *joined)
+{
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            const fsdpi_tensor *tensor = &unit->tensors[i];
+
+            if (tensor->owner == tensor && fsdpi_is_divided(tensor)) {
+                *matched += matches(group->pattern, tensor->name);
+                *joined += tensor->group == group;
+            }
+        }
+    }
+}
+
+fsdp_status fsdpi_tensor_groups_check(const fsdp_model *model)
+{
+    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
+        size_t matched = 0, joined = 0;
+
+        count_tensors(model, group, &matched, &joined);
+        if (joined == 0) {
+            return matched == 0
+                       ? fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                             "fsdp_model_commit: the group '%.100s' matches no tensor; see the names "
+                                             "given to fsdp_unit_add, of owners where tensors are tied",
+                                             group->pattern)
+                       : fsdpi_fail_together(
+                             model->ctx, FSDP_ERR_ARG,
+                             "fsdp_model_commit: the %zu tensors that the group '%.100s' matches belong "
+                             "to groups added before; add the narrower pattern first",
+                             matched, group->pattern);
+        }
+    }
+    return FSDP_OK;
+}
+
+void fsdpi_tensor_group_describe(const fsdpi_tensor_group *group, char *text, size_t size)
+{
+    const fsdp_model_group *own = &group->own;
+
+    (void)snprintf(text, size, "group '%.100s', granularity %zu, optimizer %d, moments %s", group->pattern,
+                   own->granularity, (int)own->optimizer, fsdp_dtype_name(own->moment_dtype));
+}
+
+uint64_t fsdpi_tensor_group_fingerprint(const fsdp_model *model, const fsdpi_tensor_group *group)
+{
+    uint64_t hash = fsdpi_hash_text(FSDPI_HASH_START, group->pattern);
+
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t i = 0; i < unit->n_tensors; i++) {
+            hash = fsdpi_hash_u64(hash, unit->tensors[i].group == group);
+        }
+    }
+    return hash;
+}
+
+size_t fsdpi_count_tensor_groups(const fsdp_model *model)
+{
+    size_t n = 0;
+
+    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
+        n++;
+    }
+    return n;
+}
+
+size_t fsdpi_tensor_groups_bytes(const fsdp_model *model)
+{
+    size_t bytes = 0;
+
+    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
+        bytes += fsdpi_alloc_size(group->bytes);
+    }
+    return bytes;
+}
+
+void fsdpi_tensor_groups_release(fsdp_model *model)
+{
+    while (model->tensor_groups != NULL) {
+        fsdpi_tensor_group *group = model->tensor_groups;
+
+        model->tensor_groups = group->next;
+        fsdpi_free(model->ctx, FSDP_MEMORY_BOOKKEEPING, group, group->bytes);
+    }
+}
