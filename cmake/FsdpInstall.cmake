@@ -1,4 +1,6 @@
 # What is installed: headers, library, CMake package, pkg-config file, pages, sources of the examples. The prefix may be moved afterwards.
+# In three parts, which are packages of their own: what programs need where they run (library), what compiles them (development),
+# and the programs that come with it (tools). See packaging/packages.cmake.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fsdp")
@@ -7,13 +9,15 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/fsdp")
 function(fsdp_install_program target)
     file(RELATIVE_PATH to_library "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
-    install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
 endfunction()
 
-install(TARGETS fsdp EXPORT fsdpTargets)
+install(TARGETS fsdp EXPORT fsdpTargets
+        LIBRARY COMPONENT library NAMELINK_COMPONENT development
+        ARCHIVE COMPONENT development)
 install(DIRECTORY include/fsdp "${CMAKE_CURRENT_BINARY_DIR}/include/fsdp"
-        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
-install(EXPORT fsdpTargets NAMESPACE fsdp:: DESTINATION "${package_dir}")
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(EXPORT fsdpTargets NAMESPACE fsdp:: DESTINATION "${package_dir}" COMPONENT development)
 
 configure_package_config_file(cmake/fsdpConfig.cmake.in fsdpConfig.cmake INSTALL_DESTINATION "${package_dir}")
 # Before 1.0 a minor version may change the interface.
@@ -24,7 +28,7 @@ else()
 endif()
 write_basic_package_version_file(fsdpConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fsdpConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/fsdpConfigVersion.cmake"
-        DESTINATION "${package_dir}")
+        DESTINATION "${package_dir}" COMPONENT development)
 
 # The MPI's own flags stand in fsdp.pc, so that it works with a plain compiler and with any MPI; not every MPI ships a
 # pkg-config file, and MPICH's asks for the development packages of hwloc and UCX.
@@ -53,9 +57,10 @@ else()
     set(pc_libs_private "")
 endif()
 configure_file(cmake/fsdp.pc.in fsdp.pc @ONLY)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fsdp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fsdp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
-install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(DIRECTORY mpi-examples/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
+install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md CITATION.cff DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+        COMPONENT development)
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
+install(DIRECTORY mpi-examples/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT development
         FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cpp" PATTERN "CMakeLists.txt")

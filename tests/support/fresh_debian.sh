@@ -6,7 +6,7 @@ readonly skipped=77 # the exit status that CTest takes for a skipped test
 
 usage() {
     cat <<'END'
-Usage: tests/support/fresh_debian.sh [--release NAME] [--root FOLDER] [--keep] [--no-demo] [OPTION OF tests/run.sh...]
+Usage: tests/support/fresh_debian.sh [--release NAME] [--root FOLDER] [--keep] [--no-demo | --packages] [OPTION OF tests/run.sh...]
 
 Makes a Debian with debootstrap, from the mirror that this machine's apt uses, clones the checkout into it (what is
 committed, not what is changed since), and runs mpi-examples/demo.sh and tests/run.sh there as a new user would.
@@ -16,6 +16,8 @@ committed, not what is changed since), and runs mpi-examples/demo.sh and tests/r
   --root FOLDER   where to make it; it must not exist, or be empty, or be one that --keep has left. Default: a temporary one
   --keep          leave the folder for the next run, and print its name
   --no-demo       run tests/run.sh only
+  --packages      build Debian's packages there instead, install them in a second Debian that has nothing else, and use them
+                  from C, C++ and Fortran
   --help          this text
 
 Anything else goes to tests/run.sh: `-R bench.twin` runs those tests, `-N` only builds. FSDP_DEBIAN_MIRROR names another
@@ -76,7 +78,9 @@ clean_up() {
         kill -KILL "$child" 2>/dev/null || true
         wait "$child" 2>/dev/null || true
     fi
+    [[ -z $second ]] || root=${second%.second}
     if [[ $made == yes && $keep != yes ]]; then
+        [[ -z $second ]] || rm -rf --one-file-system "$second"
         rm -rf --one-file-system "$root" 2>/dev/null || { sleep 1 && rm -rf --one-file-system "$root"; } # its last processes ended just now
     fi
 }
@@ -133,8 +137,25 @@ clone() {
     done
 }
 
+# Builds the packages where everything to build them is, and uses them where nothing is but they and compilers.
+use_packages() {
+    local builder=$root
+    second=$root.second
+    cp -a "$root" "$second"
+    clone
+    inside bash -c 'cd /root/libfsdp && exec packaging/deb.sh' </dev/null
+    root=$second
+    clone
+    cp "$builder"/root/libfsdp/build/deb/*.deb "$root/root"
+    inside bash -euc '
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q update
+        apt-get -q install -y --no-install-recommends /root/*.deb gcc g++ gfortran cmake make pkg-config openmpi-bin
+        exec /root/libfsdp/tests/packaging/consume.sh /root/libfsdp' </dev/null
+}
+
 main() {
-    release=trixie root='' keep=no demo=yes made=no child='' mirror='' keyring=''
+    release=trixie root='' keep=no packages=no demo=yes made=no second='' child='' mirror='' keyring=''
     while (($# > 0)); do
         case $1 in
         --help | -h)
@@ -148,16 +169,22 @@ main() {
             ;;
         --keep) keep=yes ;;
         --no-demo) demo=no ;;
+        --packages) packages=yes ;;
         *) break ;;
         esac
         shift
     done
 
+    [[ $packages == no || $keep == no ]] || { echo "--packages begins anew each time; leave --keep out" >&2; return 2; }
     require
     trap clean_up EXIT
     trap 'exit 143' INT TERM HUP
     prepare_folder
     bootstrap
+    if [[ $packages == yes ]]; then
+        use_packages
+        return
+    fi
     clone
     if [[ $demo == yes ]]; then
         inside bash -c 'cd /root/libfsdp && exec ./mpi-examples/demo.sh' </dev/null
