@@ -168,7 +168,7 @@ static inline void fsdp_checkpoint_load_options_init(fsdp_checkpoint_load_option
  * after that.
  *
  * @param[in]  model       committed; outlives the checkpoint, as does `optimizer`
- * @param[in]  optimizer   of the model, whose state is saved too; or NULL
+ * @param[in]  optimizer   of the model, whose state is saved too, with that of all other optimizers that the model has now; or NULL
  * @param[in]  folder      copied, like everything else; a relative path counts from the working folder of this call. The same
  *                         folder for all ranks, which is checked
  * @param[in]  options     or NULL for FSDP_CHECKPOINT_OPTIONS_DEFAULT; the same on all ranks
@@ -295,12 +295,13 @@ FSDP_API fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folde
  * `error` and counted in the error; `options` can allow them. A tied tensor is found under any of its names. Any floating
  * type is converted. With an optimizer, the loss scaler resumes from what was saved if both have one.
  *
- * @param[in]  optimizer  NULL: the model alone, as for fine-tuning; else of the same kind as was saved
+ * @param[in]  optimizer  NULL: the model alone, as for fine-tuning; else one of the model's optimizers, all of which are set, each
+ *                        from what was saved of an optimizer of the same kind and group
  * @param[in]  path       a checkpoint; or a folder with `latest`; or, without an optimizer, a safetensors file from anywhere, or
  *                        an index of several, which ends in ".index.json"
  * @param[in]  options    or NULL for FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT; the same on all ranks
  * @param[out] state      as it was saved, zeros if the files have none; or NULL
- * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model or kind, tensors that do not fit;
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, kind or group, tensors that do not fit;
  *         FSDP_ERR_STATE: not committed, a pass is open, there are gradients; FSDP_ERR_FORMAT: a file is damaged, or was written
  *         by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks see different files; FSDP_ERR_MEMORY. After an error, model
  *         and optimizer are as before, unless it says "the state is undefined, load again": a file that could be read at first

@@ -304,6 +304,16 @@ const fsdp_model *fsdpi_optimizer_model(const fsdp_optimizer *optimizer)
     return optimizer->model;
 }
 
+size_t fsdpi_count_optimizers(const fsdp_model *model)
+{
+    size_t n = 0;
+
+    for (const fsdp_optimizer *optimizer = model->optimizers; optimizer != NULL; optimizer = optimizer->next) {
+        n++;
+    }
+    return n;
+}
+
 void fsdpi_optimizers_release(fsdp_model *model)
 {
     while (model->optimizers != NULL) {
@@ -345,20 +355,10 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
     return FSDP_OK;
 }
 
-static bool is_updated(const fsdpi_flat *flat)
-{
-    for (const fsdp_optimizer *optimizer = flat->model->optimizers; optimizer != NULL; optimizer = optimizer->next) {
-        if (fsdpi_updates(optimizer, flat)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void fsdpi_optimizer_forget_gradients(const fsdp_optimizer *optimizer)
 {
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
-        if (fsdpi_updates(optimizer, flat) || !is_updated(flat)) {
+        if (fsdpi_updates(optimizer, flat) || fsdpi_optimizer_of(flat) == NULL) {
             fsdpi_gradient_forget(flat);
         }
     }

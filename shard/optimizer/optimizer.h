@@ -16,6 +16,9 @@ size_t fsdpi_optimizer_bookkeeping(const fsdpi_plan *plan);
 /** The model that an optimizer was made for. */
 const fsdp_model *fsdpi_optimizer_model(const fsdp_optimizer *optimizer);
 
+/** How many optimizers a model has. */
+size_t fsdpi_count_optimizers(const fsdp_model *model);
+
 /** Forgets the gradients that a step uses up: those of the optimizer, and those that no optimizer of the model uses. */
 void fsdpi_optimizer_forget_gradients(const fsdp_optimizer *optimizer);
 

@@ -55,6 +55,17 @@ static inline bool fsdpi_updates(const fsdp_optimizer *optimizer, const fsdpi_fl
     return !flat->frozen && flat->group == optimizer->group;
 }
 
+/** The optimizer that updates a flat parameter; NULL. */
+static inline const fsdp_optimizer *fsdpi_optimizer_of(const fsdpi_flat *flat)
+{
+    const fsdp_optimizer *optimizer = flat->model->optimizers;
+
+    while (optimizer != NULL && !fsdpi_updates(optimizer, flat)) {
+        optimizer = optimizer->next;
+    }
+    return optimizer;
+}
+
 extern const fsdpi_optimizer_steps fsdpi_optimizer_host;
 /** Where masters are offloaded, it updates parameters as they are gathered too. */
 extern const fsdpi_optimizer_steps fsdpi_optimizer_device;

@@ -3,8 +3,11 @@
  * few bits, so that its mean over any number of ranks is exact.
  */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "fsdp/checkpoint.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/optimizer.h"
 #include "fsdp/random.h"
@@ -67,9 +70,9 @@ static fsdp_model_group group_of(int which)
     return group;
 }
 
-static void build(small_model *m, const fsdp_model_options *options)
+static void build(small_model *m, MPI_Comm comm, const fsdp_model_options *options)
 {
-    small_model_build(m, MPI_COMM_WORLD, NULL, options);
+    small_model_build(m, comm, NULL, options);
     for (int which = WEIGHTS; which <= GAINS; which++) {
         const fsdp_model_group group = group_of(which);
 
@@ -83,14 +86,14 @@ typedef struct run {
     fsdp_optimizer *optimizers[N_OPTIMIZERS];
 } run;
 
-static void open_run(run *r, fsdp_strategy strategy)
+static void open_run_on(run *r, MPI_Comm comm, fsdp_strategy strategy)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
 
     memset(r, 0, sizeof *r);
     options.strategy = strategy;
     options.seed     = 1234;
-    build(&r->m, &options);
+    build(&r->m, comm, &options);
     assert_int_equal(FSDP_OK, fsdp_model_commit(r->m.model));
     for (int which = 0; which < N_OPTIMIZERS; which++) {
         const fsdp_optimizer_options o = options_of(which);
@@ -98,6 +101,11 @@ static void open_run(run *r, fsdp_strategy strategy)
         assert_int_equal(FSDP_OK, fsdp_optimizer_create(r->m.model, &o, &r->optimizers[which]));
         copy_parameters(&r->m, r->s[which].w);
     }
+}
+
+static void open_run(run *r, fsdp_strategy strategy)
+{
+    open_run_on(r, MPI_COMM_WORLD, strategy);
 }
 
 static void pass_both(run *r, int pass)
@@ -324,6 +332,84 @@ static void a_budget_counts_the_optimizer_of_each_group(void **state)
     }
 }
 
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+/* One step of the last optimizer ahead of the others. */
+static void train_a_while(run *r, int first)
+{
+    for (int step = first; step < first + 2; step++) {
+        pass_both(r, step);
+        for (int which = 0; which < N_OPTIMIZERS; which++) {
+            step_both(r, which);
+        }
+    }
+}
+
+static void save(run *r, const char *folder)
+{
+    const fsdp_checkpoint_state state = {.step = 2};
+    fsdp_checkpoint            *checkpoint;
+
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_open(r->m.model, r->optimizers[GAINS], folder, NULL, &checkpoint));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_save(checkpoint, &state));
+    fsdp_optimizer_destroy(r->optimizers[REST]);
+    assert_int_equal(FSDP_ERR_STATE, fsdp_checkpoint_save(checkpoint, &state));
+    assert_says(r->m.ctx, "2 optimizers, and had 3");
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(checkpoint));
+}
+
+static void load_and_train(const run *saved, const char *folder, fsdp_strategy strategy)
+{
+    static run loaded;
+
+    open_run_on(&loaded, MPI_COMM_SELF, strategy);
+    memcpy(loaded.s, saved->s, sizeof loaded.s);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_load(loaded.m.model, loaded.optimizers[REST], folder, NULL, NULL));
+    assert_int_equal(2, fsdp_optimizer_steps(loaded.optimizers[REST]));
+    assert_int_equal(3, fsdp_optimizer_steps(loaded.optimizers[WEIGHTS]));
+    compare(&loaded, 3);
+    train_a_while(&loaded, 3);
+    compare(&loaded, 5);
+    fsdp_optimizer_destroy(loaded.optimizers[GAINS]);
+    fsdp_optimizer_options o = options_of(GAINS);
+    o.kind                   = FSDP_ADAM;
+    o.eps                    = 1e-8;
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(loaded.m.model, &o, &loaded.optimizers[GAINS]));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_checkpoint_load(loaded.m.model, loaded.optimizers[REST], folder, NULL, NULL));
+    assert_says(loaded.m.ctx, "has the state of optimizer lion of group '*.[gb]*', and this one is adam");
+    small_model_close(&loaded.m);
+}
+
+/* Saved by all ranks, each loads it alone, and trains on as if nothing had happened. */
+static void a_checkpoint_holds_all_optimizers(void **state)
+{
+    static run r;
+    char       folder[] = "/tmp/fsdp-groups-XXXXXX", path[64];
+
+    (void)state;
+    open_run(&r, FSDP_FULL_SHARD);
+    assert_true(fsdp_rank(r.m.ctx) != 0 || mkdtemp(folder) != NULL);
+    MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
+    train_a_while(&r, 0);
+    pass_both(&r, 2);
+    step_both(&r, WEIGHTS);
+    step_both(&r, GAINS);
+    assert_int_equal(FSDP_OK, fsdp_model_zero_grad(r.m.model));
+    r.s[REST].fresh = 1;
+    (void)snprintf(path, sizeof path, "%s/run", folder);
+    save(&r, path);
+    load_and_train(&r, path, FSDP_NO_SHARD);
+    load_and_train(&r, path, FSDP_SHARD_OPTIM);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (fsdp_rank(r.m.ctx) == 0) {
+        char command[96];
+
+        (void)snprintf(command, sizeof command, "rm -r %s", folder);
+        assert_int_equal(0, system(command));
+    }
+    small_model_close(&r.m);
+}
+
 /* ---- what can be wrong ------------------------------------------------------------------------------------------- */
 
 static void expect_no_group(fsdp_status expected, const char *pattern, const fsdp_model_group *group, const char *text)
@@ -479,6 +565,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_norm_is_that_of_the_gradients_that_wait),
         cmocka_unit_test(a_loss_scaler_serves_several_optimizers),
         cmocka_unit_test(a_budget_counts_the_optimizer_of_each_group),
+        cmocka_unit_test(a_checkpoint_holds_all_optimizers),
         cmocka_unit_test(a_bad_group_is_refused_and_so_is_its_commit),
         cmocka_unit_test(a_group_without_tensors_is_refused_at_commit),
         cmocka_unit_test(groups_that_differ_between_ranks_are_found),

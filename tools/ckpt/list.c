@@ -169,6 +169,22 @@ static fsdp_status list_part(listing *list, const ckpt_part *part, fsdpi_problem
     return FSDP_OK;
 }
 
+static void list_group_optimizers(listing *list, const fsdpi_state *state)
+{
+    if (state->n_group_optimizers == 0) {
+        return;
+    }
+    fsdpi_json_begin_array(&list->writer, "group_optimizers", false);
+    for (size_t i = 0; i < state->n_group_optimizers; i++) {
+        fsdpi_json_begin_object(&list->writer, NULL, true);
+        fsdpi_json_put_string(&list->writer, "group", state->group_optimizers[i].group);
+        fsdpi_json_put_string(&list->writer, "optimizer", state->group_optimizers[i].kind);
+        fsdpi_json_put_u64(&list->writer, "optimizer_steps", state->group_optimizers[i].steps);
+        fsdpi_json_end_object(&list->writer);
+    }
+    fsdpi_json_end_array(&list->writer);
+}
+
 static void list_state(listing *list, const ckpt_source *source)
 {
     const fsdpi_state *const state = &source->state;
@@ -180,8 +196,16 @@ static void list_state(listing *list, const ckpt_source *source)
         (void)printf("%s: step %" PRIu64 ", epoch %" PRIu64 ", seed %" PRIu64 "; saved by %" PRIu64 " ranks%s%s",
                      source->path, state->program.step, state->program.epoch, state->program.seed, state->program.ranks,
                      state->strategy[0] != 0 ? " under " : "", state->strategy);
-        (void)printf(state->has_optimizer ? "; %s after %" PRIu64 " step%s\n" : "\n", state->optimizer,
-                     state->optimizer_steps, fsdpi_s(state->optimizer_steps));
+        if (state->has_optimizer) {
+            (void)printf("; %s after %" PRIu64 " step%s", state->optimizer, state->optimizer_steps,
+                         fsdpi_s(state->optimizer_steps));
+        }
+        for (size_t i = 0; i < state->n_group_optimizers; i++) {
+            const fsdpi_group_optimizer *one = &state->group_optimizers[i];
+
+            (void)printf("; %s of %s after %" PRIu64 " step%s", one->kind, one->group, one->steps, fsdpi_s(one->steps));
+        }
+        (void)printf("\n");
         return;
     }
     fsdpi_json_begin_object(&list->writer, "state", false);
@@ -196,6 +220,7 @@ static void list_state(listing *list, const ckpt_source *source)
         fsdpi_json_put_string(&list->writer, "optimizer", state->optimizer);
         fsdpi_json_put_u64(&list->writer, "optimizer_steps", state->optimizer_steps);
     }
+    list_group_optimizers(list, state);
     fsdpi_json_end_object(&list->writer);
 }
 

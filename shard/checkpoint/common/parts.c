@@ -105,13 +105,13 @@ fsdp_status fsdpi_parts_of_model(const fsdp_model *model, fsdp_dtype dtype, fsdp
     return FSDP_OK;
 }
 
-static void add_states(fsdpi_parts *parts, const fsdpi_flat *flat, size_t flat_index, fsdpi_part_kind kind,
-                       const char *suffix, fsdp_dtype dtype, char **name)
+static void add_states(fsdpi_parts *parts, const fsdpi_part *like, const char *suffix, fsdp_dtype dtype, char **name)
 {
-    for (size_t t = 0; t < flat->n_tensors; t++) {
-        const fsdpi_part part = {.tensor = flat->tensors[t], .flat = flat, .flat_index = flat_index, .kind = kind};
-        const size_t     room = strlen(part.tensor->name) + strlen(suffix) + 2;
+    for (size_t t = 0; t < like->flat->n_tensors; t++) {
+        fsdpi_part   part = *like;
+        const size_t room = strlen(like->flat->tensors[t]->name) + strlen(suffix) + 2;
 
+        part.tensor = like->flat->tensors[t];
         (void)snprintf(*name, room, "%s.%s", part.tensor->name, suffix);
         add(parts, &part, *name, dtype);
         *name += room;
@@ -133,25 +133,35 @@ static size_t count_states(const fsdp_model *model, size_t *n_tensors)
     return bytes;
 }
 
-fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool masters, fsdpi_parts *parts,
-                                     fsdpi_problem *problem)
+static void add_moments(fsdpi_parts *parts, const fsdpi_flat *flat, size_t flat_index, char **name)
 {
-    const fsdp_optimizer_options *o          = &optimizer->options;
-    const size_t                  n_states   = fsdpi_optimizer_states(o->kind);
-    size_t                        flat_index = 0, n_tensors;
-    const size_t                  name_bytes = count_states(optimizer->model, &n_tensors);
-    const size_t                  most       = n_states + masters;
+    const fsdp_optimizer *optimizer = fsdpi_optimizer_of(flat);
+
+    for (size_t k = 0; optimizer != NULL && k < fsdpi_optimizer_states(optimizer->options.kind); k++) {
+        const fsdpi_part part = {.flat       = flat,
+                                 .flat_index = flat_index,
+                                 .kind       = (fsdpi_part_kind)(FSDPI_PART_MOMENT + k),
+                                 .optimizer  = optimizer};
+
+        add_states(parts, &part, fsdpi_moment_name(optimizer->options.kind, k), optimizer->options.moment_dtype, name);
+    }
+}
+
+fsdp_status fsdpi_parts_of_optimizers(const fsdp_model *model, bool masters, fsdpi_parts *parts, fsdpi_problem *problem)
+{
+    size_t       flat_index = 0, n_tensors;
+    const size_t name_bytes = count_states(model, &n_tensors);
+    const size_t most       = FSDPI_MOST_STATES + masters;
 
     FSDP_TRY(allocate(parts, n_tensors * most, name_bytes * most, problem));
     char *name = parts->names;
-    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, flat_index++) {
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, flat_index++) {
+        const fsdpi_part master = {.flat = flat, .flat_index = flat_index, .kind = FSDPI_PART_MASTER};
+
         if (masters) {
-            add_states(parts, flat, flat_index, FSDPI_PART_MASTER, MASTER_NAME, optimizer->model->master_dtype, &name);
+            add_states(parts, &master, MASTER_NAME, model->master_dtype, &name);
         }
-        for (size_t k = 0; k < n_states && !flat->frozen; k++) {
-            add_states(parts, flat, flat_index, (fsdpi_part_kind)(FSDPI_PART_MOMENT + k), fsdpi_moment_name(o->kind, k),
-                       o->moment_dtype, &name);
-        }
+        add_moments(parts, flat, flat_index, &name);
     }
     return FSDP_OK;
 }
@@ -159,14 +169,14 @@ fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool maste
 /* ---- what this rank has of them ---------------------------------------------------------------------------------- */
 
 /* The array of which `part` is a piece, as long as the flat parameter's master. */
-static unsigned char *array_of(const fsdp_optimizer *optimizer, const fsdpi_part *part, fsdp_dtype *dtype)
+static unsigned char *array_of(const fsdpi_part *part, fsdp_dtype *dtype)
 {
     if (part->kind == FSDPI_PART_VALUES || part->kind == FSDPI_PART_MASTER) {
         *dtype = part->flat->model->master_dtype;
         return part->flat->master;
     }
-    *dtype = optimizer->options.moment_dtype;
-    return optimizer->flats[part->flat_index].moments[part->kind - FSDPI_PART_MOMENT];
+    *dtype = part->optimizer->options.moment_dtype;
+    return part->optimizer->flats[part->flat_index].moments[part->kind - FSDPI_PART_MOMENT];
 }
 
 bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_t *count)
@@ -186,8 +196,7 @@ bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_
     return true;
 }
 
-bool fsdpi_part_run(const fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_part *part, int i,
-                    fsdpi_held_run *run)
+bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdpi_held_run *run)
 {
     const fsdpi_tensor *tensor = part->tensor;
 
@@ -199,7 +208,7 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdp_optimizer *optimizer, co
     if (!fsdpi_part_in_slice(part, fsdpi_held_slices(model).first + i, &run->begin, &run->count)) {
         return false;
     }
-    unsigned char *array = array_of(optimizer, part, &run->dtype);
+    unsigned char *array = array_of(part, &run->dtype);
     run->memory = fsdpi_element_of(array, tensor->offset + run->begin - fsdpi_held_begin(part->flat), run->dtype);
     return true;
 }

@@ -24,10 +24,11 @@ typedef enum fsdpi_part_kind {
 
 /** One tensor of a file. */
 typedef struct fsdpi_part {
-    const fsdpi_tensor *tensor; /* the owner of the elements */
-    const fsdpi_flat   *flat;   /* NULL for an ignored tensor */
-    size_t              flat_index;
-    fsdpi_part_kind     kind;
+    const fsdpi_tensor   *tensor; /* the owner of the elements */
+    const fsdpi_flat     *flat;   /* NULL for an ignored tensor */
+    size_t                flat_index;
+    fsdpi_part_kind       kind;
+    const fsdp_optimizer *optimizer; /* whose moment it is; else NULL */
 } fsdpi_part;
 
 /** Those of one file, or of the several that it is divided into. */
@@ -49,9 +50,9 @@ size_t fsdpi_count_tensors(const fsdp_model *model);
 /** The values of all tensors, flat parameter after flat parameter, then the ignored ones. @param[in] dtype of the former. */
 fsdp_status fsdpi_parts_of_model(const fsdp_model *model, fsdp_dtype dtype, fsdpi_parts *parts, fsdpi_problem *problem);
 
-/** The optimizer's moments, and with `masters` masters too. None of either: `parts->n` is 0. */
-fsdp_status fsdpi_parts_of_optimizer(const fsdp_optimizer *optimizer, bool masters, fsdpi_parts *parts,
-                                     fsdpi_problem *problem);
+/** The moments of all optimizers of a model, and with `masters` masters too. None of either: `parts->n` is 0. */
+fsdp_status fsdpi_parts_of_optimizers(const fsdp_model *model, bool masters, fsdpi_parts *parts,
+                                      fsdpi_problem *problem);
 
 void fsdpi_parts_free(fsdpi_parts *parts);
 
@@ -70,8 +71,7 @@ bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_
  * What this rank has of a part in the slice `i` of those it holds; of an ignored tensor everything, for each `i`.
  * @return false where that is nothing
  */
-bool fsdpi_part_run(const fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_part *part, int i,
-                    fsdpi_held_run *run);
+bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdpi_held_run *run);
 
 /** Which of the slices it holds this rank writes: under every strategy exactly one, and each slice is some rank's. */
 int fsdpi_written_slice(const fsdp_model *model);

@@ -84,6 +84,24 @@ static void put_optimizer(fsdpi_json_writer *w, const fsdpi_state *state)
     fsdpi_json_end_object(w);
 }
 
+static void put_group_optimizers(fsdpi_json_writer *w, const fsdpi_state *state)
+{
+    if (state->n_group_optimizers == 0) {
+        return;
+    }
+    fsdpi_json_begin_array(w, "group_optimizers", false);
+    for (size_t i = 0; i < state->n_group_optimizers; i++) {
+        const fsdpi_group_optimizer *one = &state->group_optimizers[i];
+
+        fsdpi_json_begin_object(w, NULL, true);
+        fsdpi_json_put_string(w, "group", one->group);
+        fsdpi_json_put_string(w, "kind", one->kind);
+        fsdpi_json_put_u64(w, "steps", one->steps);
+        fsdpi_json_end_object(w);
+    }
+    fsdpi_json_end_array(w);
+}
+
 static void put_scaler(fsdpi_json_writer *w, const fsdpi_state *state)
 {
     if (!state->has_scaler) {
@@ -124,6 +142,7 @@ fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *byt
     fsdpi_json_put_string(&w, "text", state->program.text);
     put_world(&w, state);
     put_optimizer(&w, state);
+    put_group_optimizers(&w, state);
     put_scaler(&w, state);
     fsdpi_checksums_put(&w, &state->sums);
     fsdpi_json_end_object(&w);
@@ -230,6 +249,32 @@ static fsdp_status get_optimizer(const fsdpi_json_value *root, fsdpi_state *stat
     return get_u64(object, "steps", &state->optimizer_steps, problem);
 }
 
+static fsdp_status get_group_optimizers(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
+{
+    const fsdpi_json_value *list;
+
+    if (fsdpi_json_member(root, "group_optimizers") == NULL) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(fsdpi_json_require(root, "group_optimizers", FSDPI_JSON_ARRAY, &list, problem));
+    if (fsdpi_json_count(list) > FSDPI_MOST_GROUP_OPTIMIZERS) {
+        return fsdpi_json_refuse_value(list, problem, "has %zu members; at most %d are possible",
+                                       fsdpi_json_count(list), FSDPI_MOST_GROUP_OPTIMIZERS);
+    }
+    for (size_t i = 0; i < fsdpi_json_count(list); i++) {
+        const fsdpi_json_value *object = fsdpi_json_item(list, i);
+        fsdpi_group_optimizer  *one    = &state->group_optimizers[state->n_group_optimizers++];
+
+        if (fsdpi_json_kind_of(object) != FSDPI_JSON_OBJECT) {
+            return fsdpi_json_refuse_value(object, problem, "is no object");
+        }
+        FSDP_TRY(get_text(object, "group", one->group, sizeof one->group, problem));
+        FSDP_TRY(get_text(object, "kind", one->kind, sizeof one->kind, problem));
+        FSDP_TRY(get_u64(object, "steps", &one->steps, problem));
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status get_scaler(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
 {
     const fsdpi_json_value *object, *scale;
@@ -254,6 +299,7 @@ static fsdp_status get_all(const fsdpi_json_value *root, fsdpi_state *state, fsd
     FSDP_TRY(get_u64(world, "ranks", &state->program.ranks, problem));
     FSDP_TRY(get_text(world, "strategy", state->strategy, sizeof state->strategy, problem));
     FSDP_TRY(get_optimizer(root, state, problem));
+    FSDP_TRY(get_group_optimizers(root, state, problem));
     FSDP_TRY(get_scaler(root, state, problem));
     return fsdpi_checksums_get(root, &state->sums, problem);
 }

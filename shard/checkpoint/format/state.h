@@ -10,11 +10,13 @@
  *       "text": "what the program keeps",
  *       "world": {"ranks": 4, "strategy": "FULL_SHARD"},
  *       "optimizer": {"kind": "adamw", "steps": 500},
+ *       "group_optimizers": [{"group": "*.weight", "kind": "lion", "steps": 500}],
  *       "loss_scaler": {"scale": 65536, "clean_steps": 12, "skipped_steps": 3},
  *       "checksums": ...
  *     }
  *
  * "sum" is the checksum of this file itself, with zeros in place of its 16 digits. "optimizer" and "loss_scaler" are null where
+ * there is none; "optimizer" is that of the tensors of no group. "group_optimizers", those of groups of tensors, is left out where
  * there is none. "world" is for people: it restricts nothing. "checksums" is as shard/checkpoint/format/checksums.h says. Names
  * that a reader does not know are left alone, so that a version can grow; a version that is not known is refused by name.
  */
@@ -38,12 +40,23 @@
  */
 #define FSDPI_STATE_MOST ((size_t)64 << 20)
 
+/** Optimizers of groups that a checkpoint can hold. */
+enum { FSDPI_MOST_GROUP_OPTIMIZERS = 32 };
+
+typedef struct fsdpi_group_optimizer {
+    char     group[256]; /* its pattern */
+    char     kind[32];
+    uint64_t steps;
+} fsdpi_group_optimizer;
+
 typedef struct fsdpi_state {
     fsdp_checkpoint_state  program;
     char                   strategy[32];
     bool                   has_optimizer;
     char                   optimizer[32]; /* its kind */
     uint64_t               optimizer_steps;
+    size_t                 n_group_optimizers;
+    fsdpi_group_optimizer  group_optimizers[FSDPI_MOST_GROUP_OPTIMIZERS];
     bool                   has_scaler;
     fsdp_loss_scaler_state scaler;
     fsdpi_checksums        sums;

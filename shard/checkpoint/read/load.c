@@ -22,6 +22,7 @@
 #include "shard/hooks/hook.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
+#include "shard/state/tensor_groups.h"
 #include "shard/storage/compute.h"
 
 #define LOAD    "fsdp_checkpoint_load"
@@ -140,23 +141,60 @@ static fsdp_status refuse(load *l, fsdp_status status, const char *why)
     return fsdpi_problem_set(&l->problem, status, "%s: %s", l->path, why);
 }
 
-static fsdp_status check_optimizer(load *l)
+/* What was saved of an optimizer; NULL: nothing. */
+static const char *saved_kind(const load *l, const fsdp_optimizer *optimizer, uint64_t *steps)
 {
-    const char *kind = l->optimizer != NULL ? fsdpi_optimizer_kind_name(l->optimizer->options.kind) : "";
-    char        why[160];
-
-    if (l->optimizer == NULL) {
-        return FSDP_OK;
+    if (optimizer->group == NULL) {
+        *steps = l->state.optimizer_steps;
+        return l->state.has_optimizer ? l->state.optimizer : NULL;
     }
-    if (!l->state.has_optimizer) {
-        return refuse(l, FSDP_ERR_ARG, "has no state of an optimizer; pass NULL for it to load the model alone");
+    for (size_t i = 0; i < l->state.n_group_optimizers; i++) {
+        const fsdpi_group_optimizer *one = &l->state.group_optimizers[i];
+
+        if (strcmp(one->group, optimizer->group->pattern) == 0) {
+            *steps = one->steps;
+            return one->kind;
+        }
+    }
+    return NULL;
+}
+
+static fsdp_status check_optimizer(load *l, const fsdp_optimizer *optimizer)
+{
+    const char *group = optimizer->group != NULL ? optimizer->group->pattern : "";
+    const char *kind  = fsdpi_optimizer_kind_name(optimizer->options.kind);
+    uint64_t    steps;
+    const char *saved = saved_kind(l, optimizer, &steps);
+    char        why[FSDPI_PROBLEM_BYTES / 2], of_group[160] = "";
+
+    if (optimizer->group != NULL) {
+        (void)snprintf(of_group, sizeof of_group, " of group '%.100s'", group);
+    }
+    if (saved == NULL) {
+        (void)snprintf(why, sizeof why, "has no state of an optimizer%s; pass NULL for it to load the model alone",
+                       of_group);
+        return refuse(l, FSDP_ERR_ARG, why);
     }
     (void)snprintf(
         why, sizeof why,
-        "has the state of optimizer %s, and this one is %s; pass one of that kind, or NULL to load the model "
+        "has the state of optimizer %s%s, and this one is %s; pass one of that kind, or NULL to load the model "
         "alone",
-        l->state.optimizer, kind);
-    return strcmp(kind, l->state.optimizer) == 0 ? FSDP_OK : refuse(l, FSDP_ERR_ARG, why);
+        saved, of_group, kind);
+    return strcmp(kind, saved) == 0 ? FSDP_OK : refuse(l, FSDP_ERR_ARG, why);
+}
+
+/* Those of the model, if one of them is given. */
+static const fsdp_optimizer *first_optimizer(const load *l)
+{
+    return l->optimizer != NULL ? l->model->optimizers : NULL;
+}
+
+static fsdp_status check_optimizers(load *l)
+{
+    for (const fsdp_optimizer *optimizer = first_optimizer(l); optimizer != NULL; optimizer = optimizer->next) {
+        FSDP_TRY(check_optimizer(l, optimizer));
+    }
+    return FSDP_OK;
 }
 
 static fsdp_status open_values(load *l)
@@ -199,14 +237,14 @@ static bool has_optimizer_file(const load *l)
 
 static fsdp_status open_moments(load *l)
 {
-    l->moments = (fsdpi_source){.model = l->model, .optimizer = l->optimizer};
+    l->moments = (fsdpi_source){.model = l->model};
     if (l->optimizer == NULL) {
         return FSDP_OK;
     }
     if (has_optimizer_file(l)) {
         FSDP_TRY(fsdpi_tensor_files_open_in(l->path, "optimizer", &l->moments.files, &l->problem));
     }
-    return fsdpi_parts_of_optimizer(l->optimizer, has_masters(l), &l->moments.parts, &l->problem);
+    return fsdpi_parts_of_optimizers(l->model, has_masters(l), &l->moments.parts, &l->problem);
 }
 
 static fsdp_status refuse_misfits(load *l, const fsdpi_misfits *m)
@@ -314,7 +352,7 @@ static fsdp_status verify(load *l)
 static fsdp_status prepare(load *l)
 {
     FSDP_TRY(read_state(l));
-    FSDP_TRY(check_optimizer(l));
+    FSDP_TRY(check_optimizers(l));
     FSDP_TRY(try_scaler(l));
     FSDP_TRY(open_values(l));
     FSDP_TRY(open_moments(l));
@@ -357,6 +395,9 @@ static uint64_t fingerprint(const load *l)
     uint64_t           hash = fsdpi_hash_u64(FSDPI_HASH_START, s->program.step);
 
     hash = fsdpi_hash_text(fsdpi_hash_u64(hash, s->optimizer_steps), s->program.text);
+    for (size_t i = 0; i < s->n_group_optimizers; i++) {
+        hash = fsdpi_hash_u64(hash, s->group_optimizers[i].steps);
+    }
     for (size_t f = 0; f < s->sums.n_files; f++) {
         for (size_t i = 0; i < s->sums.files[f].n_chunks; i++) {
             hash = fsdpi_hash_u64(hash, s->sums.files[f].chunks[i].sum);
@@ -368,8 +409,12 @@ static uint64_t fingerprint(const load *l)
 
 static void set_counters(load *l)
 {
-    if (l->optimizer != NULL) {
-        l->optimizer->steps = (size_t)l->state.optimizer_steps;
+    for (fsdp_optimizer *optimizer = l->optimizer != NULL ? l->model->optimizers : NULL; optimizer != NULL;
+         optimizer                 = optimizer->next) {
+        uint64_t steps = 0;
+
+        (void)saved_kind(l, optimizer, &steps);
+        optimizer->steps = (size_t)steps;
     }
     if (l->optimizer != NULL && l->state.has_scaler && l->model->loss_scaler != NULL) {
         l->model->loss_scaler->state = l->state.scaler;

@@ -452,7 +452,7 @@ static fsdp_status read_part(const fsdpi_source *source, const reading *r, size_
     for (int i = 0; i < n; i++) {
         fsdpi_held_run run = {0};
 
-        if (fsdpi_part_run(source->model, source->optimizer, part, i, &run)) {
+        if (fsdpi_part_run(source->model, part, i, &run)) {
             FSDP_TRY(read_run(r, source->placed[p], &run));
         }
     }

@@ -22,7 +22,6 @@ void fsdpi_describe_shape(const fsdpi_tensor_info *info, char *text, size_t size
 
 typedef struct fsdpi_source {
     fsdp_model                 *model;
-    const fsdp_optimizer       *optimizer; /* NULL for a model's values */
     fsdpi_parts                 parts;
     fsdpi_tensor_files          files;
     const fsdpi_placed_tensor **placed; /* of each part; NULL: it stays as it is */

@@ -24,8 +24,9 @@ typedef enum fsdpi_save_phase { FSDPI_SAVE_IDLE, FSDPI_SAVE_WRITING, FSDPI_SAVE_
 
 struct fsdp_checkpoint {
     fsdp_context           *ctx;
-    fsdp_model             *model;     /* NULL: none */
-    fsdp_optimizer         *optimizer; /* NULL: none */
+    fsdp_model             *model;        /* NULL: none */
+    fsdp_optimizer         *optimizer;    /* NULL: none; else one of the model's, of which all are saved */
+    size_t                  n_optimizers; /* that the model had when this was opened */
     fsdpi_owned             owned;
     fsdp_checkpoint_options options;
     fsdpi_run_folder        folder;        /* rank 0 alone holds its lock, and knows the stage of a save */

@@ -15,6 +15,8 @@
 #include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
+#include "shard/optimizer/optimizer.h"
+#include "shard/state/tensor_groups.h"
 
 #define OPEN "fsdp_checkpoint_open"
 
@@ -53,6 +55,13 @@ static fsdp_status check_names(const fsdp_model *model)
             }
         }
     }
+    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
+        if (group->pattern[fsdpi_utf8_good(group->pattern)] != '\0') {
+            return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                       OPEN ": the pattern of a group is not UTF-8: '%.*s...'",
+                                       (int)fsdpi_utf8_good(group->pattern), group->pattern);
+        }
+    }
     return FSDP_OK;
 }
 
@@ -63,6 +72,12 @@ static fsdp_status check_model(fsdp_model *model, const fsdp_optimizer *optimize
                                    OPEN ": the model is not committed; call fsdp_model_commit first");
     }
     FSDP_TRY(fsdpi_check_optimizer(model, OPEN, optimizer));
+    if (optimizer != NULL && fsdpi_count_optimizers(model) > FSDPI_MOST_GROUP_OPTIMIZERS) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
+                                   OPEN
+                                   ": the model has %zu optimizers; a checkpoint holds at most %d, so use fewer groups",
+                                   fsdpi_count_optimizers(model), FSDPI_MOST_GROUP_OPTIMIZERS);
+    }
     return check_names(model);
 }
 
@@ -139,7 +154,7 @@ static fsdp_status plan_files(fsdp_checkpoint *c, const metadata *m, fsdpi_probl
 
     FSDP_TRY(fsdpi_parts_of_model(c->model, c->options.dtype, &model->parts, problem));
     if (c->optimizer != NULL) {
-        FSDP_TRY(fsdpi_parts_of_optimizer(c->optimizer, c->options.dtype != FSDP_F32, &optimizer->parts, problem));
+        FSDP_TRY(fsdpi_parts_of_optimizers(c->model, c->options.dtype != FSDP_F32, &optimizer->parts, problem));
     }
     FSDP_TRY(plan_stem(c, "model", m, model, problem));
     optimizer->first_file = model->plan.n_files + (model->plan.index != NULL);
@@ -162,7 +177,7 @@ static fsdp_status lay_out(fsdp_checkpoint *c)
     if (status != FSDP_OK) {
         return fsdpi_fail_problem(c->ctx, OPEN, &problem);
     }
-    return fsdpi_writer_open(c->model, c->optimizer, c->stems, c->options.asynchronous != 0, &c->writer);
+    return fsdpi_writer_open(c->model, c->stems, c->options.asynchronous != 0, &c->writer);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -261,10 +276,13 @@ static fsdp_status create(fsdp_context *ctx, fsdp_model *model, fsdp_optimizer *
     if (c == NULL) {
         return FSDP_ERR_MEMORY;
     }
-    c->ctx        = ctx;
-    c->model      = model;
-    c->optimizer  = optimizer;
-    c->options    = *options;
+    c->ctx       = ctx;
+    c->model     = model;
+    c->optimizer = optimizer;
+    c->options   = *options;
+    if (optimizer != NULL) {
+        c->n_optimizers = fsdpi_count_optimizers(model);
+    }
     c->arrays.ctx = ctx;
     return fsdpi_run_folder_set(&c->folder, folder, &problem) == FSDP_OK ? FSDP_OK
                                                                          : fsdpi_fail_problem(c->ctx, OPEN, &problem);

@@ -15,6 +15,8 @@
 #include "shard/checkpoint/write/output_file.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
+#include "shard/optimizer/optimizer.h"
+#include "shard/state/tensor_groups.h"
 
 #define SAVE       "fsdp_checkpoint_save"
 #define SAVE_ASYNC "fsdp_checkpoint_save_async"
@@ -104,6 +106,23 @@ static fsdp_status advance(fsdp_checkpoint *c, bool blocking)
 
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
 
+static void set_optimizers(const fsdp_model *model, fsdpi_state *state)
+{
+    for (const fsdp_optimizer *o = model->optimizers; o != NULL; o = o->next) {
+        fsdpi_group_optimizer own = {.steps = o->steps};
+
+        (void)snprintf(own.kind, sizeof own.kind, "%s", fsdpi_optimizer_kind_name(o->options.kind));
+        if (o->group == NULL) {
+            state->has_optimizer   = true;
+            state->optimizer_steps = own.steps;
+            memcpy(state->optimizer, own.kind, sizeof own.kind);
+        } else {
+            (void)snprintf(own.group, sizeof own.group, "%s", o->group->pattern);
+            state->group_optimizers[state->n_group_optimizers++] = own;
+        }
+    }
+}
+
 static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
 {
     c->state               = (fsdpi_state){.program = *program};
@@ -113,10 +132,7 @@ static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
                        fsdp_strategy_name(c->model->options.strategy));
     }
     if (c->optimizer != NULL) {
-        c->state.has_optimizer   = true;
-        c->state.optimizer_steps = c->optimizer->steps;
-        (void)snprintf(c->state.optimizer, sizeof c->state.optimizer, "%s",
-                       fsdpi_optimizer_kind_name(c->optimizer->options.kind));
+        set_optimizers(c->model, &c->state);
     }
     if (c->model != NULL && c->model->loss_scaler != NULL) {
         c->state.has_scaler = true;
@@ -144,6 +160,12 @@ static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asy
                               const fsdp_checkpoint_state *program)
 {
     FSDP_TRY(check_state(c, function, program));
+    if (c->optimizer != NULL && fsdpi_count_optimizers(c->model) != c->n_optimizers) {
+        return fsdpi_fail_together(c->ctx, FSDP_ERR_STATE,
+                                   "%s: the model has %zu optimizers, and had %zu when the checkpoint was opened; make "
+                                   "all of them before fsdp_checkpoint_open",
+                                   function, fsdpi_count_optimizers(c->model), c->n_optimizers);
+    }
     if (asynchronous && !c->options.asynchronous) {
         return fsdpi_fail_together(
             c->ctx, FSDP_ERR_STATE,

@@ -80,8 +80,7 @@ static void place_run(const fsdpi_stem *stem, size_t part, fsdpi_written_run *w)
 }
 
 /* Of an ignored tensor rank 0's values are written. Returns how many runs there are; with `runs` NULL only counts. */
-static size_t list_runs(const fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
-                        fsdpi_written_run *runs)
+static size_t list_runs(const fsdp_model *model, const fsdpi_stem *stems, fsdpi_written_run *runs)
 {
     const int slice = fsdpi_written_slice(model);
     size_t    n     = 0;
@@ -91,8 +90,7 @@ static size_t list_runs(const fsdp_model *model, const fsdp_optimizer *optimizer
             const fsdpi_part *part = &stems[s].parts.parts[p];
             fsdpi_written_run w    = {0};
 
-            if ((part->flat == NULL && model->ctx->rank != 0) ||
-                !fsdpi_part_run(model, optimizer, part, slice, &w.run)) {
+            if ((part->flat == NULL && model->ctx->rank != 0) || !fsdpi_part_run(model, part, slice, &w.run)) {
                 continue;
             }
             if (runs != NULL) {
@@ -314,18 +312,17 @@ static void place_in_image(fsdpi_writer *writer)
     }
 }
 
-fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
-                              bool with_image, fsdpi_writer *writer)
+fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdpi_stem *stems, bool with_image, fsdpi_writer *writer)
 {
     *writer =
         (fsdpi_writer){.ctx = model->ctx, .model = model, .stems = stems, .writes_headers = model->ctx->rank == 0};
-    writer->n_runs = list_runs(model, optimizer, stems, NULL);
+    writer->n_runs = list_runs(model, stems, NULL);
     writer->runs   = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_runs * sizeof(fsdpi_written_run));
     if (writer->runs == NULL && writer->n_runs > 0) {
         return FSDP_ERR_MEMORY;
     }
     writer->n_files = count_files(stems);
-    (void)list_runs(model, optimizer, stems, writer->runs);
+    (void)list_runs(model, stems, writer->runs);
     if (writer->n_runs > 0) {
         qsort(writer->runs, writer->n_runs, sizeof *writer->runs, by_place);
     }

@@ -61,8 +61,7 @@ typedef struct fsdpi_writer {
  * @param[in] with_image  whether there is room for fsdpi_writer_snapshot()
  * @return FSDP_OK; FSDP_ERR_MEMORY, recorded and printed. Close it all the same.
  */
-fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdp_optimizer *optimizer, const fsdpi_stem *stems,
-                              bool with_image, fsdpi_writer *writer);
+fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdpi_stem *stems, bool with_image, fsdpi_writer *writer);
 void        fsdpi_writer_close(fsdpi_writer *writer);
 
 /** BYTES of staging, with what a save that blocks takes, and of bookkeeping. */
