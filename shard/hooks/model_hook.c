@@ -64,16 +64,16 @@ static size_t list_parts(fsdpi_flat *flat, size_t begin, size_t end)
 
 fsdp_gradient fsdpi_gradient_for_hook(fsdpi_flat *flat)
 {
-    const fsdp_model *model = flat->model;
-    const size_t      begin = fsdpi_held_begin(flat);
-    const size_t      count = fsdpi_held_elements(flat);
-    const bool        whole = model->options.strategy == FSDP_NO_SHARD;
+    const fsdp_model *model  = flat->model;
+    const size_t      begin  = fsdpi_held_begin(flat);
+    const size_t      count  = fsdpi_held_elements(flat);
+    const int         groups = model->ctx->size / model->shards->size;
 
     return (fsdp_gradient){.unit      = flat->name,
                            .count     = count,
                            .n_tensors = list_parts(flat, begin, begin + count),
                            .tensors   = flat->parts,
-                           .ranks     = whole ? model->ctx->size : model->ctx->size / model->shards->size};
+                           .ranks     = fsdpi_is_hybrid(model->options.strategy) ? groups : model->ctx->size};
 }
 
 /* ---- averaging --------------------------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ fsdp_gradient fsdpi_gradient_for_hook(fsdpi_flat *flat)
 /* BYTES of host memory for the longest gradient on a GPU; 0 where there is none, or no hook will be called. */
 static size_t room_bytes(const fsdp_model *model)
 {
-    const bool called = model->options.strategy == FSDP_NO_SHARD || model->replicas != NULL;
+    const bool called = fsdpi_is_hybrid(model->options.strategy) ? model->replicas != NULL : !model->divides;
 
     return fsdpi_is_on_device(model) && called ? model->plan.longest * sizeof(float) : 0;
 }

@@ -62,7 +62,7 @@ static uint64_t hash_run(fsdp_model *model, uint64_t stream, size_t begin, void 
 
 static uint64_t hash_held(fsdpi_flat *flat)
 {
-    const fsdpi_held held = fsdpi_held_slices(flat->model);
+    const fsdpi_held held = fsdpi_held_slices(flat);
     uint64_t         sum  = 0;
 
     for (int i = 0; i < held.n; i++) {
@@ -79,28 +79,32 @@ static uint64_t hash_held(fsdpi_flat *flat)
     return sum;
 }
 
-/* Held whole on each rank, the hashes must be equal; held in slices, they add up. */
-static fsdp_status combine(fsdp_model *model, uint64_t *hash, fsdp_status status)
+/* Of what is held in slices, the hashes add up; `whole`, of what each rank holds whole, must be equal. */
+static fsdp_status combine(fsdp_model *model, uint64_t *hash, uint64_t whole, fsdp_status status)
 {
+    static const char   label[] = "parameters held whole by each rank, or group";
     const fsdpi_purpose purpose = {.name = "fsdp_model_hash", .status = status};
 
     if (model->failed) {
         return status;
     }
     FSDP_TRY(fsdpi_groups_agree(model, purpose.name, false));
-    if (model->options.strategy != FSDP_NO_SHARD && model->replicas == NULL) {
-        return fsdpi_allreduce(model->ctx, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM);
+    if (model->divides && model->replicas == NULL) {
+        FSDP_TRY(fsdpi_allreduce(model->ctx, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM));
+        *hash += whole;
+        return model->holds_whole ? fsdpi_agree(model->ctx, purpose.name, label, whole, status, true) : FSDP_OK;
     }
     if (model->replicas != NULL) {
         FSDP_TRY(fsdpi_agree(model->ctx, purpose.name, "arguments", 0, status, true));
         FSDP_TRY(fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, hash, 1, FSDP_I64, FSDP_SUM));
     }
-    return fsdpi_agree(model->ctx, purpose.name, "parameters held whole by each rank, or group", *hash, status, true);
+    *hash += whole;
+    return fsdpi_agree(model->ctx, purpose.name, label, *hash, status, true);
 }
 
 fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
 {
-    uint64_t sum = 0;
+    uint64_t sum = 0, whole = 0;
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_hash: the model is NULL");
@@ -114,10 +118,10 @@ fsdp_status fsdp_model_hash(fsdp_model *model, uint64_t *hash)
         status = fsdpi_step_check(model, "fsdp_model_hash");
     }
     for (fsdpi_flat *flat = model->flats; flat != NULL && status == FSDP_OK; flat = flat->next) {
-        sum += hash_held(flat);
+        *(fsdpi_is_whole(flat) ? &whole : &sum) += hash_held(flat);
     }
     status = status != FSDP_OK ? status : fsdpi_compute_status(model);
-    status = fsdpi_step_tell(model, combine(model, &sum, status));
+    status = fsdpi_step_tell(model, combine(model, &sum, whole, status));
     if (status == FSDP_OK && hash != NULL) {
         *hash = sum;
     }

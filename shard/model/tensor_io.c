@@ -59,20 +59,20 @@ static bool is_root(const transfer *t)
 /* Whether who asks for the slice has it, on all ranks that ask. */
 static bool is_with_root(const transfer *t, int giver)
 {
-    return t->to_all ? t->model->options.strategy == FSDP_NO_SHARD : giver == t->root;
+    return t->to_all ? fsdpi_is_whole(t->tensor->member->flat) : giver == t->root;
 }
 
 /* A rank that holds the slice: root where it can. */
 static int holder_of_slice(const transfer *t, int slice)
 {
-    return t->model->options.strategy == FSDP_NO_SHARD ? t->root : fsdpi_holder_of_slice(t->model, slice);
+    return fsdpi_is_whole(t->tensor->member->flat) ? t->root : fsdpi_holder_of_slice(t->model, slice);
 }
 
 /* Where the slice's own values are on this rank; NULL if it does not hold them. */
 static unsigned char *held_values(const transfer *t, const part *p)
 {
     const fsdpi_flat *flat = t->tensor->member->flat;
-    const fsdpi_held  held = fsdpi_held_slices(t->model);
+    const fsdpi_held  held = fsdpi_held_slices(flat);
 
     if (p->slice < held.first || p->slice >= held.first + held.n) {
         return NULL;

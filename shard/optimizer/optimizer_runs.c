@@ -74,7 +74,7 @@ static void update_part(const fsdp_optimizer *optimizer, const run *r, size_t be
 void fsdpi_optimizer_runs(const fsdp_optimizer *optimizer, fsdpi_flat *flat, const fsdpi_flat_state *state,
                           size_t begin, size_t end, fsdpi_run_update *update, const void *what)
 {
-    const fsdpi_held held = fsdpi_held_slices(flat->model);
+    const fsdpi_held held = fsdpi_held_slices(flat);
     run              last = {0};
 
     for (int i = 0; i < held.n; i++) {

@@ -76,14 +76,18 @@ static fsdp_status complete_all(fsdp_unit *unit)
     return status;
 }
 
+static void drop_view(fsdpi_view *view)
+{
+    view->packed = NULL; /* nobody reads it any more */
+    (void)complete(view);
+    view->gathered = false;
+}
+
+/* What lies in the unit's slot. */
 static void drop(fsdp_unit *unit)
 {
     for (size_t m = 0; m < unit->n_members; m++) {
-        fsdpi_view *view = unit->members[m].view;
-
-        view->packed = NULL; /* nobody reads it any more */
-        (void)complete(view);
-        view->gathered = false;
+        drop_view(&unit->members[m].in_slot);
     }
     if (unit->slot != NULL) {
         unit->slot->unit = NULL;
@@ -95,6 +99,11 @@ static void drop_all(fsdp_model *model)
 {
     for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         drop(unit);
+    }
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (fsdpi_keeps_views(flat->strategy)) {
+            drop_view(&flat->view);
+        }
     }
 }
 
@@ -155,42 +164,44 @@ static fsdpi_slot *take_slot(fsdp_unit *unit, bool now)
 /* Whether the unit's views have a place to be gathered in, of which there is always one for what is wanted now. */
 static bool find_place(fsdp_unit *unit, bool now)
 {
-    if (fsdpi_keeps_views(unit->model->options.strategy)) {
+    if (unit->view_bytes == 0) {
         return true;
     }
     if (unit->slot == NULL) {
         unit->slot = take_slot(unit, now);
     }
     for (size_t m = 0; m < unit->n_members && unit->slot != NULL; m++) {
-        unit->members[m].view->memory = unit->slot->memory + unit->members[m].slot_offset;
+        unit->members[m].in_slot.memory = unit->slot->memory + unit->members[m].slot_offset;
     }
     return unit->slot != NULL;
 }
 
 /* ---- gathering --------------------------------------------------------------------------------------------------- */
 
-/* Sets `gathering` where it has to be gathered; does nothing if there is no place, which only happens ahead of time. */
-static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
+/* Sets `gathering` where it has to be gathered. */
+static fsdp_status issue_member(const fsdp_unit *unit, fsdpi_member *member, fsdpi_pass pass)
 {
     const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name, .reserved = true};
+    fsdpi_flat         *flat    = member->flat;
+    fsdpi_view         *view    = member->view;
+    const void         *part    = flat->low != NULL ? (const void *)flat->low : flat->master;
 
+    if (view->gathered || view->gathering != NULL) {
+        return FSDP_OK;
+    }
+    return flat->quantized ? fsdpi_gather_quantized(flat, &purpose, view)
+                           : fsdpi_iallgather(unit->model->shards, &purpose, part, view->memory,
+                                              fsdpi_held_elements(flat), flat->dtype, &view->gathering);
+}
+
+/* Does nothing if there is no place, which only happens ahead of time. */
+static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
+{
     if (is_gathered(unit) || !find_place(unit, now)) {
         return FSDP_OK;
     }
     for (size_t m = 0; m < unit->n_members; m++) {
-        fsdpi_flat *flat = unit->members[m].flat;
-        fsdpi_view *view = unit->members[m].view;
-        const void *part = flat->low != NULL ? (const void *)flat->low : flat->master;
-
-        if (view->gathered || view->gathering != NULL) {
-            continue;
-        }
-        if (flat->quantized) {
-            FSDP_TRY(fsdpi_gather_quantized(flat, &purpose, view));
-        } else {
-            FSDP_TRY(fsdpi_iallgather(unit->model->shards, &purpose, part, view->memory, fsdpi_held_elements(flat),
-                                      flat->dtype, &view->gathering));
-        }
+        FSDP_TRY(issue_member(unit, &unit->members[m], pass));
     }
     return FSDP_OK;
 }
@@ -220,11 +231,22 @@ static fsdp_status gather_ahead(fsdp_model *model)
     return FSDP_OK;
 }
 
+/* The first of the unit's flat parameters that is gathered; NULL. */
+static const fsdpi_flat *first_divided(const fsdp_unit *unit)
+{
+    for (size_t m = 0; m < unit->n_members; m++) {
+        if (!fsdpi_is_whole(unit->members[m].flat)) {
+            return unit->members[m].flat;
+        }
+    }
+    return NULL;
+}
+
 /* Blocking: this rank's bad call, of which the others learn. */
 static fsdp_status refuse(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
 {
     fsdp_model         *model   = unit->model;
-    const fsdpi_flat   *flat    = unit->n_members > 0 ? unit->members[0].flat : NULL;
+    const fsdpi_flat   *flat    = first_divided(unit);
     const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name, .status = status};
 
     fsdpi_error_hand_on(model->ctx, model->shards, status);
@@ -244,18 +266,6 @@ static fsdp_status compare(const fsdp_unit *unit, fsdpi_pass pass, fsdp_status s
         return FSDP_OK;
     }
     return fsdpi_agree_ahead(shards, fsdpi_begin_name(pass), unit->name, 0, status, status != FSDP_OK);
-}
-
-/* NO_SHARD computes on what it holds, padding and all. */
-static fsdp_status begin_whole(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
-{
-    FSDP_TRY(compare(unit, pass, status));
-    for (size_t m = 0; m < unit->n_members; m++) {
-        const fsdpi_flat *flat = unit->members[m].flat;
-
-        unit->members[m].view->memory = flat->low != NULL ? flat->low : flat->master;
-    }
-    return FSDP_OK;
 }
 
 /* How many events up to number `i` are those up to the last one. */
@@ -300,7 +310,9 @@ static void note_pass(const fsdp_unit *unit, fsdpi_pass pass)
     const size_t event = 2 * unit->index + (pass == FSDPI_BACKWARD);
 
     model->order = fsdpi_hash_word(model->order, event);
-    note_event(model, event);
+    if (unit->n_members == 0 || first_divided(unit) != NULL) {
+        note_event(model, event);
+    }
 }
 
 /* Once, where nothing comes between several changes: they must not take the place of passes. */
@@ -327,8 +339,8 @@ fsdp_status fsdpi_gather(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
 {
     fsdp_model *model = unit->model;
 
-    if (model->options.strategy == FSDP_NO_SHARD) {
-        return begin_whole(unit, pass, status);
+    if (!model->divides) { /* passes compute on what is held */
+        return compare(unit, pass, status);
     }
     if (status != FSDP_OK) {
         status = refuse(unit, pass, status);
@@ -403,9 +415,12 @@ fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows)
     for (fsdpi_flat *flat = model->flats; flat != NULL && lows; flat = flat->next) {
         refresh_low(flat);
     }
-    for (fsdp_unit *unit = model->first; unit != NULL && model->options.strategy == FSDP_SHARD_OPTIM;
-         unit            = unit->next) {
-        FSDP_TRY(issue(unit, FSDPI_FORWARD, true));
+    for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t m = 0; m < unit->n_members; m++) {
+            if (unit->members[m].flat->strategy == FSDP_SHARD_OPTIM) {
+                FSDP_TRY(issue_member(unit, &unit->members[m], FSDPI_FORWARD));
+            }
+        }
     }
     return fsdpi_step_fail(model, fsdpi_compute_status(model));
 }

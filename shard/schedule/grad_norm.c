@@ -67,16 +67,16 @@ static fsdp_status measure(fsdp_model *model, const norm_kind *kind, double max_
 static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
                                  fsdpi_norm *norm)
 {
-    const fsdpi_purpose purpose  = {.name = kind->function, .label = label, .status = status};
-    const int           n_slices = fsdpi_held_slices(model).n;
+    const fsdpi_purpose purpose = {.name = kind->function, .label = label, .status = status};
+    const bool          joins   = model->divides && model->shards->size > 1;
 
     if (model->failed) {
         return status;
     }
-    if (n_slices == model->ctx->size || model->shards != model->ctx) {
+    if (!joins || model->shards != model->ctx) {
         FSDP_TRY(fsdpi_step_agree(model, purpose.name, label, 0, status, false));
     }
-    if (n_slices < model->ctx->size) {
+    if (joins) {
         FSDP_TRY(fsdpi_step_tell(model, kind->join(model, &purpose, norm)));
     }
     return FSDP_OK;
@@ -136,7 +136,7 @@ static fsdp_status check_limit(fsdp_model *model, double limit)
 
 static void clamp_held(const fsdpi_flat *flat, double limit)
 {
-    const fsdpi_held held = fsdpi_held_slices(flat->model);
+    const fsdpi_held held = fsdpi_held_slices(flat);
 
     for (int i = 0; i < held.n; i++) {
         fsdpi_compute_clamp(flat->model, fsdpi_slice_in(flat, flat->gradient, i), limit,

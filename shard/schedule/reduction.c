@@ -1,8 +1,9 @@
 /*
- * Gradient views and their reduction. A view lies in a bucket, which is reduced as a whole: of one unit where gradients are
- * sharded; under NO_SHARD of as many as are ended one after the other until it is full, the first bucket of a step sooner
- * than the others, so that the link has something to do early (Li et al., PyTorch Distributed, 2020). Buckets follow the
- * order in which units really come, so nothing needs to be rebuilt.
+ * Gradient views and their reduction. A view lies in a bucket, which is reduced as a whole: of one unit where flat parameters
+ * are divided; where every rank holds them whole, of as many units as are ended one after the other until it is full, the
+ * first bucket of a step sooner than the others, so that the link has something to do early (Li et al., PyTorch Distributed,
+ * 2020). A unit that has both has views in two buckets. Buckets follow the order in which units really come, so nothing needs
+ * to be rebuilt.
  *
  * Reductions are completed in order of issue, and only where the calls say so: when a bucket is needed again and before
  * gradients are looked at. What they give is therefore the same whatever has arrived when.
@@ -16,6 +17,7 @@
 #include "shard/hooks/model_hook.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/state/slices.h"
+#include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
 
@@ -46,7 +48,7 @@ static void add_local(const fsdpi_member *member)
 
 static void free_bucket(fsdpi_bucket *bucket)
 {
-    *bucket = (fsdpi_bucket){.memory = bucket->memory, .room = bucket->room};
+    *bucket = (fsdpi_bucket){.memory = bucket->memory, .room = bucket->room, .whole = bucket->whole};
 }
 
 /* Where this rank's part of a view is. */
@@ -80,8 +82,8 @@ static bool lands_at_once(const fsdpi_flat *flat)
 {
     const fsdp_model *model = flat->model;
 
-    return model->options.strategy != FSDP_NO_SHARD && model->options.reduce_dtype == model->master_dtype &&
-           factor_of(model) == 1.0 && model->replicas == NULL && !flat->has_gradient && flat->reducing == 0;
+    return !fsdpi_is_whole(flat) && model->options.reduce_dtype == model->master_dtype && factor_of(model) == 1.0 &&
+           model->replicas == NULL && !flat->has_gradient && flat->reducing == 0;
 }
 
 static fsdp_status issue_reduce_scatter(fsdpi_member *member)
@@ -98,7 +100,7 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
 }
 
 /* The label tells ranks apart whose units came in another order. */
-static fsdp_status issue_allreduce(fsdp_model *model, fsdpi_bucket *bucket)
+static fsdp_status issue_allreduce(fsdp_model *model, fsdp_context *over, fsdpi_bucket *bucket)
 {
     const fsdpi_purpose purpose = {.name = end_name, .label = bucket->label, .reserved = true};
     const char         *last    = "";
@@ -111,8 +113,8 @@ static fsdp_status issue_allreduce(fsdp_model *model, fsdpi_bucket *bucket)
     }
     (void)snprintf(bucket->label, sizeof bucket->label, "%zu gradients up to '%s', order %08" PRIx32, n, last,
                    (uint32_t)order);
-    return fsdpi_iallreduce(model->ctx, &purpose, FSDP_IN_PLACE, bucket->memory, bucket->used,
-                            model->options.reduce_dtype, FSDP_AVG, &bucket->request);
+    return fsdpi_iallreduce(over, &purpose, FSDP_IN_PLACE, bucket->memory, bucket->used, model->options.reduce_dtype,
+                            stage_op(model), &bucket->request);
 }
 
 /* Over the ranks of `ctx`, this rank's part of each view in the bucket. */
@@ -169,6 +171,9 @@ static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
         divide_by_group(model, bucket);
         return average_by_hook(model->replicas, bucket);
     }
+    if (bucket->whole) {
+        return issue_allreduce(model, model->replicas, bucket);
+    }
     for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
         FSDP_TRY(add_over_replicas(model, member));
     }
@@ -211,6 +216,12 @@ static void release_oldest(fsdp_model *model, bool take)
     free_bucket(bucket);
 }
 
+/* Without groups, a hook averages over all ranks, of a model that each of them holds whole. */
+static bool is_by_hook_alone(const fsdp_model *model)
+{
+    return model->hook != NULL && model->shards == model->ctx && !fsdpi_is_hybrid(model->options.strategy);
+}
+
 /* Completes the oldest reduction. */
 static fsdp_status retire(fsdp_model *model)
 {
@@ -219,7 +230,7 @@ static fsdp_status retire(fsdp_model *model)
     const fsdp_status end    = wait_for(bucket);
 
     status = status != FSDP_OK ? status : end;
-    if (status == FSDP_OK && model->hook != NULL && model->options.strategy == FSDP_NO_SHARD) {
+    if (status == FSDP_OK && is_by_hook_alone(model)) {
         status = average_by_hook(model->ctx, bucket);
     }
     release_oldest(model, status == FSDP_OK && !bucket->failed);
@@ -230,8 +241,8 @@ static fsdp_status retire(fsdp_model *model)
 
 static fsdp_status issue_reductions(fsdp_model *model, fsdpi_bucket *bucket)
 {
-    if (model->options.strategy == FSDP_NO_SHARD) {
-        return model->hook == NULL ? issue_allreduce(model, bucket) : FSDP_OK;
+    if (bucket->whole) {
+        return is_by_hook_alone(model) ? FSDP_OK : issue_allreduce(model, model->shards, bucket);
     }
     for (fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
         FSDP_TRY(issue_reduce_scatter(member));
@@ -281,17 +292,16 @@ static size_t limit_of(const fsdp_model *model)
 
 static bool is_full(const fsdp_model *model, const fsdpi_bucket *bucket)
 {
-    return bucket->closed || model->options.strategy != FSDP_NO_SHARD || model->ctx->config.prefetch == 0 ||
-           bucket->used >= limit_of(model);
+    return bucket->closed || model->ctx->config.prefetch == 0 || bucket->used >= limit_of(model);
 }
 
 /* The smallest that is free and large enough; NULL. */
-static fsdpi_bucket *find_free_bucket(const fsdp_model *model, size_t count)
+static fsdpi_bucket *find_free_bucket(const fsdp_model *model, bool whole, size_t count)
 {
     for (size_t i = model->plan.n_buckets; i-- > 0;) {
         fsdpi_bucket *bucket = &model->buckets[i];
 
-        if (!bucket->taken && bucket->room >= count) {
+        if (!bucket->taken && bucket->whole == whole && bucket->room >= count) {
             return bucket;
         }
     }
@@ -299,13 +309,13 @@ static fsdpi_bucket *find_free_bucket(const fsdp_model *model, size_t count)
 }
 
 /* There is always one once everything under way is completed: for each unit that may be open. */
-static fsdp_status take_bucket(fsdp_model *model, size_t count, fsdpi_bucket **taken)
+static fsdp_status take_bucket(fsdp_model *model, bool whole, size_t count, fsdpi_bucket **taken)
 {
-    fsdpi_bucket *bucket = find_free_bucket(model, count);
+    fsdpi_bucket *bucket = find_free_bucket(model, whole, count);
 
     while (bucket == NULL && model->issued_first != NULL) {
         FSDP_TRY(retire(model));
-        bucket = find_free_bucket(model, count);
+        bucket = find_free_bucket(model, whole, count);
     }
     if (bucket == NULL) {
         (void)fsdpi_fail(model->ctx, FSDP_ERR_STATE,
@@ -317,11 +327,16 @@ static fsdp_status take_bucket(fsdp_model *model, size_t count, fsdpi_bucket **t
     return FSDP_OK;
 }
 
-/* Room for `count` ELEMENTS: in the bucket being filled, if they fit in. */
-static fsdp_status find_bucket(fsdp_model *model, size_t count, fsdpi_bucket **found)
+/* Room for `count` ELEMENTS: of what is `whole`, in the bucket being filled, if they fit in. */
+static fsdp_status find_bucket(fsdp_model *model, bool whole, size_t count, fsdpi_bucket **found)
 {
     fsdpi_bucket *bucket = model->filling;
 
+    if (!whole) {
+        FSDP_TRY(take_bucket(model, whole, count, found));
+        (*found)->closed = true;
+        return FSDP_OK;
+    }
     if (bucket != NULL && !is_full(model, bucket) && bucket->used + count <= bucket->room && model->syncs) {
         *found = bucket;
         return FSDP_OK;
@@ -333,7 +348,7 @@ static fsdp_status find_bucket(fsdp_model *model, size_t count, fsdpi_bucket **f
             FSDP_TRY(issue(model, bucket));
         }
     }
-    FSDP_TRY(take_bucket(model, count, found));
+    FSDP_TRY(take_bucket(model, whole, count, found));
     (*found)->closed = !model->syncs;
     if (model->syncs) {
         model->filling = *found;
@@ -343,23 +358,26 @@ static fsdp_status find_bucket(fsdp_model *model, size_t count, fsdpi_bucket **f
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
-/* The next of a unit's members that has a gradient, from number `m` on; NULL. */
-static fsdpi_member *next_trainable(const fsdp_unit *unit, size_t m)
+/* A unit's members with a gradient are two lists: of those that are divided, and of those that every rank holds whole. */
+enum { N_LISTS = 2 };
+
+/* The next of one of them, from the unit's member number `m` on; NULL. */
+static fsdpi_member *next_trainable(const fsdp_unit *unit, bool whole, size_t m)
 {
-    while (m < unit->n_members && unit->members[m].flat->frozen) {
+    while (m < unit->n_members && (unit->members[m].flat->frozen || fsdpi_is_whole(unit->members[m].flat) != whole)) {
         m++;
     }
     return m < unit->n_members ? &unit->members[m] : NULL;
 }
 
-static fsdpi_member *first_trainable(const fsdp_unit *unit)
+static fsdpi_member *first_trainable(const fsdp_unit *unit, bool whole)
 {
-    return next_trainable(unit, 0);
+    return next_trainable(unit, whole, 0);
 }
 
 static fsdpi_member *behind(const fsdp_unit *unit, const fsdpi_member *member)
 {
-    return next_trainable(unit, (size_t)(member - unit->members) + 1);
+    return next_trainable(unit, fsdpi_is_whole(member->flat), (size_t)(member - unit->members) + 1);
 }
 
 static void join_bucket(fsdpi_member *member, fsdpi_bucket *bucket)
@@ -415,16 +433,16 @@ static fsdp_status complete_earlier(const fsdp_unit *unit, const fsdpi_member *m
 
 /* A unit's closed views, from a bucket that has to wait for open ones into one of their own, which is reduced. They leave
  * zeros. */
-static fsdp_status reduce_apart(fsdp_unit *unit)
+static fsdp_status reduce_apart(fsdp_unit *unit, bool whole)
 {
     fsdp_model   *model  = unit->model;
-    fsdpi_member *first  = first_trainable(unit);
+    fsdpi_member *first  = first_trainable(unit, whole);
     fsdpi_bucket *shared = first->bucket, *own;
 
     for (const fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
         FSDP_TRY(complete_earlier(unit, member, true));
     }
-    FSDP_TRY(take_bucket(model, unit->gradients, &own));
+    FSDP_TRY(take_bucket(model, whole, whole ? unit->whole_gradients : unit->gradients, &own));
     for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
         const size_t   bytes = member->flat->layout.padded * width_of(model);
         unsigned char *view  = fsdpi_element_of(shared->memory, member->bucket_offset, model->options.reduce_dtype);
@@ -440,15 +458,15 @@ static fsdp_status reduce_apart(fsdp_unit *unit)
 }
 
 /* A unit comes again: what its last pass left has to be reduced first. */
-static fsdp_status complete_last(fsdp_unit *unit)
+static fsdp_status complete_last(fsdp_unit *unit, bool whole)
 {
     fsdp_model   *model  = unit->model;
-    fsdpi_bucket *bucket = first_trainable(unit)->bucket;
+    fsdpi_bucket *bucket = first_trainable(unit, whole)->bucket;
 
     if (bucket->issued) {
         return retire(model);
     }
-    return bucket->open == 0 ? issue(model, bucket) : reduce_apart(unit);
+    return bucket->open == 0 ? issue(model, bucket) : reduce_apart(unit, whole);
 }
 
 /* Whether the gradient that an ended pass of `other` has left waits in a bucket: in that of `member` before it, or elsewhere. */
@@ -467,13 +485,15 @@ static bool waits_earlier(const fsdpi_member *other, const fsdpi_member *member,
 /* What other units have left of a tensor that this one shares with them is reduced before what this one leaves. */
 static fsdp_status complete_earlier(const fsdp_unit *unit, const fsdpi_member *member, bool here)
 {
+    const bool whole = fsdpi_is_whole(member->flat);
+
     if (!member->flat->tensors[0]->shared) {
         return FSDP_OK;
     }
     for (fsdp_unit *other = unit->model->first; other != NULL; other = other->next) {
-        for (const fsdpi_member *m = first_trainable(other); m != NULL && other != unit; m = behind(other, m)) {
+        for (const fsdpi_member *m = first_trainable(other, whole); m != NULL && other != unit; m = behind(other, m)) {
             if (waits_earlier(m, member, here)) {
-                FSDP_TRY(complete_last(other));
+                FSDP_TRY(complete_last(other, whole));
                 break;
             }
         }
@@ -481,31 +501,38 @@ static fsdp_status complete_earlier(const fsdp_unit *unit, const fsdpi_member *m
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_gradient_open(fsdp_unit *unit)
+static fsdp_status open_list(fsdp_unit *unit, bool whole)
 {
-    fsdp_model   *model = unit->model;
-    fsdpi_member *first = first_trainable(unit);
+    fsdpi_member *first = first_trainable(unit, whole);
     fsdpi_bucket *bucket;
 
     if (first == NULL) {
         return FSDP_OK;
     }
     while (first->bucket != NULL) {
-        FSDP_TRY(complete_last(unit));
+        FSDP_TRY(complete_last(unit, whole));
     }
-    FSDP_TRY(find_bucket(model, unit->gradients, &bucket));
+    FSDP_TRY(find_bucket(unit->model, whole, whole ? unit->whole_gradients : unit->gradients, &bucket));
     for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
         join_bucket(member, bucket);
     }
-    return fsdpi_compute_status(model);
+    return FSDP_OK;
 }
 
-static void keep_local(fsdp_unit *unit)
+fsdp_status fsdpi_gradient_open(fsdp_unit *unit)
+{
+    for (int list = 0; list < N_LISTS; list++) {
+        FSDP_TRY(open_list(unit, list != 0));
+    }
+    return fsdpi_compute_status(unit->model);
+}
+
+static void keep_local(fsdp_unit *unit, fsdpi_member *first)
 {
     const fsdp_dtype dtype = unit->model->options.reduce_dtype;
 
-    free_bucket(first_trainable(unit)->bucket); /* nobody else is in it */
-    for (fsdpi_member *member = first_trainable(unit); member != NULL; member = behind(unit, member)) {
+    free_bucket(first->bucket); /* nobody else is in it */
+    for (fsdpi_member *member = first; member != NULL; member = behind(unit, member)) {
         fsdpi_flat *flat = member->flat;
 
         fsdpi_compute_accumulate(unit->model, flat->local, !flat->has_local, member->gradient_view, dtype, 1.0,
@@ -516,10 +543,10 @@ static void keep_local(fsdp_unit *unit)
 }
 
 /* Takes the unit's open views out of their bucket, where they leave zeros. */
-static void withdraw(fsdp_unit *unit)
+static void withdraw(fsdp_unit *unit, bool whole)
 {
     fsdp_model   *model  = unit->model;
-    fsdpi_member *first  = first_trainable(unit);
+    fsdpi_member *first  = first_trainable(unit, whole);
     fsdpi_bucket *bucket = first != NULL && first->gradient_view != NULL ? first->bucket : NULL;
 
     for (fsdpi_member *member = first; member != NULL && bucket != NULL; member = behind(unit, member)) {
@@ -539,11 +566,13 @@ static void withdraw(fsdp_unit *unit)
 static fsdp_status refuse(fsdp_unit *unit, fsdp_status status)
 {
     fsdp_model         *model   = unit->model;
-    const fsdpi_member *first   = first_trainable(unit);
+    const fsdpi_member *first   = first_trainable(unit, !model->divides);
     const fsdpi_purpose purpose = {
         .name = end_name, .label = first != NULL ? first->flat->name : unit->name, .status = status};
 
-    withdraw(unit);
+    for (int list = 0; list < N_LISTS; list++) {
+        withdraw(unit, list != 0);
+    }
     fsdpi_error_hand_on(model->ctx, model->shards, status);
     status =
         fsdpi_reduce_scatter(model->shards, &purpose, NULL, NULL, first != NULL ? fsdpi_held_elements(first->flat) : 0,
@@ -552,19 +581,16 @@ static fsdp_status refuse(fsdp_unit *unit, fsdp_status status)
     return status;
 }
 
-fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
+static fsdp_status close_list(fsdp_unit *unit, bool whole)
 {
     fsdp_model   *model = unit->model;
-    fsdpi_member *first = first_trainable(unit);
+    fsdpi_member *first = first_trainable(unit, whole);
 
-    if (status != FSDP_OK) {
-        return refuse(unit, status);
-    }
     if (first == NULL) {
         return FSDP_OK;
     }
     if (!model->syncs) {
-        keep_local(unit);
+        keep_local(unit, first);
         return fsdpi_compute_status(model);
     }
     fsdpi_bucket *bucket = first->bucket;
@@ -577,6 +603,17 @@ fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
         bucket->open--;
     }
     return bucket->open == 0 && is_full(model, bucket) ? issue(model, bucket) : FSDP_OK;
+}
+
+fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
+{
+    if (status != FSDP_OK) {
+        return refuse(unit, status);
+    }
+    for (int list = 0; list < N_LISTS; list++) {
+        FSDP_TRY(close_list(unit, list != 0));
+    }
+    return FSDP_OK;
 }
 
 fsdp_status fsdpi_gradients_settle(fsdp_model *model, const char *function)
@@ -612,8 +649,8 @@ fsdp_status fsdpi_gradients_abandon(fsdp_model *model)
         free_bucket(&model->buckets[i]);
     }
     for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        for (fsdpi_member *member = first_trainable(unit); member != NULL; member = behind(unit, member)) {
-            leave_bucket(member);
+        for (size_t m = 0; m < unit->n_members; m++) {
+            leave_bucket(&unit->members[m]);
         }
     }
     model->filling      = NULL;

@@ -9,6 +9,7 @@
 #include "lib/device/memory.h"
 #include "shard/state/int8_blocks.h"
 #include "shard/state/optimizer_kind.h"
+#include "shard/state/slices.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
@@ -60,6 +61,18 @@ static const fsdpi_tensor *first_of_flat(const fsdp_unit *unit, size_t i)
     return owner;
 }
 
+static fsdp_strategy strategy_of(const fsdpi_tensor *first, const fsdpi_plan *plan)
+{
+    (void)first;
+    return plan->strategy;
+}
+
+/* Whether its view lies in a slot, which other units use too. */
+static bool takes_slot(fsdp_strategy strategy)
+{
+    return strategy != FSDP_NO_SHARD && !fsdpi_keeps_views(strategy);
+}
+
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 typedef struct extent {
@@ -108,7 +121,7 @@ static size_t view_bytes(const fsdp_layout *layout, size_t width, bool quantized
     return layout->padded * width + packed_bytes(layout, quantized);
 }
 
-static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t padded, fsdpi_plan *plan)
+static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t held, fsdpi_plan *plan)
 {
     const fsdpi_tensor_group *group = group_of(first);
 
@@ -116,10 +129,10 @@ static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t pa
         return;
     }
     if (group == NULL) {
-        plan->plain += padded;
+        plan->plain += held;
         plan->plain_elements += elements;
     } else {
-        plan->state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, padded);
+        plan->state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, held);
         plan->whole_state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, elements);
     }
 }
@@ -127,17 +140,26 @@ static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t pa
 static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layout *layout, size_t width,
                      fsdpi_plan *plan)
 {
-    const size_t packed = packed_bytes(layout, plan->strategy == FSDP_FULL_SHARD && is_quantized(first));
+    const fsdp_strategy strategy  = strategy_of(first, plan);
+    const bool          whole     = strategy == FSDP_NO_SHARD;
+    const size_t        share     = whole ? 1 : (size_t)plan->group;
+    const size_t        trainable = is_frozen(first) ? 0 : layout->padded;
+    const size_t        packed    = packed_bytes(layout, strategy == FSDP_FULL_SHARD && is_quantized(first));
+    const size_t        low       = fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
 
     plan->parameters += e->elements;
-    plan->padded += layout->padded;
-    plan->padded_trainable += is_frozen(first) ? 0 : layout->padded;
     plan->trainable += is_frozen(first) ? 0 : e->elements;
-    plan_optimizer(first, e->elements, layout->padded, plan);
-    plan->low_bytes += packed > 0 ? packed : fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
+    plan_optimizer(first, e->elements, layout->padded / share, plan);
+    plan->padded += layout->padded;
+    plan->padded_trainable += trainable;
+    plan->whole_trainable += whole ? trainable : 0;
+    plan->held += layout->padded / share;
+    plan->held_trainable += trainable / share;
+    plan->low_bytes += (packed > 0 ? packed : low) / share;
     plan->shard   = larger(plan->shard, layout->shard);
-    plan->longest = larger(plan->longest, is_frozen(first) ? 0 : layout->padded);
-    plan->views_bytes += layout->padded * width;
+    plan->longest = larger(plan->longest, trainable / share);
+    plan->kept += fsdpi_keeps_views(strategy) ? layout->padded * width : 0;
+    plan->n_kept += fsdpi_keeps_views(strategy);
     plan->n_tensors += e->n_tensors;
     plan->n_flats++;
 }
@@ -202,11 +224,17 @@ fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fs
         }
         const extent e = extent_of(first);
         FSDP_TRY(lay_out(unit, &e, plan->size, &layout));
-        const bool quantized = plan->strategy == FSDP_FULL_SHARD && is_quantized(first);
-        sum->view_bytes += view_bytes(&layout, gathered_width(first), quantized);
-        sum->gradients += is_frozen(first) ? 0 : layout.padded;
-        sum->gathers += quantized && !fsdpi_is_on_device(unit->model) ? 2 : 1; /* and it is unpacked */
-        sum->reductions += !is_frozen(first);
+        const fsdp_strategy strategy  = strategy_of(first, plan);
+        const bool          quantized = strategy == FSDP_FULL_SHARD && is_quantized(first);
+        if (takes_slot(strategy)) {
+            sum->view_bytes += view_bytes(&layout, gathered_width(first), quantized);
+            sum->gathers += quantized && !fsdpi_is_on_device(unit->model) ? 2 : 1; /* and it is unpacked */
+        }
+        if (is_frozen(first)) {
+            continue;
+        }
+        *(strategy == FSDP_NO_SHARD ? &sum->whole_gradients : &sum->gradients) += layout.padded;
+        sum->reductions += strategy != FSDP_NO_SHARD;
     }
     return FSDP_OK;
 }
@@ -269,6 +297,7 @@ static fsdpi_flat *build_flat(const fsdpi_tensor *first, bool is_first, room *r)
     size_t           end  = 0;
 
     *flat = (fsdpi_flat){.model       = unit->model,
+                         .strategy    = strategy_of(first, &unit->model->plan),
                          .name        = make_name(first, is_first, r),
                          .dtype       = fsdpi_gathered_dtype(unit->model, first),
                          .frozen      = is_frozen(first),
@@ -302,10 +331,14 @@ static void add_member(fsdp_unit *unit, fsdpi_flat *flat, room *r)
     fsdpi_member *member = r->members++;
 
     *member             = (fsdpi_member){.flat = flat};
-    member->view        = fsdpi_keeps_views(unit->model->options.strategy) ? &flat->view : &member->in_slot;
+    member->view        = takes_slot(flat->strategy) ? &member->in_slot : &flat->view;
     member->slot_offset = unit->view_bytes;
-    unit->view_bytes += view_bytes(&flat->layout, fsdp_dtype_size(flat->dtype), flat->quantized);
-    unit->gradients += flat->frozen ? 0 : flat->layout.padded;
+    if (takes_slot(flat->strategy)) {
+        unit->view_bytes += view_bytes(&flat->layout, fsdp_dtype_size(flat->dtype), flat->quantized);
+    }
+    if (!flat->frozen) {
+        *(fsdpi_is_whole(flat) ? &unit->whole_gradients : &unit->gradients) += flat->layout.padded;
+    }
     unit->n_members++;
 }
 
@@ -330,19 +363,21 @@ static void build_unit(fsdp_unit *unit, fsdpi_flat ***end, room *r)
 {
     bool is_first = true;
 
-    unit->members    = r->members;
-    unit->n_members  = 0; /* again, behind a commit that has failed */
-    unit->view_bytes = 0;
-    unit->gradients  = 0;
+    unit->members         = r->members;
+    unit->n_members       = 0; /* again, behind a commit that has failed */
+    unit->view_bytes      = 0;
+    unit->gradients       = 0;
+    unit->whole_gradients = 0;
     for (size_t i = 0; i < unit->n_tensors; i++) {
         const fsdpi_tensor *first = first_of_flat(unit, i);
 
         if (first != NULL && first->unit == unit) {
             fsdpi_flat *flat = build_flat(first, is_first, r);
 
-            is_first = false;
-            **end    = flat;
-            *end     = &flat->next;
+            is_first                                                                    = false;
+            **end                                                                       = flat;
+            *end                                                                        = &flat->next;
+            *(fsdpi_is_whole(flat) ? &unit->model->holds_whole : &unit->model->divides) = true;
             add_member(unit, flat, r);
         } else if (first != NULL) {
             add_member(unit, first->member->flat, r);
@@ -374,6 +409,8 @@ void fsdpi_flats_build(fsdp_model *model)
     fsdpi_flat **end   = &model->flats;
     size_t       index = 0;
 
+    model->divides     = false;
+    model->holds_whole = false;
     for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         unit->index = index++;
         build_unit(unit, &end, &r);

@@ -14,9 +14,10 @@ fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan);
 
 /** What one unit needs at a time. */
 typedef struct fsdpi_unit_extent {
-    size_t view_bytes;
-    size_t gradients;           /* ELEMENTS of gradient views */
-    size_t gathers, reductions; /* operations under way */
+    size_t view_bytes; /* in a slot */
+    size_t gradients,
+        whole_gradients;        /* ELEMENTS of gradient views: of what is divided, and of what every rank holds whole */
+    size_t gathers, reductions; /* operations under way, in slots and of what is divided */
 } fsdpi_unit_extent;
 
 /** Under the plan's strategy, on its ranks. Fails as fsdpi_plan_unit() does. */

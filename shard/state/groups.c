@@ -95,9 +95,6 @@ fsdpi_held fsdpi_slices_of_rank(const fsdp_model *model, int rank)
     const bool          by_node  = fsdpi_is_hybrid(model->options.strategy) && groups_are_nodes(model);
     const int           position = by_node ? ctx->nodes.position_of[rank] : rank % model->shards->size;
 
-    if (model->options.strategy == FSDP_NO_SHARD) {
-        return (fsdpi_held){.first = 0, .n = ctx->size};
-    }
     return (fsdpi_held){.first = position * n, .n = n};
 }
 

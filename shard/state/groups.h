@@ -15,10 +15,10 @@ fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *opti
 fsdp_status fsdpi_groups_open(fsdp_model *model);
 void        fsdpi_groups_close(fsdp_model *model);
 
-/** The slices that any rank holds. */
+/** The slices that any rank holds of a flat parameter that is divided. */
 fsdpi_held fsdpi_slices_of_rank(const fsdp_model *model, int rank);
 
-/** A rank that holds a slice, where gradients are sharded. */
+/** A rank that holds such a slice. */
 int fsdpi_holder_of_slice(const fsdp_model *model, int slice);
 
 #endif

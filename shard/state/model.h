@@ -4,7 +4,8 @@
  *
  * Under every strategy a flat parameter is thought of as divided into one slice per rank, as fsdp_layout says. FULL_SHARD holds the
  * slice of this rank; NO_SHARD holds all of them, one after the other. What walks over the slices it holds, in order of
- * rank, therefore computes bitwise the same under both.
+ * rank, therefore computes bitwise the same under both. Each flat parameter has a strategy of its own. The model's says which
+ * ranks share a copy, so the hybrid ones, and no others, have flat parameters of the hybrid ones.
  */
 #ifndef FSDPI_MODEL_H
 #define FSDPI_MODEL_H
@@ -71,6 +72,7 @@ typedef struct fsdpi_view {
 struct fsdpi_flat {
     fsdpi_flat           *next;
     fsdp_model           *model;
+    fsdp_strategy         strategy;
     const char           *name;  /* the unit's, or of the unit's second one and on also its first tensor's */
     fsdp_dtype            dtype; /* in which it is gathered */
     bool                  frozen, quantized;
@@ -121,8 +123,8 @@ struct fsdp_unit {
     uint64_t       fingerprint;
     size_t         n_members; /* from commit on, as the rest */
     fsdpi_member  *members;
-    size_t         view_bytes; /* of all members */
-    size_t         gradients;  /* ELEMENTS of all members' gradient views */
+    size_t         view_bytes;                 /* of all members whose views lie in a slot */
+    size_t         gradients, whole_gradients; /* ELEMENTS of gradient views: of members that are divided, and whole */
     fsdpi_pass     pass;
     fsdpi_slot    *slot;      /* that it has; NULL */
     unsigned char *address;   /* where its slot is seen during passes, whichever that is; NULL: where it lies */
@@ -144,6 +146,7 @@ typedef struct fsdpi_bucket {
     size_t               room, used; /* ELEMENTS */
     size_t               open;       /* views in their backward pass */
     fsdpi_member        *first, *last;
+    bool                 whole; /* for flat parameters that every rank holds whole: for these alone */
     bool                 taken, closed, issued, replicated, failed;
     fsdp_request        *request; /* of all views at once */
     char                 label[FSDPI_NAME_BYTES + 64];
@@ -155,16 +158,19 @@ typedef struct fsdpi_plan {
     int           size, group;           /* ranks in all, and that share one copy */
     size_t        parameters, trainable; /* without padding */
     size_t        padded, padded_trainable;
-    size_t        held, held_trainable; /* of all flat parameters, by one rank */
-    size_t        plain;       /* of `padded_trainable` first, then of `held_trainable`: what belongs to no group */
-    size_t        state_bytes; /* of moments of what does, of all slices first, then of those held */
+    size_t        held, held_trainable;              /* of all flat parameters, by one rank */
+    size_t        plain;                             /* of `held_trainable`: what belongs to no group */
+    size_t        state_bytes;                       /* of moments of what does */
     size_t        plain_elements, whole_state_bytes; /* the same held whole, without padding */
-    size_t        low_bytes;                         /* of all slices first, then of those held */
+    size_t        low_bytes;
     size_t        local;
     size_t        ignored_bytes;
-    size_t        n_views;                                   /* slots; 0 where every flat parameter has a region */
-    size_t        views_bytes;                               /* in all, once per node */
-    size_t        n_buckets, bucket, buckets;                /* the largest one, and all together */
+    size_t        kept, n_kept;       /* BYTES of views that have a place of their own */
+    size_t        n_views;            /* slots for the others */
+    size_t        views_bytes;        /* in all, once per node */
+    size_t        whole_trainable;    /* padded, of what every rank holds whole */
+    size_t        n_buckets, n_whole; /* and how many of them, behind the others, are for such gradients */
+    size_t        bucket, buckets;    /* one of these, and all buckets together */
     size_t        n_flats, n_members, n_tensors, name_bytes; /* see shard/state/flat.c */
     size_t        gathers, reductions;                       /* under way at a time */
     size_t        bookkeeping_bytes;
@@ -208,8 +214,9 @@ struct fsdp_model {
     fsdp_status                 add_status; /* of the first fsdp_unit_add() that failed */
     char                        add_error[FSDPI_DETAIL_BYTES];
     bool                        committed;
-    bool                        has_requests; /* reserved, for what a step has under way */
-    bool                        syncs;        /* passes reduce their gradients */
+    bool                        divides, holds_whole; /* some flat parameter is, or is held whole by every rank */
+    bool                        has_requests;         /* reserved, for what a step has under way */
+    bool                        syncs;                /* passes reduce their gradients */
     bool                        failed; /* a pass has since fsdp_model_zero_grad(): see shard/schedule/failed_step.c */
     fsdp_status                 error;  /* with which it did, or a later call that left the step as it was; FSDP_OK */
     char                        error_text[FSDPI_DETAIL_BYTES];

@@ -33,34 +33,40 @@ static void plan_views(const fsdp_model *model, fsdpi_plan *plan)
 {
     fsdpi_slot_sizes sizes = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_VIEWS);
 
-    if (fsdpi_keeps_views(plan->strategy)) {
-        return; /* each in a region of its own */
-    }
-    plan->views_bytes = 0;
-    for (size_t bytes; plan->strategy != FSDP_NO_SHARD && fsdpi_slot_sizes_next(&sizes, &bytes);) {
+    plan->views_bytes = plan->kept;
+    for (size_t bytes; fsdpi_slot_sizes_next(&sizes, &bytes);) {
         plan->views_bytes += bytes;
         plan->n_views++;
     }
 }
 
-/* Under NO_SHARD they are alike, and as large as FSDP_BUCKET_BYTES asks for. */
-static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
+/* Those of what every rank holds whole are alike, and as large as FSDP_BUCKET_BYTES asks for. */
+static void plan_whole_buckets(const fsdp_model *model, fsdpi_plan *plan)
 {
     const fsdp_config *config = &model->ctx->config;
     const size_t       limit  = (size_t)config->bucket_bytes / fsdp_dtype_size(model->options.reduce_dtype);
-    fsdpi_slot_sizes   sizes  = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_GRADIENTS);
+    fsdpi_slot_sizes   sizes  = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_WHOLE_GRADIENTS);
+
+    for (size_t room; fsdpi_slot_sizes_next(&sizes, &room);) {
+        plan->n_whole++;
+    }
+    plan->bucket = sizes.largest;
+    if (config->prefetch > 0) {
+        plan->bucket = least(plan->whole_trainable, larger(limit, plan->bucket));
+    }
+}
+
+static void plan_buckets(const fsdp_model *model, fsdpi_plan *plan)
+{
+    fsdpi_slot_sizes sizes = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_GRADIENTS);
 
     for (size_t room; fsdpi_slot_sizes_next(&sizes, &room);) {
         plan->buckets += room;
         plan->n_buckets++;
     }
-    plan->bucket = sizes.largest;
-    if (plan->strategy == FSDP_NO_SHARD) {
-        if (config->prefetch > 0) {
-            plan->bucket = least(plan->padded_trainable, limit > plan->bucket ? limit : plan->bucket);
-        }
-        plan->buckets = plan->n_buckets * plan->bucket;
-    }
+    plan_whole_buckets(model, plan);
+    plan->n_buckets += plan->n_whole;
+    plan->buckets += plan->n_whole * plan->bucket;
 }
 
 static size_t most_under_way(size_t slots, size_t most, size_t all)
@@ -82,13 +88,8 @@ static void plan_requests(const fsdp_model *model, fsdpi_plan *plan)
         all.gathers += one.gathers;
         all.reductions += one.reductions;
     }
-    if (plan->strategy == FSDP_NO_SHARD) {
-        plan->reductions = plan->n_buckets;
-        return;
-    }
-    plan->gathers =
-        fsdpi_keeps_views(plan->strategy) ? plan->n_flats : most_under_way(plan->n_views, most.gathers, all.gathers);
-    plan->reductions = most_under_way(plan->n_buckets, most.reductions, all.reductions);
+    plan->gathers    = plan->n_kept + most_under_way(plan->n_views, most.gathers, all.gathers);
+    plan->reductions = most_under_way(plan->n_buckets - plan->n_whole, most.reductions, all.reductions) + plan->n_whole;
 }
 
 static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
@@ -146,14 +147,7 @@ fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int
         FSDP_TRY(fsdpi_plan_unit(unit, plan));
         FSDP_TRY(check_extent(unit, plan));
     }
-    const size_t share   = strategy == FSDP_NO_SHARD ? 1 : (size_t)plan->group;
-    plan->held           = plan->padded / share;
-    plan->held_trainable = plan->padded_trainable / share;
-    plan->plain          = plan->plain / share;
-    plan->state_bytes    = plan->state_bytes / share;
-    plan->low_bytes      = plan->low_bytes / share;
-    plan->longest        = plan->longest / share;
-    plan->local          = model->options.local_gradients ? plan->padded_trainable : 0;
+    plan->local = model->options.local_gradients ? plan->padded_trainable : 0;
     plan_views(model, plan);
     plan_buckets(model, plan);
     plan_requests(model, plan);

@@ -1,6 +1,6 @@
 /**
  * @file
- * Which slices of flat parameters this rank holds.
+ * Which slices of a flat parameter this rank holds.
  */
 #ifndef FSDPI_SLICES_H
 #define FSDPI_SLICES_H
@@ -15,11 +15,18 @@ typedef struct fsdpi_held {
     int n;
 } fsdpi_held;
 
-static inline fsdpi_held fsdpi_held_slices(const fsdp_model *model)
+/** Whether every rank holds all of it, and nothing is gathered. */
+static inline bool fsdpi_is_whole(const fsdpi_flat *flat)
 {
-    const int n = model->ctx->size / model->shards->size;
+    return flat->strategy == FSDP_NO_SHARD;
+}
 
-    if (model->options.strategy == FSDP_NO_SHARD) {
+static inline fsdpi_held fsdpi_held_slices(const fsdpi_flat *flat)
+{
+    const fsdp_model *model = flat->model;
+    const int         n     = model->ctx->size / model->shards->size;
+
+    if (fsdpi_is_whole(flat)) {
         return (fsdpi_held){.first = 0, .n = model->ctx->size};
     }
     return (fsdpi_held){.first = model->shards->rank * n, .n = n};
@@ -40,13 +47,19 @@ static inline size_t fsdpi_slice_count(const fsdpi_flat *flat, int slice)
 /** Which element of the flat parameter what this rank holds of it begins with. */
 static inline size_t fsdpi_held_begin(const fsdpi_flat *flat)
 {
-    return fsdpi_slice_begin(flat, fsdpi_held_slices(flat->model).first);
+    return fsdpi_slice_begin(flat, fsdpi_held_slices(flat).first);
+}
+
+/** Whether what this rank holds of it counts where the ranks that share a copy add up: each element once. */
+static inline bool fsdpi_counts(const fsdpi_flat *flat)
+{
+    return !fsdpi_is_whole(flat) || !flat->model->divides || flat->model->shards->rank == 0;
 }
 
 /** ELEMENTS of a flat parameter that this rank holds. */
 static inline size_t fsdpi_held_elements(const fsdpi_flat *flat)
 {
-    const fsdpi_held held = fsdpi_held_slices(flat->model);
+    const fsdpi_held held = fsdpi_held_slices(flat);
 
     return fsdpi_slice_begin(flat, held.first + held.n) - fsdpi_slice_begin(flat, held.first);
 }
@@ -54,13 +67,13 @@ static inline size_t fsdpi_held_elements(const fsdpi_flat *flat)
 /** How many ELEMENTS of what this rank holds come before the `i`-th of the slices held. */
 static inline size_t fsdpi_held_slice_begin(const fsdpi_flat *flat, int i)
 {
-    return fsdpi_slice_begin(flat, fsdpi_held_slices(flat->model).first + i) - fsdpi_held_begin(flat);
+    return fsdpi_slice_begin(flat, fsdpi_held_slices(flat).first + i) - fsdpi_held_begin(flat);
 }
 
 /** ELEMENTS of the `i`-th of the slices held. */
 static inline size_t fsdpi_held_slice_count(const fsdpi_flat *flat, int i)
 {
-    return fsdpi_slice_count(flat, fsdpi_held_slices(flat->model).first + i);
+    return fsdpi_slice_count(flat, fsdpi_held_slices(flat).first + i);
 }
 
 /** Element `at` of an array of a model's masters or gradients. */

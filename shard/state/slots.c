@@ -14,7 +14,15 @@ static size_t size_of(const fsdpi_slot_sizes *sizes, const fsdp_unit *unit)
     if (fsdpi_unit_measure(unit, sizes->plan, &extent) != FSDP_OK) {
         return 0; /* which the plan has found already */
     }
-    return sizes->use == FSDPI_SLOTS_OF_VIEWS ? fsdpi_slot_bytes(sizes->model, extent.view_bytes) : extent.gradients;
+    switch (sizes->use) {
+    case FSDPI_SLOTS_OF_VIEWS:
+        return fsdpi_slot_bytes(sizes->model, extent.view_bytes);
+    case FSDPI_SLOTS_OF_GRADIENTS:
+        return extent.gradients;
+    case FSDPI_SLOTS_OF_WHOLE_GRADIENTS:
+        return extent.whole_gradients;
+    }
+    return 0;
 }
 
 /* The largest size below the current one, and how many units have it. */

@@ -15,7 +15,11 @@
 
 #include "shard/state/model.h"
 
-typedef enum fsdpi_slot_use { FSDPI_SLOTS_OF_VIEWS, FSDPI_SLOTS_OF_GRADIENTS } fsdpi_slot_use;
+typedef enum fsdpi_slot_use {
+    FSDPI_SLOTS_OF_VIEWS,
+    FSDPI_SLOTS_OF_GRADIENTS,      /* of what is divided */
+    FSDPI_SLOTS_OF_WHOLE_GRADIENTS /* of what every rank holds whole */
+} fsdpi_slot_use;
 
 /** A walk over the sizes of all slots, which never grow: BYTES of views, ELEMENTS of gradients. */
 typedef struct fsdpi_slot_sizes {

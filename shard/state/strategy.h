@@ -14,7 +14,7 @@ static inline bool fsdpi_is_hybrid(fsdp_strategy strategy)
     return strategy == FSDP_HYBRID_SHARD || strategy == FSDP_HYBRID_SHARD_ZERO2;
 }
 
-/** Whether each unit's gathered view has a place of its own, in which it stays. */
+/** Whether a gathered view has a place of its own, in which it stays. */
 static inline bool fsdpi_keeps_views(fsdp_strategy strategy)
 {
     return strategy == FSDP_SHARD_GRAD_OP || strategy == FSDP_SHARD_OPTIM || strategy == FSDP_HYBRID_SHARD_ZERO2;

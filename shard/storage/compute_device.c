@@ -130,7 +130,7 @@ static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
 
     model->norm->squares = (fsdpi_exact_sum){0};
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        if (flat->has_gradient) {
+        if (flat->has_gradient && fsdpi_counts(flat)) {
             fsdpi_compute_keep(model, gpu->ops->compute->sum_squares(gpu, &model->norm->squares, flat->gradient,
                                                                      fsdpi_held_elements(flat), model->norm_scratch,
                                                                      fsdpi_stream_of(model)));

@@ -61,7 +61,7 @@ static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
 {
     *sum = (fsdpi_exact_sum){0};
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        if (flat->has_gradient) {
+        if (flat->has_gradient && fsdpi_counts(flat)) {
             model->ctx->kernels->sum_squares(sum, flat->gradient, fsdpi_held_elements(flat), model->master_dtype);
         }
     }

@@ -7,14 +7,10 @@
 #include "lib/context/buffers.h"
 #include "shard/state/flat.h"
 #include "shard/state/slots.h"
-#include "shard/state/strategy.h"
 
 bool fsdpi_has_windows(const fsdp_model *model)
 {
-    const fsdp_model_options *options = &model->options;
-
-    return options->fixed_addresses && !fsdpi_is_on_device(model) && !fsdpi_keeps_views(options->strategy) &&
-           options->strategy != FSDP_NO_SHARD;
+    return model->options.fixed_addresses && !fsdpi_is_on_device(model) && model->plan.n_views > 0;
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */

@@ -98,7 +98,7 @@ static fsdp_status draw_slice(fsdpi_flat *flat, int i)
 static fsdp_status draw_all(fsdp_model *model)
 {
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        for (int i = 0; i < fsdpi_held_slices(model).n; i++) {
+        for (int i = 0; i < fsdpi_held_slices(flat).n; i++) {
             FSDP_TRY(draw_slice(flat, i));
         }
     }

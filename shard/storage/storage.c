@@ -179,6 +179,8 @@ static void lay_out(fsdp_model *model)
     void          *gradient = model->reduced, *local = model->locals;
     unsigned char *low = model->lows, *view = model->views;
 
+    view = view != NULL ? view + model->plan.views_bytes - model->plan.kept
+                        : NULL; /* behind the slots, which may be pages */
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         const size_t held = fsdpi_held_elements(flat), width = fsdp_dtype_size(flat->dtype);
         const size_t low_bytes = flat->quantized               ? fsdpi_packed_slice_bytes(&flat->layout)
@@ -197,7 +199,10 @@ static void lay_out(fsdp_model *model)
             gradient       = fsdpi_at(model, gradient, held);
             local          = local != NULL ? fsdpi_at(model, local, flat->layout.padded) : NULL;
         }
-        if (fsdpi_keeps_views(model->options.strategy)) {
+        if (fsdpi_is_whole(flat)) { /* passes compute on what is held, padding and all */
+            flat->view =
+                (fsdpi_view){.memory = flat->low != NULL ? flat->low : (unsigned char *)flat->master, .gathered = true};
+        } else if (fsdpi_keeps_views(flat->strategy)) {
             flat->view.memory = view;
             view += flat->layout.padded * width;
         }
@@ -221,9 +226,14 @@ static void lay_out_buckets(fsdp_model *model)
     fsdpi_slot_sizes  sizes  = fsdpi_slot_sizes_begin(model, plan, FSDPI_SLOTS_OF_GRADIENTS);
     unsigned char    *memory = model->gradient_views;
 
-    for (size_t i = 0, room; i < plan->n_buckets && fsdpi_slot_sizes_next(&sizes, &room); i++) {
-        room              = plan->strategy == FSDP_NO_SHARD ? plan->bucket : room;
-        model->buckets[i] = (fsdpi_bucket){.memory = memory, .room = room};
+    for (size_t i = 0; i < plan->n_buckets; i++) {
+        const bool whole = i >= plan->n_buckets - plan->n_whole;
+        size_t     room  = plan->bucket;
+
+        if (!whole) {
+            (void)fsdpi_slot_sizes_next(&sizes, &room);
+        }
+        model->buckets[i] = (fsdpi_bucket){.memory = memory, .room = room, .whole = whole};
         memory += room * fsdp_dtype_size(model->options.reduce_dtype);
     }
 }

@@ -205,7 +205,7 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdp
             .count = tensor->count, .memory = tensor->whole, .dtype = fsdpi_gathered_dtype(model, tensor)};
         return true;
     }
-    if (!fsdpi_part_in_slice(part, fsdpi_held_slices(model).first + i, &run->begin, &run->count)) {
+    if (!fsdpi_part_in_slice(part, fsdpi_held_slices(part->flat).first + i, &run->begin, &run->count)) {
         return false;
     }
     unsigned char *array = array_of(part, &run->dtype);
@@ -213,9 +213,11 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdp
     return true;
 }
 
-int fsdpi_written_slice(const fsdp_model *model)
+int fsdpi_written_slice(const fsdpi_flat *flat)
 {
-    if (model->options.strategy == FSDP_NO_SHARD) {
+    const fsdp_model *model = flat->model;
+
+    if (fsdpi_is_whole(flat)) {
         return model->ctx->rank;
     }
     return model->replicas != NULL ? model->replicas->rank : 0;

@@ -283,7 +283,7 @@ static void need_elements(const needed *n, const fsdpi_placed_tensor *tensor, si
     need(n, begin, begin + count * width);
 }
 
-/* `held`: of each slice, whether a rank of this node has it. */
+/* `held`: of each slice of what is divided, whether a rank of this node has it. */
 static void need_part(const fsdp_model *model, const needed *n, const fsdpi_part *part,
                       const fsdpi_placed_tensor *tensor, const bool *held)
 {
@@ -294,7 +294,7 @@ static void need_part(const fsdp_model *model, const needed *n, const fsdpi_part
         return;
     }
     for (int slice = 0; slice < model->ctx->size; slice++) {
-        if (held[slice] && fsdpi_part_in_slice(part, slice, &begin, &count)) {
+        if ((fsdpi_is_whole(part->flat) || held[slice]) && fsdpi_part_in_slice(part, slice, &begin, &count)) {
             need_elements(n, tensor, begin, count);
         }
     }
@@ -447,7 +447,7 @@ static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor,
 static fsdp_status read_part(const fsdpi_source *source, const reading *r, size_t p)
 {
     const fsdpi_part *part = &source->parts.parts[p];
-    const int         n    = part->flat != NULL ? fsdpi_held_slices(source->model).n : 1;
+    const int         n    = part->flat != NULL ? fsdpi_held_slices(part->flat).n : 1;
 
     for (int i = 0; i < n; i++) {
         fsdpi_held_run run = {0};

@@ -82,13 +82,13 @@ static void place_run(const fsdpi_stem *stem, size_t part, fsdpi_written_run *w)
 /* Of an ignored tensor rank 0's values are written. Returns how many runs there are; with `runs` NULL only counts. */
 static size_t list_runs(const fsdp_model *model, const fsdpi_stem *stems, fsdpi_written_run *runs)
 {
-    const int slice = fsdpi_written_slice(model);
-    size_t    n     = 0;
+    size_t n = 0;
 
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         for (size_t p = 0; p < stems[s].parts.n; p++) {
-            const fsdpi_part *part = &stems[s].parts.parts[p];
-            fsdpi_written_run w    = {0};
+            const fsdpi_part *part  = &stems[s].parts.parts[p];
+            const int         slice = part->flat != NULL ? fsdpi_written_slice(part->flat) : 0;
+            fsdpi_written_run w     = {0};
 
             if ((part->flat == NULL && model->ctx->rank != 0) || !fsdpi_part_run(model, part, slice, &w.run)) {
                 continue;
