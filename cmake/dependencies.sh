@@ -22,6 +22,7 @@ fsdp_packages=(
     'demo  | bible-kjv      | command -v bible               | the text that the demo learns'
     'demo  | dataset-fashion-mnist | test -d /usr/share/datasets/fashion-mnist | the images that 04_fashion_mnist learns'
     'test  | g++            | command -v c++                 | shows that the headers serve C++'
+    'test  | gfortran       | command -v gfortran            | shows that Fortran reaches the drop-in'
     'test  | python3        | command -v python3             | reads and writes checkpoints independently'
     'test  | locales        | test -d /usr/share/i18n/locales | makes a locale with decimal commas'
     'test  | valgrind       | command -v valgrind            | looks for leaks'

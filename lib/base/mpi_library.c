@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/mpi_kind.h"
 
 /* MPICH writes so much, however little the MPI has room for that the library was built with. */
 enum { VERSION_BYTES = 8192 > MPI_MAX_LIBRARY_VERSION_STRING ? 8192 : MPI_MAX_LIBRARY_VERSION_STRING };
@@ -16,25 +17,6 @@ static const char *const BUILT_WITH = "MPICH";
 #else
 static const char *const BUILT_WITH = NULL;
 #endif
-
-/* What stands in the texts of those that share their handles' types and values. */
-static const struct {
-    const char *mark, *kind;
-} MARKS[] = {{"Open MPI", "Open MPI"},
-             {"Spectrum MPI", "Open MPI"},
-             {"MVAPICH", "MPICH"},
-             {"MPICH", "MPICH"},
-             {"Intel(R) MPI", "MPICH"}};
-
-const char *fsdpi_mpi_kind(const char *library_version)
-{
-    for (size_t i = 0; i < sizeof MARKS / sizeof MARKS[0]; i++) {
-        if (strstr(library_version, MARKS[i].mark) != NULL) {
-            return MARKS[i].kind;
-        }
-    }
-    return NULL;
-}
 
 fsdp_status fsdpi_mpi_library_check(void)
 {

@@ -8,12 +8,6 @@
 
 #include "fsdp/status.h"
 
-/**
- * The kind of MPI that a text of MPI_Get_library_version() is about: "Open MPI", "MPICH" (and what is derived from them); or
- * NULL: unknown.
- */
-const char *fsdpi_mpi_kind(const char *library_version);
-
 /** FSDP_ERR_UNSUPPORTED, recorded and printed, if this process is known to run another MPI than the library was built with. */
 fsdp_status fsdpi_mpi_library_check(void);
 

@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "fsdp/status.h"
+#include "lib/base/mpi_kind.h"
 #include "lib/base/mpi_library.h"
 #include "tests/support/unit_test.h"
 

@@ -83,6 +83,8 @@ ROOMS = [
     ("tools/topo", "text", "a report in words: text, JSON, command lines, and cores at work"),
     ("tools/topo", "svg", "a report as a drawing"),
     ("tools/topo", ".", "fsdp-topo's main: from the options to what is shown"),
+    ("tools/preload", "entry", "what a program calls in MPI's place, in C and in Fortran, without MPI's header"),
+    ("tools/preload", "engine", "which calls are taken to the library, and how; and the report"),
     ("bench", "base", "options, records, the ranks of the job, and what a collective on one size is"),
     ("bench", "machine", "what the machine can do: memory, links, disks, GPUs, and the bound that follows"),
     ("bench", "compare", "MPI's own collectives, the buffers of both sides, and the check of results"),
@@ -107,7 +109,7 @@ ROOMS = [
 
 # None of these includes another of its row.
 SIDE_BY_SIDE = [
-    ("tools/ckpt", "tools/topo", "bench", "mpi-examples"),
+    ("tools/ckpt", "tools/topo", "tools/preload", "bench", "mpi-examples"),
     ("tools/topo/text", "tools/topo/svg"),
     ("bench/collectives", "bench/floor", "bench/async", "bench/lanes", "bench/tune", "bench/training", "bench/kernels"),
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/alltoallv",

@@ -1,0 +1,131 @@
+#include "tools/preload/engine/worth.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/preload/engine/text.h"
+
+#define KIBIBYTE ((uint64_t)1 << 10)
+#define NEVER                                                                                                          \
+    {                                                                                                                  \
+        UINT64_MAX, 0                                                                                                  \
+    }
+#define FROM(b)                                                                                                        \
+    {                                                                                                                  \
+        (b), UINT64_MAX                                                                                                \
+    }
+
+/*
+ * On one node what is shorter than this differs too little, and too much from machine to machine. Between nodes MPI moves data
+ * as fast as the library, which also reduces it in one pass.
+ */
+static const fsdpi_worth BUILT_IN = {.ranges = {
+                                         [FSDPI_ALLGATHER]            = {FROM(64 * KIBIBYTE), NEVER},
+                                         [FSDPI_ALLGATHERV]           = {FROM(64 * KIBIBYTE), NEVER},
+                                         [FSDPI_ALLREDUCE]            = {FROM(16 * KIBIBYTE), FROM(16384 * KIBIBYTE)},
+                                         [FSDPI_REDUCE_SCATTER]       = {FROM(16 * KIBIBYTE), FROM(256 * KIBIBYTE)},
+                                         [FSDPI_REDUCE_SCATTER_BLOCK] = {FROM(16 * KIBIBYTE), FROM(256 * KIBIBYTE)},
+                                         [FSDPI_BCAST]                = {FROM(64 * KIBIBYTE), NEVER},
+                                         [FSDPI_REDUCE]               = {FROM(64 * KIBIBYTE), NEVER},
+                                         [FSDPI_ALLTOALL]             = {FROM(64 * KIBIBYTE), NEVER},
+                                         [FSDPI_ALLTOALLV]            = {NEVER, NEVER},
+                                         [FSDPI_BARRIER]              = {NEVER, NEVER},
+                                     }};
+
+const char *fsdpi_collective_name(fsdpi_collective which)
+{
+    static const char *const NAMES[] = {
+#define NAME_OF(name, text, covered) text,
+        FSDPI_PRELOAD_COLLECTIVES(NAME_OF)
+#undef NAME_OF
+    };
+
+    return NAMES[which];
+}
+
+void fsdpi_worth_fill(fsdpi_worth *worth)
+{
+    *worth = BUILT_IN;
+}
+
+static void take_all(fsdpi_worth *worth)
+{
+    for (int i = 0; i < FSDPI_N_COVERED; i++) {
+        for (int nodes = 0; nodes < 2; nodes++) {
+            worth->ranges[i][nodes] = (fsdpi_worth_range)FROM(0);
+        }
+    }
+}
+
+static bool find_collective(const char *name, int *which)
+{
+    for (int i = 0; i < FSDPI_N_COVERED; i++) {
+        if (strcmp(name, fsdpi_collective_name((fsdpi_collective)i)) == 0) {
+            *which = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NULL, or what is wrong with a line that is neither empty nor a comment. */
+static const char *read_line(fsdpi_worth *worth, const char *line)
+{
+    char name[32], nodes[16], from[32], to[32] = "";
+    int  which;
+
+    const int fields = sscanf(line, "%31s %15s %31s %31s", name, nodes, from, to);
+    if (fields < 3) {
+        return "has fewer than three words; write COLLECTIVE one|several FROM TO";
+    }
+    if (!find_collective(name, &which)) {
+        return "begins with no collective; use names such as allreduce";
+    }
+    const bool several = strcmp(nodes, "several") == 0;
+    if (!several && strcmp(nodes, "one") != 0) {
+        return "has a second word that is neither one nor several";
+    }
+    fsdpi_worth_range range = NEVER;
+    if (strcmp(from, "never") != 0) {
+        if (fields < 4 || !fsdpi_preload_bytes(from, &range.from)) {
+            return "has no range of bytes; write FROM TO, or never";
+        }
+        range.to = UINT64_MAX;
+        if (strcmp(to, "max") != 0 && !fsdpi_preload_bytes(to, &range.to)) {
+            return "ends with neither bytes nor max";
+        }
+    }
+    worth->ranges[which][several] = range;
+    return NULL;
+}
+
+void fsdpi_worth_read(fsdpi_worth *worth, const char *path)
+{
+    if (strcmp(path, "all") == 0) {
+        take_all(worth);
+        return;
+    }
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        fsdpi_preload_say("FSDP_MPI_TABLE: %s cannot be opened: %s; the built-in table is used", path, strerror(errno));
+        return;
+    }
+    fsdpi_worth changed = *worth;
+    const char *wrong   = NULL;
+    char        line[256];
+    int         number = 0;
+    while (wrong == NULL && fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "#\n")] = '\0';
+        number++;
+        if (line[strspn(line, " \t\r")] != '\0') {
+            wrong = read_line(&changed, line);
+        }
+    }
+    (void)fclose(file);
+    if (wrong != NULL) {
+        fsdpi_preload_say("FSDP_MPI_TABLE: line %d of %s %s; the built-in table is used", number, path, wrong);
+        return;
+    }
+    *worth = changed;
+}
