@@ -48,6 +48,7 @@
 #include "fsdp/context.h"
 #include "fsdp/dtype.h"
 #include "fsdp/export.h"
+#include "fsdp/layout.h"
 #include "fsdp/status.h"
 
 /** Most dimensions of a tensor. */
@@ -215,11 +216,6 @@ typedef struct fsdp_model_options {
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
             0, 0.0, FSDP_ON_HOST, 0                                                                                    \
     }
-
-/** Granularity of the layout: slices of a flat parameter end anywhere. Any other number is that of elements in a block. */
-#define FSDP_GRANULARITY_FLAT ((size_t)0)
-/** Granularity of the layout: each tensor is some rank's as a whole, for optimizers that need matrices. */
-#define FSDP_GRANULARITY_TENSOR ((size_t)-1)
 
 /**
  * Tensors with an optimizer of their own: see fsdp_model_add_group(). Begin with FSDP_MODEL_GROUP_DEFAULT. Not to be confused with

@@ -1,13 +1,15 @@
 /*
- * How the tensors of a unit become flat parameters. Tensors follow each other in the order in which they were given, so a
- * unit whose tensors are all alike is one flat parameter, and as long as it is.
+ * How the tensors of a unit become flat parameters. Tensors follow each other in the order in which they were given, each at
+ * 64 bytes of the narrowest type of a view, so a unit whose tensors are all alike is one flat parameter.
  */
 #include "shard/state/flat.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "lib/device/memory.h"
 #include "shard/state/int8_blocks.h"
+#include "shard/state/layout.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/strategy.h"
@@ -75,22 +77,56 @@ static bool takes_slot(fsdp_strategy strategy)
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
+static size_t gathered_width(const fsdpi_tensor *first)
+{
+    return fsdp_dtype_size(fsdpi_gathered_dtype(first->unit->model, first));
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ELEMENTS at a multiple of which tensors begin: the same in every view, so that nothing is moved between them. */
+static size_t alignment_of(const fsdpi_tensor *first, bool quantized)
+{
+    const size_t gathered = quantized ? sizeof(int8_t) : gathered_width(first);
+    const size_t reduced  = fsdp_dtype_size(first->unit->model->options.reduce_dtype);
+
+    return FSDP_TENSOR_ALIGNMENT / (is_frozen(first) ? gathered : smaller(gathered, reduced));
+}
+
+/* What a flat parameter will be, on so many ranks. */
 typedef struct extent {
-    size_t elements, n_tensors;
+    fsdp_layout layout;
+    size_t      n_tensors;
+    bool        quantized;
 } extent;
 
-static extent extent_of(const fsdpi_tensor *first)
+static fsdp_status add_tensors(const fsdpi_tensor *first, extent *e)
 {
     const fsdp_unit *unit = first->unit;
-    extent           sum  = {0};
 
     for (size_t i = 0; i < unit->n_tensors; i++) {
         if (go_together(first, &unit->tensors[i])) {
-            sum.elements += unit->tensors[i].count;
-            sum.n_tensors++;
+            (void)fsdpi_layout_add(&e->layout, unit->tensors[i].count);
+            e->n_tensors++;
         }
     }
-    return sum;
+    return fsdpi_layout_end(&e->layout);
+}
+
+static fsdp_status measure(const fsdpi_tensor *first, const fsdpi_plan *plan, extent *e)
+{
+    *e = (extent){.quantized = strategy_of(first, plan) == FSDP_FULL_SHARD && is_quantized(first)};
+    const fsdp_status status = fsdpi_layout_begin(plan->size, alignment_of(first, e->quantized),
+                                                  fsdpi_granularity(first->unit->model, group_of(first)), &e->layout);
+
+    if (status != FSDP_OK || add_tensors(first, e) != FSDP_OK) {
+        return fsdpi_record(first->unit->model->ctx, FSDP_ERR_ARG, "unit '%s': %s", first->unit->name,
+                            fsdp_last_error(NULL));
+    }
+    return FSDP_OK;
 }
 
 /* BYTES of the name of a flat parameter; 0 where it has its unit's. */
@@ -121,7 +157,7 @@ static size_t view_bytes(const fsdp_layout *layout, size_t width, bool quantized
     return layout->padded * width + packed_bytes(layout, quantized);
 }
 
-static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t held, fsdpi_plan *plan)
+static void plan_optimizer(const fsdpi_tensor *first, const fsdp_layout *layout, size_t held, fsdpi_plan *plan)
 {
     const fsdpi_tensor_group *group = group_of(first);
 
@@ -130,26 +166,27 @@ static void plan_optimizer(const fsdpi_tensor *first, size_t elements, size_t he
     }
     if (group == NULL) {
         plan->plain += held;
-        plan->plain_elements += elements;
+        plan->plain_elements += layout->elements;
     } else {
         plan->state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, held);
-        plan->whole_state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, elements);
+        plan->whole_state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, layout->elements);
     }
 }
 
-static void plan_own(const fsdpi_tensor *first, const extent *e, const fsdp_layout *layout, size_t width,
-                     fsdpi_plan *plan)
+static void plan_own(const fsdpi_tensor *first, const extent *e, fsdpi_plan *plan)
 {
+    const fsdp_layout  *layout    = &e->layout;
     const fsdp_strategy strategy  = strategy_of(first, plan);
+    const size_t        width     = gathered_width(first);
     const bool          whole     = strategy == FSDP_NO_SHARD;
     const size_t        share     = whole ? 1 : (size_t)plan->group;
     const size_t        trainable = is_frozen(first) ? 0 : layout->padded;
-    const size_t        packed    = packed_bytes(layout, strategy == FSDP_FULL_SHARD && is_quantized(first));
+    const size_t        packed    = packed_bytes(layout, e->quantized);
     const size_t        low       = fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
 
-    plan->parameters += e->elements;
-    plan->trainable += is_frozen(first) ? 0 : e->elements;
-    plan_optimizer(first, e->elements, layout->padded / share, plan);
+    plan->parameters += layout->elements;
+    plan->trainable += is_frozen(first) ? 0 : layout->elements;
+    plan_optimizer(first, layout, layout->padded / share, plan);
     plan->padded += layout->padded;
     plan->padded_trainable += trainable;
     plan->whole_trainable += whole ? trainable : 0;
@@ -176,35 +213,21 @@ static void plan_ignored(const fsdp_unit *unit, fsdpi_plan *plan)
     }
 }
 
-static size_t gathered_width(const fsdpi_tensor *first)
-{
-    return fsdp_dtype_size(fsdpi_gathered_dtype(first->unit->model, first));
-}
-
-static fsdp_status lay_out(const fsdp_unit *unit, const extent *e, int size, fsdp_layout *layout)
-{
-    if (fsdp_layout_init(e->elements, size, layout) != FSDP_OK) {
-        return fsdpi_record(unit->model->ctx, FSDP_ERR_ARG, "unit '%s': %s", unit->name, fsdp_last_error(NULL));
-    }
-    return FSDP_OK;
-}
-
 fsdp_status fsdpi_plan_unit(const fsdp_unit *unit, fsdpi_plan *plan)
 {
     size_t n_own = 0;
 
     for (size_t i = 0; i < unit->n_tensors; i++) {
         const fsdpi_tensor *first = first_of_flat(unit, i);
-        fsdp_layout         layout;
+        extent              e;
 
         if (first == NULL) {
             continue;
         }
-        const extent e = extent_of(first);
-        FSDP_TRY(lay_out(unit, &e, plan->size, &layout));
+        FSDP_TRY(measure(first, plan, &e));
         if (first->unit == unit) {
             plan->name_bytes += name_bytes(first, n_own++ == 0);
-            plan_own(first, &e, &layout, gathered_width(first), plan);
+            plan_own(first, &e, plan);
         }
         plan->n_members++;
     }
@@ -217,23 +240,21 @@ fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fs
     *sum = (fsdpi_unit_extent){0};
     for (size_t i = 0; i < unit->n_tensors; i++) {
         const fsdpi_tensor *first = first_of_flat(unit, i);
-        fsdp_layout         layout;
+        extent              e;
 
         if (first == NULL) {
             continue;
         }
-        const extent e = extent_of(first);
-        FSDP_TRY(lay_out(unit, &e, plan->size, &layout));
-        const fsdp_strategy strategy  = strategy_of(first, plan);
-        const bool          quantized = strategy == FSDP_FULL_SHARD && is_quantized(first);
+        FSDP_TRY(measure(first, plan, &e));
+        const fsdp_strategy strategy = strategy_of(first, plan);
         if (takes_slot(strategy)) {
-            sum->view_bytes += view_bytes(&layout, gathered_width(first), quantized);
-            sum->gathers += quantized && !fsdpi_is_on_device(unit->model) ? 2 : 1; /* and it is unpacked */
+            sum->view_bytes += view_bytes(&e.layout, gathered_width(first), e.quantized);
+            sum->gathers += e.quantized && !fsdpi_is_on_device(unit->model) ? 2 : 1; /* and it is unpacked */
         }
         if (is_frozen(first)) {
             continue;
         }
-        *(strategy == FSDP_NO_SHARD ? &sum->whole_gradients : &sum->gradients) += layout.padded;
+        *(strategy == FSDP_NO_SHARD ? &sum->whole_gradients : &sum->gradients) += e.layout.padded;
         sum->reductions += strategy != FSDP_NO_SHARD;
     }
     return FSDP_OK;
@@ -290,11 +311,23 @@ static const char *make_name(const fsdpi_tensor *first, bool is_first, room *r)
     return name;
 }
 
+/* As has been done for the plan, but that its tensors learn where they begin. */
+static void lay_out_flat(fsdpi_flat *flat)
+{
+    fsdp_layout *layout = &flat->layout;
+
+    (void)fsdpi_layout_begin(flat->model->ctx->size, alignment_of(flat->tensors[0], flat->quantized), flat->granularity,
+                             layout);
+    for (size_t k = 0; k < flat->n_tensors; k++) {
+        flat->tensors[k]->offset = fsdpi_layout_add(layout, flat->counts[k]);
+    }
+    (void)fsdpi_layout_end(layout);
+}
+
 static fsdpi_flat *build_flat(const fsdpi_tensor *first, bool is_first, room *r)
 {
     const fsdp_unit *unit = first->unit;
     fsdpi_flat      *flat = r->flats++;
-    size_t           end  = 0;
 
     *flat = (fsdpi_flat){.model       = unit->model,
                          .strategy    = strategy_of(first, &unit->model->plan),
@@ -314,11 +347,9 @@ static fsdpi_flat *build_flat(const fsdpi_tensor *first, bool is_first, room *r)
         if (go_together(first, tensor)) {
             flat->tensors[flat->n_tensors]  = tensor;
             flat->counts[flat->n_tensors++] = tensor->count;
-            tensor->offset                  = end;
-            end += tensor->count;
         }
     }
-    (void)fsdp_layout_init(end, unit->model->ctx->size, &flat->layout); /* has been done for the plan */
+    lay_out_flat(flat);
     r->tensors += flat->n_tensors;
     r->counts += flat->n_tensors;
     r->intervals += flat->n_tensors;

@@ -181,9 +181,14 @@ static void hybrid_strategies_have_a_budget_for_ranks_that_do_not_run(void **sta
     options.group_size = GROUP;
     small_model_build(&m, MPI_COMM_WORLD, NULL, &options);
     for (size_t u = 0; u < N_UNITS; u++) {
+        size_t      counts[N_TENSORS];
         fsdp_layout layout;
 
-        assert_int_equal(FSDP_OK, fsdp_layout_init(m.units[u]->elements, RANKS, &layout));
+        for (size_t t = 0; t < m.units[u]->n_tensors; t++) {
+            counts[t] = m.units[u]->tensors[t].count;
+        }
+        assert_int_equal(
+            FSDP_OK, fsdp_layout_init(m.units[u]->n_tensors, counts, NULL, RANKS, 16, FSDP_GRANULARITY_FLAT, &layout));
         padded += layout.padded;
     }
     assert_int_equal(FSDP_OK, fsdp_model_budget(m.model, FSDP_HYBRID_SHARD, RANKS, FSDP_ADAMW, &budget));

@@ -190,7 +190,8 @@ static size_t padded(size_t elements)
 {
     fsdp_layout layout;
 
-    assert_int_equal(FSDP_OK, fsdp_layout_init(elements, fsdp_test_size(), &layout));
+    assert_int_equal(FSDP_OK,
+                     fsdp_layout_init(1, &elements, NULL, fsdp_test_size(), 16, FSDP_GRANULARITY_FLAT, &layout));
     return layout.padded;
 }
 

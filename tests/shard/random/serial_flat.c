@@ -26,6 +26,27 @@ static bool go_together(const serial_model *s, size_t a, size_t b)
                       has_gradient(m, a) == has_gradient(m, b));
 }
 
+static size_t narrower(fsdp_dtype a, fsdp_dtype b)
+{
+    const size_t wide = fsdp_dtype_size(a), narrow = fsdp_dtype_size(b);
+
+    return wide < narrow ? wide : narrow;
+}
+
+/* Tensors begin at 64 bytes in each view, and in what it is unpacked from. */
+static size_t next_begin(const serial_model *s, size_t name, size_t end)
+{
+    const random_model       *m = s->m;
+    const fsdp_model_options *o = &s->segment->options;
+
+    name                     = m->tensors[name].owner;
+    const fsdp_dtype view    = type_of_view(m, o, name);
+    const size_t     narrow  = has_gradient(m, name) ? narrower(view, o->reduce_dtype) : fsdp_dtype_size(view);
+    const size_t     aligned = is_quantized(s, name) ? 64 : 64 / narrow;
+
+    return (end + aligned - 1) / aligned * aligned;
+}
+
 /* A multiple of 256 for each rank of those that share the model. */
 static size_t padded(const serial_model *s, size_t elements)
 {
@@ -47,6 +68,7 @@ serial_flat serial_flat_of(const serial_model *s, size_t name)
         if (flat.n == 0 && t != name) {
             return flat;
         }
+        end                    = next_begin(s, name, end);
         flat.names[flat.n]     = t;
         flat.offsets[flat.n++] = end;
         end += s->m->tensors[t].count;
