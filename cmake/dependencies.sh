@@ -38,6 +38,7 @@ fsdp_packages=(
     'aarch64 | libc6-dev-arm64-cross | test -d /usr/aarch64-linux-gnu/include | the C library for it'
     'aarch64 | qemu-user      | command -v qemu-aarch64        | runs their tests'
     'packages | dpkg-dev    | command -v dpkg-shlibdeps      | finds what the libraries of a package need'
+    'packages | file        | command -v file                | tells CPack what is a library'
     'packages | environment-modules | command -v modulecmd   | loads the module file, in its test'
     'soak  | debootstrap    | command -v debootstrap         | makes the Debian 13 that the tests run in once more'
     'soak  | git            | command -v git                 | clones the checkout into it'
