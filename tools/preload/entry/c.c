@@ -40,7 +40,6 @@
         return next arguments;                                                                                         \
     }
 
-/* clang-format off: a row each */
 COVERED(MPI_Allgather, "PMPI_Allgather",
         (const void *in, int in_count, fsdpi_handle in_type, void *out, int out_count, fsdpi_handle out_type,
          fsdpi_handle comm),
@@ -278,7 +277,6 @@ PASSED(MPI_Alltoallv_init_c, "PMPI_Alltoallv_init_c", FSDPI_PERSISTENT,
 PASSED(MPI_Ibarrier, "PMPI_Ibarrier", FSDPI_IBARRIER, (fsdpi_handle comm, void *request), (comm, request))
 PASSED(MPI_Barrier_init, "PMPI_Barrier_init", FSDPI_PERSISTENT, (fsdpi_handle comm, fsdpi_handle info, void *request),
        (comm, info, request))
-/* clang-format on */
 
 EXPORT int MPI_Init(void *argc, void *argv);
 EXPORT int MPI_Init(void *argc, void *argv)

@@ -87,7 +87,6 @@ static bool give(fsdpi_call *call, int *error)
     return true;
 }
 
-/* clang-format off: a row each */
 static bool take_allgather(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
                            int *error)
 {
@@ -100,6 +99,135 @@ static bool take_allgather(void *in, int *in_count, int *in_type, void *out, int
                        .out_count  = *out_count,
                        .out_type   = (fsdpi_handle)*out_type,
                        .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_allgatherv(void *in, int *in_count, int *in_type, void *out, int *out_counts, int *out_displacements,
+                            int *out_type, int *comm, int *error)
+{
+    fsdpi_call call = {.collective        = FSDPI_ALLGATHERV,
+                       .fortran           = true,
+                       .in                = in,
+                       .in_count          = *in_count,
+                       .in_type           = (fsdpi_handle)*in_type,
+                       .out               = out,
+                       .out_counts        = out_counts,
+                       .out_displacements = out_displacements,
+                       .out_type          = (fsdpi_handle)*out_type,
+                       .comm              = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_allreduce(void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_ALLREDUCE,
+                       .fortran    = true,
+                       .in         = in,
+                       .out        = out,
+                       .out_count  = *out_count,
+                       .out_type   = (fsdpi_handle)*out_type,
+                       .op         = (fsdpi_handle)*op,
+                       .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_reduce_scatter(void *in, void *out, int *out_counts, int *out_type, int *op, int *comm, int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_REDUCE_SCATTER,
+                       .fortran    = true,
+                       .in         = in,
+                       .out        = out,
+                       .out_counts = out_counts,
+                       .out_type   = (fsdpi_handle)*out_type,
+                       .op         = (fsdpi_handle)*op,
+                       .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_reduce_scatter_block(void *in, void *out, int *out_count, int *out_type, int *op, int *comm,
+                                      int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_REDUCE_SCATTER_BLOCK,
+                       .fortran    = true,
+                       .in         = in,
+                       .out        = out,
+                       .out_count  = *out_count,
+                       .out_type   = (fsdpi_handle)*out_type,
+                       .op         = (fsdpi_handle)*op,
+                       .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_bcast(void *out, int *out_count, int *out_type, int *root, int *comm, int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_BCAST,
+                       .fortran    = true,
+                       .out        = out,
+                       .out_count  = *out_count,
+                       .out_type   = (fsdpi_handle)*out_type,
+                       .root       = *root,
+                       .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_reduce(void *in, void *out, int *out_count, int *out_type, int *op, int *root, int *comm, int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_REDUCE,
+                       .fortran    = true,
+                       .in         = in,
+                       .out        = out,
+                       .out_count  = *out_count,
+                       .out_type   = (fsdpi_handle)*out_type,
+                       .op         = (fsdpi_handle)*op,
+                       .root       = *root,
+                       .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_alltoall(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
+                          int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_ALLTOALL,
+                       .fortran    = true,
+                       .in         = in,
+                       .in_count   = *in_count,
+                       .in_type    = (fsdpi_handle)*in_type,
+                       .out        = out,
+                       .out_count  = *out_count,
+                       .out_type   = (fsdpi_handle)*out_type,
+                       .comm       = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_alltoallv(void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
+                           int *out_displacements, int *out_type, int *comm, int *error)
+{
+    fsdpi_call call = {.collective        = FSDPI_ALLTOALLV,
+                       .fortran           = true,
+                       .in                = in,
+                       .in_counts         = in_counts,
+                       .in_displacements  = in_displacements,
+                       .in_type           = (fsdpi_handle)*in_type,
+                       .out               = out,
+                       .out_counts        = out_counts,
+                       .out_displacements = out_displacements,
+                       .out_type          = (fsdpi_handle)*out_type,
+                       .comm              = (fsdpi_handle)*comm};
+
+    return fsdpi_engine != NULL && give(&call, error);
+}
+
+static bool take_barrier(int *comm, int *error)
+{
+    fsdpi_call call = {.collective = FSDPI_BARRIER, .fortran = true, .comm = (fsdpi_handle)*comm};
 
     return fsdpi_engine != NULL && give(&call, error);
 }
@@ -119,24 +247,6 @@ TAKEN(MPI_ALLGATHER, "MPI_ALLGATHER", take_allgather,
 TAKEN(mpi_allgather_f08_, "mpi_allgather_f08_", take_allgather,
       (void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm, int *error),
       (in, in_count, in_type, out, out_count, out_type, comm, error))
-
-static bool take_allgatherv(void *in, int *in_count, int *in_type, void *out, int *out_counts, int *out_displacements,
-                            int *out_type, int *comm, int *error)
-{
-    fsdpi_call call = {.collective        = FSDPI_ALLGATHERV,
-                       .fortran           = true,
-                       .in                = in,
-                       .in_count          = *in_count,
-                       .in_type           = (fsdpi_handle)*in_type,
-                       .out               = out,
-                       .out_counts        = out_counts,
-                       .out_displacements = out_displacements,
-                       .out_type          = (fsdpi_handle)*out_type,
-                       .comm              = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_allgatherv, "mpi_allgatherv", take_allgatherv,
       (void *in, int *in_count, int *in_type, void *out, int *out_counts, int *out_displacements, int *out_type,
        int *comm, int *error),
@@ -157,21 +267,6 @@ TAKEN(mpi_allgatherv_f08_, "mpi_allgatherv_f08_", take_allgatherv,
       (void *in, int *in_count, int *in_type, void *out, int *out_counts, int *out_displacements, int *out_type,
        int *comm, int *error),
       (in, in_count, in_type, out, out_counts, out_displacements, out_type, comm, error))
-
-static bool take_allreduce(void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_ALLREDUCE,
-                       .fortran    = true,
-                       .in         = in,
-                       .out        = out,
-                       .out_count  = *out_count,
-                       .out_type   = (fsdpi_handle)*out_type,
-                       .op         = (fsdpi_handle)*op,
-                       .comm       = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_allreduce, "mpi_allreduce", take_allreduce,
       (void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error),
       (in, out, out_count, out_type, op, comm, error))
@@ -187,21 +282,6 @@ TAKEN(MPI_ALLREDUCE, "MPI_ALLREDUCE", take_allreduce,
 TAKEN(mpi_allreduce_f08_, "mpi_allreduce_f08_", take_allreduce,
       (void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error),
       (in, out, out_count, out_type, op, comm, error))
-
-static bool take_reduce_scatter(void *in, void *out, int *out_counts, int *out_type, int *op, int *comm, int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_REDUCE_SCATTER,
-                       .fortran    = true,
-                       .in         = in,
-                       .out        = out,
-                       .out_counts = out_counts,
-                       .out_type   = (fsdpi_handle)*out_type,
-                       .op         = (fsdpi_handle)*op,
-                       .comm       = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_reduce_scatter, "mpi_reduce_scatter", take_reduce_scatter,
       (void *in, void *out, int *out_counts, int *out_type, int *op, int *comm, int *error),
       (in, out, out_counts, out_type, op, comm, error))
@@ -217,22 +297,6 @@ TAKEN(MPI_REDUCE_SCATTER, "MPI_REDUCE_SCATTER", take_reduce_scatter,
 TAKEN(mpi_reduce_scatter_f08_, "mpi_reduce_scatter_f08_", take_reduce_scatter,
       (void *in, void *out, int *out_counts, int *out_type, int *op, int *comm, int *error),
       (in, out, out_counts, out_type, op, comm, error))
-
-static bool take_reduce_scatter_block(void *in, void *out, int *out_count, int *out_type, int *op, int *comm,
-                                      int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_REDUCE_SCATTER_BLOCK,
-                       .fortran    = true,
-                       .in         = in,
-                       .out        = out,
-                       .out_count  = *out_count,
-                       .out_type   = (fsdpi_handle)*out_type,
-                       .op         = (fsdpi_handle)*op,
-                       .comm       = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_reduce_scatter_block, "mpi_reduce_scatter_block", take_reduce_scatter_block,
       (void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error),
       (in, out, out_count, out_type, op, comm, error))
@@ -248,20 +312,6 @@ TAKEN(MPI_REDUCE_SCATTER_BLOCK, "MPI_REDUCE_SCATTER_BLOCK", take_reduce_scatter_
 TAKEN(mpi_reduce_scatter_block_f08_, "mpi_reduce_scatter_block_f08_", take_reduce_scatter_block,
       (void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error),
       (in, out, out_count, out_type, op, comm, error))
-
-static bool take_bcast(void *out, int *out_count, int *out_type, int *root, int *comm, int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_BCAST,
-                       .fortran    = true,
-                       .out        = out,
-                       .out_count  = *out_count,
-                       .out_type   = (fsdpi_handle)*out_type,
-                       .root       = *root,
-                       .comm       = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_bcast, "mpi_bcast", take_bcast, (void *out, int *out_count, int *out_type, int *root, int *comm, int *error),
       (out, out_count, out_type, root, comm, error))
 TAKEN(mpi_bcast_, "mpi_bcast_", take_bcast,
@@ -275,22 +325,6 @@ TAKEN(MPI_BCAST, "MPI_BCAST", take_bcast, (void *out, int *out_count, int *out_t
 TAKEN(mpi_bcast_f08_, "mpi_bcast_f08_", take_bcast,
       (void *out, int *out_count, int *out_type, int *root, int *comm, int *error),
       (out, out_count, out_type, root, comm, error))
-
-static bool take_reduce(void *in, void *out, int *out_count, int *out_type, int *op, int *root, int *comm, int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_REDUCE,
-                       .fortran    = true,
-                       .in         = in,
-                       .out        = out,
-                       .out_count  = *out_count,
-                       .out_type   = (fsdpi_handle)*out_type,
-                       .op         = (fsdpi_handle)*op,
-                       .root       = *root,
-                       .comm       = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_reduce, "mpi_reduce", take_reduce,
       (void *in, void *out, int *out_count, int *out_type, int *op, int *root, int *comm, int *error),
       (in, out, out_count, out_type, op, root, comm, error))
@@ -306,23 +340,6 @@ TAKEN(MPI_REDUCE, "MPI_REDUCE", take_reduce,
 TAKEN(mpi_reduce_f08_, "mpi_reduce_f08_", take_reduce,
       (void *in, void *out, int *out_count, int *out_type, int *op, int *root, int *comm, int *error),
       (in, out, out_count, out_type, op, root, comm, error))
-
-static bool take_alltoall(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
-                          int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_ALLTOALL,
-                       .fortran    = true,
-                       .in         = in,
-                       .in_count   = *in_count,
-                       .in_type    = (fsdpi_handle)*in_type,
-                       .out        = out,
-                       .out_count  = *out_count,
-                       .out_type   = (fsdpi_handle)*out_type,
-                       .comm       = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_alltoall, "mpi_alltoall", take_alltoall,
       (void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm, int *error),
       (in, in_count, in_type, out, out_count, out_type, comm, error))
@@ -338,25 +355,6 @@ TAKEN(MPI_ALLTOALL, "MPI_ALLTOALL", take_alltoall,
 TAKEN(mpi_alltoall_f08_, "mpi_alltoall_f08_", take_alltoall,
       (void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm, int *error),
       (in, in_count, in_type, out, out_count, out_type, comm, error))
-
-static bool take_alltoallv(void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
-                           int *out_displacements, int *out_type, int *comm, int *error)
-{
-    fsdpi_call call = {.collective        = FSDPI_ALLTOALLV,
-                       .fortran           = true,
-                       .in                = in,
-                       .in_counts         = in_counts,
-                       .in_displacements  = in_displacements,
-                       .in_type           = (fsdpi_handle)*in_type,
-                       .out               = out,
-                       .out_counts        = out_counts,
-                       .out_displacements = out_displacements,
-                       .out_type          = (fsdpi_handle)*out_type,
-                       .comm              = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_alltoallv, "mpi_alltoallv", take_alltoallv,
       (void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
        int *out_displacements, int *out_type, int *comm, int *error),
@@ -377,14 +375,6 @@ TAKEN(mpi_alltoallv_f08_, "mpi_alltoallv_f08_", take_alltoallv,
       (void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
        int *out_displacements, int *out_type, int *comm, int *error),
       (in, in_counts, in_displacements, in_type, out, out_counts, out_displacements, out_type, comm, error))
-
-static bool take_barrier(int *comm, int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_BARRIER, .fortran = true, .comm = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
 TAKEN(mpi_barrier, "mpi_barrier", take_barrier, (int *comm, int *error), (comm, error))
 TAKEN(mpi_barrier_, "mpi_barrier_", take_barrier, (int *comm, int *error), (comm, error))
 TAKEN(mpi_barrier__, "mpi_barrier__", take_barrier, (int *comm, int *error), (comm, error))
@@ -507,4 +497,3 @@ ENDS(mpi_finalize_, "mpi_finalize_", ADDRESSES_1)
 ENDS(mpi_finalize__, "mpi_finalize__", ADDRESSES_1)
 ENDS(MPI_FINALIZE, "MPI_FINALIZE", ADDRESSES_1)
 ENDS(mpi_finalize_f08_, "mpi_finalize_f08_", ADDRESSES_1)
-/* clang-format on */

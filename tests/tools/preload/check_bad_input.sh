@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# The drop-in where it has no place, and what is wrong with its settings: programs run as without it, and it says so once, on
+# stderr.
+#
+#   check_bad_input.sh LIBRARY ODD COMPILER OTHER_COMPILER OTHER_LAUNCHER LAUNCH...
+#
+# ODD is the program of odd.c, COMPILER that of MPI, OTHER_* those of the other MPI, and LAUNCH ends where the number of ranks follows.
+set -euo pipefail
+
+library=$1 odd=$2 compiler=$3 other_compiler=$4 other_launcher=$5
+shift 5
+launch=("$@")
+errors="$TMPDIR/errors" output="$TMPDIR/output"
+export FSDP_MPI_AFTER=0
+
+fail() {
+    cat "$output" "$errors"
+    echo "$1"
+    exit 1
+}
+
+# run RANKS COMMAND...: output and errors go to files
+run() {
+    local ranks=$1
+    shift
+    "${launch[@]}" "$ranks" "$@" >"$output" 2>"$errors"
+}
+
+# prints TEXT: what has been run has printed that, and nothing else
+prints() {
+    [[ $(<"$output") == "$1" ]] || fail "not printed: $1"
+}
+
+# says COUNT TEXT: so many lines of the drop-in have that
+says() {
+    [[ $(grep -cF -- "$2" "$errors") == "$1" ]] || fail "not said $1 times: $2"
+}
+
+silent() {
+    ! grep -q "libfsdp_mpi" "$errors" || fail "the drop-in has something to say: $1"
+}
+
+two=$'sum 2\nsum 2'
+
+echo "--- a program without MPI, one that is statically linked, and the launcher"
+env LD_PRELOAD="$library" echo hello >"$output" 2>"$errors"
+prints hello
+[[ ! -s $errors ]] || fail "something is said in a program without MPI"
+printf '#include <stdio.h>\nint main(void) { return puts("static") < 0; }\n' >"$TMPDIR/static.c"
+if "$compiler" -static "$TMPDIR/static.c" -o "$TMPDIR/static" 2>/dev/null; then
+    LD_PRELOAD="$library" "$TMPDIR/static" >"$output" 2>"$errors"
+    prints static
+fi
+LD_PRELOAD="$library" "${launch[@]}" 2 "$odd" sum >"$output" 2>"$errors"
+prints "$two"
+silent "in the launcher"
+
+echo "--- a rank that forks"
+run 2 env LD_PRELOAD="$library" "$odd" fork
+prints $'sum 2\nchild\nsum 2'
+silent "in a child"
+
+echo "--- communicators that are never freed"
+run 2 env LD_PRELOAD="$library" FSDP_MPI_CONTEXTS=2 "$odd" gone
+prints "$two"$'\nsum 2\nsum 2\nsum 2'
+silent "at the end"
+
+echo "--- one rank without it"
+run 1 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" sum : "${launch[@]: -1}" 1 "$odd" sum
+prints "$two"
+says 1 "of 2 ranks of MPI_COMM_WORLD 1 run without it, rank 1;"
+run 1 "$odd" sum : "${launch[@]: -1}" 1 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" sum
+prints "$two"
+says 1 "rank 0 of MPI_COMM_WORLD runs without it"
+
+echo "--- settings"
+run 2 env LD_PRELOAD="$library" FSDP_MPI=off FSDP_MPI_REPORT="$TMPDIR/none" "$odd" sum
+prints "$two"
+silent "when it is off"
+[[ ! -e $TMPDIR/none ]] || fail "a report is written although it is off"
+run 2 env LD_PRELOAD="$library" FSDP_MPI_AFTER=much FSDP_MPI_COMPARE=2 FSDP_MPI_REPROT=x FSDP_MPI_TABLE=/nowhere "$odd" sum
+prints "$two"
+says 1 "FSDP_MPI_AFTER is 'much'; give a number"
+says 1 "FSDP_MPI_COMPARE is '2'; give a number from 0 to 1"
+says 1 "FSDP_MPI_REPROT is no setting and is ignored; the nearest that is: FSDP_MPI_REPORT"
+says 1 "FSDP_MPI_TABLE: /nowhere cannot be opened: No such file or directory; the built-in table is used"
+printf '# a comment\n\nallreduce one 1K max\nallreduce two 1K max\n' >"$TMPDIR/table"
+run 2 env LD_PRELOAD="$library" FSDP_MPI_TABLE="$TMPDIR/table" FSDP_MPI_REPORT=/nowhere/report "$odd" sum
+prints "$two"
+says 1 "FSDP_MPI_TABLE: line 4 of $TMPDIR/table has a second word that is neither one nor several"
+says 1 "FSDP_MPI_REPORT: /nowhere/report cannot be written: No such file or directory"
+printf 'allreduce one never # for now\n' >"$TMPDIR/table"
+run 2 env LD_PRELOAD="$library" FSDP_MPI_TABLE="$TMPDIR/table" FSDP_MPI_REPORT="$TMPDIR/report" "$odd" sum
+prints "$two"
+grep -qE '^allreduce +<4M +2 +2097152 +0 +2 .* size$' "$TMPDIR/report" || fail "a table does not keep calls from being taken: $(<"$TMPDIR/report")"
+run 2 env LD_PRELOAD="$library" FSDP_ISA=abacus "$odd" sum
+prints "$two"
+says 1 "a communicator of 2 ranks stays with MPI: all 2 ranks: FSDP_ISA is 'abacus'"
+
+echo "--- MPI_Abort() beside a sum, and a rank that does not come"
+! run 2 env LD_PRELOAD="$library" "$odd" abort || fail "an aborted program succeeds"
+! run 2 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" late || fail "a program succeeds although a rank is late"
+says 1 "FSDP_TIMEOUT_S=1"
+grep -q "^rank 0 hears: libfsdp_mpi: " "$output" || fail "the error handler is not called"
+
+echo "--- a program of the other MPI"
+if command -v "$other_compiler" >/dev/null && command -v "$other_launcher" >/dev/null; then
+    "$other_compiler" "$(dirname "$0")/odd.c" -o "$TMPDIR/other"
+    "$other_launcher" -n 2 env LD_PRELOAD="$library" "$TMPDIR/other" sum >"$output" 2>"$errors"
+    prints "$two"
+    says 1 "stands aside, all calls go to MPI: it was built with"
+else
+    echo "left out: there is no $other_compiler"
+fi
