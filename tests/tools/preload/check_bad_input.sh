@@ -12,6 +12,7 @@ shift 5
 launch=("$@")
 errors="$TMPDIR/errors" output="$TMPDIR/output"
 export FSDP_MPI_AFTER=0
+export UCX_LOG_LEVEL=error # MPICH's UCX prints, on stdout, that nobody has received a message
 
 fail() {
     cat "$output" "$errors"

