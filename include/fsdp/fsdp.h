@@ -26,6 +26,7 @@
 #include "fsdp/optimizer.h"
 #include "fsdp/random.h"
 #include "fsdp/sampler.h"
+#include "fsdp/shard.h"
 #include "fsdp/status.h"
 #include "fsdp/stop.h"
 #include "fsdp/tensor_io.h"

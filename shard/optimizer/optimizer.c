@@ -11,6 +11,7 @@
 #include "shard/schedule/between_passes.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
+#include "shard/schedule/masters.h"
 #include "shard/schedule/reduction.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
@@ -344,13 +345,14 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
 {
     FSDP_TRY(fsdpi_between_passes(optimizer->model, "fsdp_optimizer_step"));
     FSDP_TRY(fsdpi_check_none_local(optimizer->model, "fsdp_optimizer_step"));
-    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
+    for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
         if (!flat->has_gradient && fsdpi_updates(optimizer, flat)) {
             return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_STATE,
                               "fsdp_optimizer_step: unit '%s' has no gradient "
                               "since the last step; run its backward pass first",
                               flat->name);
         }
+        FSDP_TRY(fsdpi_masters_check(flat, "fsdp_optimizer_step"));
     }
     return FSDP_OK;
 }

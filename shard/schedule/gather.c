@@ -16,6 +16,7 @@
 
 #include "lib/base/hash.h"
 #include "shard/schedule/failed_step.h"
+#include "shard/schedule/masters.h"
 #include "shard/state/slices.h"
 #include "shard/state/strategy.h"
 #include "shard/storage/compute.h"
@@ -422,5 +423,6 @@ fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows)
             }
         }
     }
+    fsdpi_masters_note(model);
     return fsdpi_step_fail(model, fsdpi_compute_status(model));
 }

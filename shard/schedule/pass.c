@@ -3,6 +3,7 @@
 #include "lib/base/hash.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
+#include "shard/schedule/masters.h"
 #include "shard/schedule/reduction.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
@@ -36,6 +37,9 @@ static fsdp_status check_begin(const fsdp_unit *unit, const char *function)
                           "%s: unit '%s' would be open beside %zu others, and "
                           "FSDP_VIEWS_IN_FLIGHT is %d; end a pass first or set it higher",
                           function, unit->name, model->open, model->ctx->config.views_in_flight);
+    }
+    for (size_t m = 0; m < unit->n_members; m++) {
+        FSDP_TRY(fsdpi_masters_check(unit->members[m].flat, function));
     }
     return FSDP_OK;
 }

@@ -92,7 +92,8 @@ struct fsdpi_flat {
     size_t                reducing;                /* reductions under way */
     size_t                gradient_passes;         /* that have been added up in `gradient`; 0 without one */
     size_t                checked_passes;          /* how many of them the loss scaler has seen; 0 before it has */
-    fsdpi_view            view;                    /* where it has a place of its own, in which it stays */
+    uint64_t              master_hash; /* FSDP_VERIFY=full: what `master` was when the library last wrote it */
+    fsdpi_view            view;        /* where it has a place of its own, in which it stays */
 };
 
 /** A flat parameter as one unit uses it. */
