@@ -77,9 +77,13 @@ typedef enum fsdp_optimizer_kind {
     FSDP_SGD_MOMENTUM = 1, /**< one moment per parameter */
     FSDP_ADAMW        = 2, /**< two moments per parameter */
     FSDP_ADAM         = 3, /**< two moments per parameter */
-    FSDP_LION         = 4  /**< one moment per parameter */
+    FSDP_LION         = 4, /**< one moment per parameter */
+    FSDP_CUSTOM       = 5  /**< the program's own: as many states per parameter as it says */
 } fsdp_optimizer_kind;
-#define FSDP_N_OPTIMIZER_KINDS 5
+#define FSDP_N_OPTIMIZER_KINDS 6
+
+/** Most states per parameter of an optimizer of the program's own. */
+#define FSDP_MAX_STATES 8
 
 /** How a tensor's initial values are drawn. */
 typedef enum fsdp_fill {
@@ -207,6 +211,8 @@ typedef struct fsdp_model_options {
      * addresses, anyway: there nothing changes, and reading between passes is not found. On a GPU only these others have it.
      */
     int fixed_addresses;
+
+    size_t n_states; /**< states per parameter that budgets assume of FSDP_CUSTOM: see fsdp_optimizer_options */
 } fsdp_model_options;
 
 /** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
@@ -214,7 +220,7 @@ typedef struct fsdp_model_options {
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
-            0, 0.0, FSDP_ON_HOST, 0                                                                                    \
+            0, 0.0, FSDP_ON_HOST, 0, 0                                                                                 \
     }
 
 /**
@@ -231,12 +237,13 @@ typedef struct fsdp_model_group {
     size_t              granularity;
     fsdp_optimizer_kind optimizer;    /**< the optimizer that budgets assume for these tensors */
     fsdp_dtype          moment_dtype; /**< the type of its moments that budgets assume: see fsdp_optimizer_options */
+    size_t              n_states;     /**< of FSDP_CUSTOM, states per parameter that budgets assume; else 0 */
 } fsdp_model_group;
 
 /** Slices that end anywhere, AdamW with moments in f32. */
 #define FSDP_MODEL_GROUP_DEFAULT                                                                                       \
     {                                                                                                                  \
-        sizeof(fsdp_model_group), FSDP_GRANULARITY_FLAT, FSDP_ADAMW, FSDP_F32                                          \
+        sizeof(fsdp_model_group), FSDP_GRANULARITY_FLAT, FSDP_ADAMW, FSDP_F32, 0                                       \
     }
 
 /** The BYTES that a model holds on one rank, known before anything is allocated. */

@@ -11,6 +11,9 @@
  * FSDP_LION                    Chen et al., "Symbolic discovery of optimization algorithms" (2023): one moment, of which
  *                              only the sign moves the weights; decay as in AdamW.
  *
+ * FSDP_CUSTOM                  the program's own function, called for what this rank holds of each tensor: see
+ *                              fsdp_update_function.
+ *
  * Tensors can be given a rate and a weight decay of their own, chosen by a pattern of their names:
  *
  *     fsdp_optimizer_group slow = FSDP_OPTIMIZER_GROUP_DEFAULT;
@@ -32,6 +35,44 @@
 
 typedef struct fsdp_optimizer fsdp_optimizer;
 
+/** What a function of the program's own updates: elements `begin` up to `begin` + `count` of one tensor, all of which this rank
+ * holds. Pointers are valid during the call. */
+typedef struct fsdp_update {
+    const char   *unit;   /**< its name */
+    const char   *tensor; /**< its name; of a tied tensor the owner's */
+    size_t        index;  /**< of the tensor in the unit, as fsdp_unit_param() takes it */
+    size_t        n_dims;
+    const size_t *shape;       /**< `n_dims` extents */
+    size_t        begin;       /**< index of the first element in the tensor, row-major */
+    size_t        count;       /**< ELEMENTS, at least 1 */
+    fsdp_dtype    dtype;       /**< of masters and gradients */
+    fsdp_dtype    state_dtype; /**< of the states: the optimizer's `moment_dtype` */
+    void         *master;      /**< `count` elements, to be updated */
+    const void   *gradient;    /**< `count` elements: the mean over the ranks, clipped and scaled */
+    size_t        n_states;
+    void *const  *states; /**< `n_states` arrays of `count` elements, to be updated; zeros before the first step */
+    double        lr;     /**< of the tensor's group, or the optimizer's */
+    double        weight_decay; /**< likewise; 0 for a tensor with FSDP_TENSOR_NO_WEIGHT_DECAY */
+    size_t        step;         /**< counted from 1 */
+    void         *stream;       /**< of a model on a GPU: where kernels are to be put; else NULL */
+} fsdp_update;
+
+/**
+ * Updates masters and states of some elements of one tensor. fsdp_optimizer_step() calls it, in the calling thread, for what this
+ * rank holds of each tensor, in the order of the tensors: in calls of at most 65536 elements (of whole blocks, where the group's
+ * granularity is that of blocks; a tensor at a time, where it is FSDP_GRANULARITY_TENSOR). Several ranks may hold the same elements,
+ * and must give them the same values. If what an element becomes follows from its own values alone, results have the same bits for
+ * any number of ranks and every strategy. It must not call the library.
+ *
+ * On a GPU pointers are the device's, and the work is to be put into `stream`; offloaded masters and states come to the device for
+ * the call.
+ *
+ * @param[in] state  fsdp_optimizer_options::update_state
+ * @return FSDP_OK; else fsdp_optimizer_step() fails with this status on all ranks, the text names tensor and rank, and parameters
+ *         are as before the step on every rank.
+ */
+typedef fsdp_status (*fsdp_update_function)(void *state, const fsdp_update *update);
+
 /**
  * Coefficients are used in f32, to which they are rounded once; so are 1 - beta and its powers, but Lion's 1 - beta, which is
  * that of the rounded beta. Fields that a kind does not use are ignored.
@@ -50,13 +91,21 @@ typedef struct fsdp_optimizer_options {
      * The type of moments between steps: FSDP_F32; or FSDP_BF16, for half the memory. They are computed and used in f32 and
      * then rounded to nearest even. A change of a bf16 moment by less than 1/512 of it, and at times up to 1/256, is lost:
      * with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, and fsdp_optimizer_create() warns.
-     * Choose 0.99 or less.
+     * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 only.
      */
     fsdp_dtype moment_dtype;
 
     /** NULL: it updates the tensors of no group; else the pattern of the group of tensors that it updates, as it was given to
      * fsdp_model_add_group(). */
     const char *group;
+
+    /* of FSDP_CUSTOM; the other kinds have 0 and NULL */
+    size_t               n_states; /**< arrays of one value per parameter in `moment_dtype`: 0 to FSDP_MAX_STATES */
+    fsdp_update_function update;
+    void                *update_state; /**< handed to it; stays the caller's */
+    /** `n_states` names, by which checkpoints know the states: 1 to 30 letters, digits, `_` and `-`, all different, none "master".
+     * Copied. NULL: "state_0" and so on. */
+    const char *const *state_names;
 } fsdp_optimizer_options;
 
 /** For the rate or the weight decay of a group: use the optimizer's. */
@@ -114,11 +163,18 @@ static inline fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, 
  * @param[in]  options    the same on all ranks; copied
  * @param[out] optimizer  belongs to the model and is released with it, or before by fsdp_optimizer_destroy()
  * @return FSDP_OK; FSDP_ERR_ARG: a coefficient or moment type out of range, a group that the model does not have, a NULL pointer;
+ *         FSDP_ERR_UNSUPPORTED: FSDP_CUSTOM for a group with a granularity, in a model that is offloaded;
  *         FSDP_ERR_STATE: the model is not committed, or these parameters have an optimizer already (names the first);
  *         FSDP_ERR_MISMATCH: options differ between ranks; FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options,
                                            fsdp_optimizer **optimizer);
+
+/**
+ * Begins anew: states become zero, and so does the number of steps. Collective, between passes. Rates and groups stay.
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: a pass is open, or the step has failed.
+ */
+FSDP_API fsdp_status fsdp_optimizer_reset(fsdp_optimizer *optimizer);
 
 /** Releases an optimizer and its state. Local. NULL does nothing. */
 FSDP_API void fsdp_optimizer_destroy(fsdp_optimizer *optimizer);
@@ -146,6 +202,9 @@ FSDP_API fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const c
  * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: a pass is open, the step has failed, or a unit has no gradient for the optimizer
  *         since its last step (names it); FSDP_ERR_MISMATCH: ranks step different optimizers, rates differ between ranks, or the
  *         order in which they began passes. After an error parameters are unchanged.
+ *         With FSDP_CUSTOM, what a function has returned on any rank. Parameters are then as before on all ranks, the gradients are
+ *         gone, and the states are undefined: further steps return FSDP_ERR_STATE until a checkpoint is loaded into the optimizer, or
+ *         fsdp_optimizer_reset(). For this such a step costs one more agreement, and room for as many masters as a call can have.
  */
 FSDP_API fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer);
 

@@ -5,6 +5,7 @@
 #include "lib/device/memory.h"
 #include "lib/sync/staging.h"
 #include "shard/optimizer/optimizer.h"
+#include "shard/optimizer/optimizer_custom.h"
 #include "shard/optimizer/optimizer_device.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/plan.h"
@@ -54,16 +55,28 @@ static size_t count_optimizers(const fsdp_model *model, const fsdpi_plan *plan)
     return n_groups + (plan->plain > 0 || n_groups == 0);
 }
 
-/* BYTES through which the steps of all of them work. */
-static size_t staging_bytes(const fsdp_model *model, const fsdpi_plan *plan, fsdp_optimizer_kind optimizer)
+/* What is assumed of the tensors of no group. */
+static fsdp_model_group plain_group(const fsdp_model *model, fsdp_optimizer_kind optimizer)
 {
-    size_t bytes = 0;
+    return (fsdp_model_group){.size         = sizeof(fsdp_model_group),
+                              .granularity  = fsdpi_granularity(model, NULL),
+                              .optimizer    = optimizer,
+                              .moment_dtype = model->options.moment_dtype,
+                              .n_states     = model->options.n_states};
+}
 
-    if (plan->plain > 0) {
-        bytes = fsdpi_optimizer_staging(model, plan, optimizer, model->options.moment_dtype);
-    }
+/* BYTES through which the steps of one, or of all, work. */
+static size_t working_bytes(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *assumed)
+{
+    return fsdpi_optimizer_staging(model, plan, assumed) + fsdpi_optimizer_scratch(model, plan, assumed);
+}
+
+static size_t all_working_bytes(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *plain)
+{
+    size_t bytes = plan->plain > 0 ? working_bytes(model, plan, plain) : 0;
+
     for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
-        bytes += fsdpi_optimizer_staging(model, plan, group->own.optimizer, group->own.moment_dtype);
+        bytes += working_bytes(model, plan, &group->own);
     }
     return bytes;
 }
@@ -96,8 +109,7 @@ size_t fsdpi_contexts_device_bytes(const fsdp_model *model, fsdp_strategy strate
 }
 
 /* What the model has on a GPU, of what has been added up, and for its sake. `state`: BYTES of moments. */
-static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t state, size_t staging,
-                       fsdp_budget *budget)
+static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t state, fsdp_budget *budget)
 {
     const size_t norm    = fsdpi_alloc_size(plan->norm_bytes);
     const size_t scratch = fsdpi_alloc_size(plan->norm_scratch_bytes);
@@ -105,7 +117,6 @@ static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t s
     if (!fsdpi_is_on_device(model)) {
         return;
     }
-    budget->bytes[FSDP_MEMORY_OPTIMIZER] += staging;
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += norm + scratch;
     budget->device += budget->bytes[FSDP_MEMORY_PARAMETERS] + budget->bytes[FSDP_MEMORY_GRADIENTS] +
                       budget->bytes[FSDP_MEMORY_OPTIMIZER] + budget->bytes[FSDP_MEMORY_GATHERED] +
@@ -126,23 +137,24 @@ fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, i
     }
     FSDP_TRY(check_budget(model, strategy, size, optimizer, budget));
     FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, &plan));
-    const size_t state = fsdpi_states_bytes(optimizer, model->options.moment_dtype, plan.plain) + plan.state_bytes;
-    const size_t width = fsdpi_master_width(model);
-    sum.parameters     = plan.parameters;
+    const fsdp_model_group plain          = plain_group(model, optimizer);
+    const size_t           state          = fsdpi_states_bytes(&plain, plan.plain) + plan.state_bytes;
+    const size_t           width          = fsdpi_master_width(model);
+    sum.parameters                        = plan.parameters;
     sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * width + plan.low_bytes + plan.ignored_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * width;
-    sum.bytes[FSDP_MEMORY_OPTIMIZER]      = state;
+    sum.bytes[FSDP_MEMORY_OPTIMIZER]      = state + all_working_bytes(model, &plan, &plain);
     sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENT_VIEWS] = plan.buckets * fsdp_dtype_size(model->options.reduce_dtype);
     sum.bytes[FSDP_MEMORY_BOOKKEEPING]    = plan.bookkeeping_bytes;
-    add_device(model, &plan, state, staging_bytes(model, &plan, optimizer), &sum);
+    add_device(model, &plan, state, &sum);
     add_contexts(model, &plan, &sum);
     for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
         sum.total += sum.bytes[kind];
     }
     sum.shared    = fsdpi_is_on_device(model) ? 0 : plan.views_bytes;
     sum.unsharded = (plan.parameters + plan.trainable) * width + plan.whole_state_bytes + plan.ignored_bytes +
-                    fsdpi_states_bytes(optimizer, model->options.moment_dtype, plan.plain_elements);
+                    fsdpi_states_bytes(&plain, plan.plain_elements);
     *budget = sum;
     return FSDP_OK;
 }

@@ -90,7 +90,7 @@ static fsdp_status check_state(const fsdp_optimizer *optimizer, const fsdp_unit 
                                const held_part *part)
 {
     fsdp_context *ctx      = unit->model->ctx;
-    const size_t  n_states = fsdpi_optimizer_states(optimizer->options.kind);
+    const size_t  n_states = fsdpi_states_of(&optimizer->options);
 
     if (!fsdpi_updates(optimizer, part->flat)) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG,

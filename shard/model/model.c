@@ -74,16 +74,11 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: %d is no strategy; use one of fsdp_strategy",
                                    (int)options->strategy);
     }
-    if (!fsdpi_is_optimizer_kind(options->optimizer)) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
-                                   "fsdp_model_create: %d is no optimizer; use one of fsdp_optimizer_kind",
-                                   (int)options->optimizer);
-    }
-    if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
-                                   "fsdp_model_create: moment_dtype is %s; use FSDP_F32 or FSDP_BF16, and start from "
-                                   "FSDP_MODEL_OPTIONS_DEFAULT",
-                                   fsdp_dtype_name(options->moment_dtype));
+    FSDP_TRY(fsdpi_check_states(ctx, "fsdp_model_create:", "FSDP_MODEL_OPTIONS_DEFAULT", options->optimizer, 0,
+                                options->moment_dtype));
+    if (options->n_states > FSDP_MAX_STATES) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: n_states is %zu; it must be at most %d",
+                                   options->n_states, FSDP_MAX_STATES);
     }
     if (!(isfinite(options->gradient_divisor) && options->gradient_divisor >= 0.0)) {
         return fsdpi_fail_together(
@@ -135,15 +130,15 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof(fsdp_model));
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
-    (void)snprintf(
-        label, sizeof label,
-        "%s, seed %" PRIu64
-        ", memory limit %zu, optimizer %d, group %d, %s, %s, buffers %s, moments %s, divisor %g, placement %d%s%s%s",
-        fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer, chosen.group_size,
-        fsdp_dtype_name(chosen.param_dtype), fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
-        fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
-        chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "",
-        chosen.fixed_addresses ? ", fixed addresses" : "");
+    (void)snprintf(label, sizeof label,
+                   "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
+                   "%s, moments %s, divisor %g, placement %d%s%s%s",
+                   fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer,
+                   chosen.n_states, chosen.group_size, fsdp_dtype_name(chosen.param_dtype),
+                   fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
+                   fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
+                   chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "",
+                   chosen.fixed_addresses ? ", fixed addresses" : "");
     status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
     if (status != FSDP_OK || made == NULL || model == NULL) {
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));

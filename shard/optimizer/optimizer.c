@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/base/log.h"
 #include "lib/device/memory.h"
+#include "shard/optimizer/optimizer_custom.h"
 #include "shard/optimizer/optimizer_groups.h"
 #include "shard/optimizer/optimizer_state.h"
 #include "shard/schedule/between_passes.h"
@@ -16,6 +18,7 @@
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor_groups.h"
+#include "shard/storage/compute.h"
 #include "shard/storage/model_memory.h"
 
 static size_t optimizer_bytes(const fsdpi_plan *plan)
@@ -48,24 +51,52 @@ static fsdp_status check_betas(fsdp_context *ctx, const fsdp_optimizer_options *
     return FSDP_OK;
 }
 
+static bool is_state_name(const char *name)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    const size_t      length    = name != NULL ? strnlen(name, FSDPI_STATE_NAME_BYTES) : 0;
+
+    return length > 0 && length < FSDPI_STATE_NAME_BYTES - 1 && strspn(name, letters) == length &&
+           strcmp(name, "master") != 0;
+}
+
+static bool is_taken(const fsdp_optimizer_options *options, size_t k)
+{
+    for (size_t i = 0; i < k; i++) {
+        if (strcmp(options->state_names[i], options->state_names[k]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static fsdp_status check_custom(fsdp_context *ctx, const fsdp_optimizer_options *options)
+{
+    if (options->update == NULL) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "fsdp_optimizer_options.update is NULL; FSDP_CUSTOM needs a function");
+    }
+    for (size_t k = 0; k < options->n_states && options->state_names != NULL; k++) {
+        if (!is_state_name(options->state_names[k]) || is_taken(options, k)) {
+            return fsdpi_fail_together(
+                ctx, FSDP_ERR_ARG,
+                "fsdp_optimizer_options.state_names[%zu] is '%.60s'; use 1 to %d letters, digits, _ and -, "
+                "another for each state, and not 'master'",
+                k, options->state_names[k] != NULL ? options->state_names[k] : "(NULL)", FSDPI_STATE_NAME_BYTES - 2);
+        }
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
 {
-    if (!fsdpi_is_optimizer_kind(options->kind)) {
-        return fsdpi_fail_together(
-            ctx, FSDP_ERR_ARG, "fsdp_optimizer_options.kind is %d; use one of fsdp_optimizer_kind", (int)options->kind);
-    }
+    FSDP_TRY(fsdpi_check_states(ctx, "fsdp_optimizer_options:", "fsdp_optimizer_options_init", options->kind,
+                                options->n_states, options->moment_dtype));
     if (!fsdpi_is_rate(options->lr)) {
         return out_of_range(ctx, "lr", options->lr, "0 or more");
     }
     if (!fsdpi_is_rate(options->weight_decay)) {
         return out_of_range(ctx, "weight_decay", options->weight_decay, "0 or more");
-    }
-    if (fsdpi_moment_bytes(options->moment_dtype) == 0) {
-        return fsdpi_fail_together(
-            ctx, FSDP_ERR_ARG,
-            "fsdp_optimizer_options.moment_dtype is %s; use FSDP_F32 or FSDP_BF16, and start from "
-            "fsdp_optimizer_options_init",
-            fsdp_dtype_name(options->moment_dtype));
     }
     switch (options->kind) {
     case FSDP_SGD:
@@ -81,6 +112,8 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options
         FSDP_TRY(check_betas(ctx, options));
         return isfinite(options->eps) && options->eps > 0.0 ? FSDP_OK
                                                             : out_of_range(ctx, "eps", options->eps, "above 0");
+    case FSDP_CUSTOM:
+        return check_custom(ctx, options);
     }
     return FSDP_OK;
 }
@@ -98,6 +131,8 @@ static double slowest_beta(const fsdp_optimizer_options *options)
     case FSDP_ADAM:
     case FSDP_ADAMW:
         return fmax(options->beta1, options->beta2);
+    case FSDP_CUSTOM: /* has no bf16 */
+        return 0.0;
     }
     return 0.0;
 }
@@ -116,10 +151,18 @@ static void warn_of_moments_that_stand_still(const fsdp_context *ctx, const fsdp
     }
 }
 
+static size_t scratch_bytes(const fsdp_optimizer *optimizer)
+{
+    fsdp_model_group as = fsdpi_group_of_options(&optimizer->options);
+
+    as.granularity = fsdpi_granularity(optimizer->model, optimizer->group);
+    return fsdpi_optimizer_scratch(optimizer->model, &optimizer->model->plan, &as);
+}
+
 static size_t moments_bytes(const fsdp_optimizer *optimizer, const fsdpi_flat *flat)
 {
     return fsdpi_updates(optimizer, flat)
-               ? fsdpi_held_elements(flat) * fsdpi_moment_bytes(optimizer->options.moment_dtype)
+               ? fsdpi_moment_bytes(optimizer->options.moment_dtype, fsdpi_held_elements(flat))
                : 0;
 }
 
@@ -136,6 +179,8 @@ static void release_states(fsdp_optimizer *optimizer)
                             optimizer->flats[u].moments[k], moments_bytes(optimizer, flat));
         }
     }
+    fsdpi_home_free(optimizer->model, fsdpi_home_of_elements(optimizer->model), FSDP_MEMORY_OPTIMIZER,
+                    optimizer->scratch, scratch_bytes(optimizer));
     optimizer->by->close(optimizer);
     fsdpi_free(optimizer->model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer, optimizer_bytes(&optimizer->model->plan));
 }
@@ -154,11 +199,26 @@ static void lay_out_groups(fsdp_optimizer *optimizer)
     }
 }
 
+/* The program's names are its own from here on. */
+static void name_states(fsdp_optimizer *optimizer)
+{
+    const char *const *names = optimizer->options.state_names;
+
+    for (size_t k = 0; k < optimizer->options.n_states; k++) {
+        if (names != NULL) {
+            (void)snprintf(optimizer->state_names[k], FSDPI_STATE_NAME_BYTES, "%s", names[k]);
+        } else {
+            (void)snprintf(optimizer->state_names[k], FSDPI_STATE_NAME_BYTES, "state_%zu", k);
+        }
+    }
+    optimizer->options.state_names = NULL;
+}
+
 /* NULL, with what could be allocated released again, where memory is short. */
 static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimizer_options *options,
                                           const fsdpi_tensor_group *group)
 {
-    const size_t    n_states = fsdpi_optimizer_states(options->kind);
+    const size_t    n_states = fsdpi_states_of(options);
     fsdp_optimizer *made     = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, optimizer_bytes(&model->plan));
     bool            complete = made != NULL;
     size_t          u        = 0;
@@ -171,6 +231,7 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
     made->group         = group;
     made->options.group = group != NULL ? group->pattern : NULL;
     made->by            = fsdpi_is_on_device(model) ? &fsdpi_optimizer_device : &fsdpi_optimizer_host;
+    name_states(made);
     lay_out_groups(made);
     for (const fsdpi_flat *flat = model->flats; flat != NULL && complete; flat = flat->next, u++) {
         for (size_t k = 0; k < n_states && complete; k++) {
@@ -178,6 +239,11 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
                 fsdpi_home_alloc(model, fsdpi_home_of_state(model), FSDP_MEMORY_OPTIMIZER, moments_bytes(made, flat));
             complete = made->flats[u].moments[k] != NULL || !fsdpi_updates(made, flat);
         }
+    }
+    if (complete && scratch_bytes(made) > 0) {
+        made->scratch =
+            fsdpi_home_alloc(model, fsdpi_home_of_elements(model), FSDP_MEMORY_OPTIMIZER, scratch_bytes(made));
+        complete = made->scratch != NULL;
     }
     if (!complete || made->by->open(made) != FSDP_OK) {
         release_states(made);
@@ -188,12 +254,12 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
 
 static void describe_options(const fsdp_optimizer_options *o, char *text, size_t size)
 {
-    (void)snprintf(
-        text, size,
-        "kind %d, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments %s%s%s%.100s",
-        (int)o->kind, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
-        o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "",
-        o->group != NULL ? ", group " : "", o->group != NULL ? o->group : "");
+    (void)snprintf(text, size,
+                   "kind %d, %zu states, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments "
+                   "%s%s%s%.100s",
+                   (int)o->kind, o->n_states, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
+                   o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "",
+                   o->group != NULL ? ", group " : "", o->group != NULL ? o->group : "");
 }
 
 /* A trainable one of a group, NULL for none, for an error; "" if there is none. */
@@ -253,7 +319,15 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
     }
     FSDP_TRY(fsdpi_optimizer_options_take(model->ctx, options, chosen));
     FSDP_TRY(check_options(model->ctx, chosen));
-    return find_group(model, chosen, group);
+    FSDP_TRY(find_group(model, chosen, group));
+    if (chosen->kind == FSDP_CUSTOM && fsdpi_is_offloaded(model) &&
+        fsdpi_granularity(model, *group) != FSDP_GRANULARITY_FLAT) {
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_optimizer_create: FSDP_CUSTOM for a group with a granularity, in a model that is "
+            "offloaded, whose pieces end anywhere; use FSDP_ON_DEVICE");
+    }
+    return FSDP_OK;
 }
 
 fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options, fsdp_optimizer **optimizer)
@@ -322,6 +396,38 @@ void fsdpi_optimizers_release(fsdp_model *model)
     }
 }
 
+static void clear_states(fsdp_optimizer *optimizer)
+{
+    size_t u = 0;
+
+    for (const fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
+        for (size_t k = 0; k < FSDPI_MOST_STATES; k++) {
+            if (optimizer->flats[u].moments[k] != NULL) {
+                fsdpi_compute_clear(optimizer->model, optimizer->flats[u].moments[k], moments_bytes(optimizer, flat));
+            }
+        }
+    }
+}
+
+fsdp_status fsdp_optimizer_reset(fsdp_optimizer *optimizer)
+{
+    static const char function[] = "fsdp_optimizer_reset";
+
+    if (optimizer == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the optimizer is NULL", function);
+    }
+    fsdp_model *model = optimizer->model;
+    FSDP_TRY(fsdpi_step_agree(model, function, optimizer->group != NULL ? optimizer->group->pattern : NULL, 0,
+                              fsdpi_between_passes(model, function), true));
+    if (fsdpi_is_offloaded(model)) {
+        fsdpi_compute_finish(model); /* the last step may still be copying states out */
+    }
+    clear_states(optimizer);
+    optimizer->steps   = 0;
+    optimizer->spoiled = false;
+    return fsdpi_step_fail(model, fsdpi_compute_status(model));
+}
+
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 fsdp_status fsdp_optimizer_set_lr(fsdp_optimizer *optimizer, double lr)
@@ -345,6 +451,12 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
 {
     FSDP_TRY(fsdpi_between_passes(optimizer->model, "fsdp_optimizer_step"));
     FSDP_TRY(fsdpi_check_none_local(optimizer->model, "fsdp_optimizer_step"));
+    if (optimizer->spoiled) {
+        return fsdpi_fail_together(
+            optimizer->model->ctx, FSDP_ERR_STATE,
+            "fsdp_optimizer_step: the optimizer's states are undefined since an update has failed; "
+            "load a checkpoint into it, or call fsdp_optimizer_reset");
+    }
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
         if (!flat->has_gradient && fsdpi_updates(optimizer, flat)) {
             return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_STATE,
@@ -367,6 +479,23 @@ void fsdpi_optimizer_forget_gradients(const fsdp_optimizer *optimizer)
     fsdpi_order_forget(optimizer->model);
 }
 
+/* A function of the program's may have failed on any rank. */
+static fsdp_status update(fsdp_optimizer *optimizer)
+{
+    optimizer->updated       = 0;
+    const fsdp_status status = optimizer->by->update(optimizer);
+
+    if (optimizer->options.kind != FSDP_CUSTOM) {
+        return status;
+    }
+    const fsdp_status all = fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", "updates", 0, status, true);
+    if (all != FSDP_OK) {
+        fsdpi_custom_take_back(optimizer);
+        optimizer->spoiled = true;
+    }
+    return all;
+}
+
 fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
 {
     char rates[FSDPI_DETAIL_BYTES / 2];
@@ -381,8 +510,12 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
                    optimizer->group != NULL ? optimizer->group->pattern : "", (uint32_t)optimizer->model->order, rates);
     FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, check_step(optimizer), false));
     fsdpi_gather_drop(optimizer->model);
-    optimizer->by->update(optimizer);
+    const fsdp_status status = update(optimizer);
     fsdpi_optimizer_forget_gradients(optimizer);
+    if (status != FSDP_OK) {
+        (void)fsdpi_gather_refresh(optimizer->model, true);
+        return status;
+    }
     optimizer->model->error = FSDP_OK;
     optimizer->steps++;
     return fsdpi_gather_refresh(optimizer->model, !fsdpi_is_offloaded(optimizer->model));

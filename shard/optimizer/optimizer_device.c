@@ -10,6 +10,7 @@
 #include "shard/optimizer/optimizer_device.h"
 
 #include "lib/device/memory.h"
+#include "shard/optimizer/optimizer_custom.h"
 #include "shard/optimizer/optimizer_runs.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
@@ -53,13 +54,12 @@ static size_t element_bytes(const fsdp_model *model, size_t states, fsdp_dtype m
     return (fsdpi_is_offloaded(model) ? sizeof(float) : 0) + states * (sizeof(float) + narrow);
 }
 
-size_t fsdpi_optimizer_staging(const fsdp_model *model, const fsdpi_plan *plan, fsdp_optimizer_kind kind,
-                               fsdp_dtype moment_dtype)
+size_t fsdpi_optimizer_staging(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *assumed)
 {
-    const size_t states = fsdpi_optimizer_states(kind);
+    const size_t states = fsdpi_optimizer_states(assumed->optimizer, assumed->n_states);
 
-    return count_pieces(model, plan, states, moment_dtype) * piece_elements(model, plan) *
-           element_bytes(model, states, moment_dtype);
+    return count_pieces(model, plan, states, assumed->moment_dtype) * piece_elements(model, plan) *
+           element_bytes(model, states, assumed->moment_dtype);
 }
 
 /* Takes `bytes` of what is left. */
@@ -74,7 +74,7 @@ static void *take(unsigned char **left, size_t bytes)
 static void lay_out(const fsdp_optimizer *optimizer, fsdpi_piece *piece, unsigned char **left)
 {
     const size_t n         = optimizer->staging.elements;
-    const size_t states    = fsdpi_optimizer_states(optimizer->options.kind);
+    const size_t states    = fsdpi_states_of(&optimizer->options);
     const bool   offloaded = fsdpi_is_offloaded(optimizer->model);
 
     piece->weights = offloaded ? take(left, n * sizeof(float)) : NULL;
@@ -98,10 +98,11 @@ static fsdp_status open_staging(fsdp_optimizer *optimizer)
     fsdp_model                   *model   = optimizer->model;
     const fsdp_optimizer_options *o       = &optimizer->options;
     fsdpi_staging                *staging = &optimizer->staging;
+    const fsdp_model_group        as      = fsdpi_group_of_options(o);
 
-    staging->n_pieces = count_pieces(model, &model->plan, fsdpi_optimizer_states(o->kind), o->moment_dtype);
+    staging->n_pieces = count_pieces(model, &model->plan, fsdpi_states_of(o), o->moment_dtype);
     staging->elements = piece_elements(model, &model->plan);
-    staging->bytes    = fsdpi_optimizer_staging(model, &model->plan, o->kind, o->moment_dtype);
+    staging->bytes    = fsdpi_optimizer_staging(model, &model->plan, &as);
     if (staging->bytes == 0) {
         return fsdpi_compute_status(model);
     }
@@ -276,36 +277,63 @@ static void update_run(const void *what, size_t at, size_t count, const fsdpi_co
     case FSDP_ADAMW:
         fsdpi_compute_keep(model, by->adamw(gpu, w, g, m, v, count, &c->adam, stream));
         break;
+    case FSDP_CUSTOM: /* is not for kernels */
+        break;
     }
 }
 
-static void update_stretch(const stretch *s)
+/* By a function of the program's, in a piece. */
+static fsdp_status update_piece(const stretch *s, size_t flat_index)
 {
-    if (s->piece != NULL && s->piece->weights != NULL) {
+    fsdpi_custom_stretch custom = {.optimizer  = s->optimizer,
+                                   .flat       = s->flat,
+                                   .flat_index = flat_index,
+                                   .begin      = s->begin,
+                                   .end        = s->end,
+                                   .weights    = s->piece->weights,
+                                   .apart      = true};
+
+    for (size_t k = 0; k < s->states; k++) {
+        custom.states[k] = s->piece->moments[k];
+    }
+    return fsdpi_custom_update(&custom);
+}
+
+static fsdp_status update_stretch(const stretch *s, size_t flat_index)
+{
+    const bool offloaded = s->piece != NULL && s->piece->weights != NULL;
+
+    if (offloaded) {
         bring_offloaded(s);
     }
-    widen_moments(s);
-    fsdpi_optimizer_runs(s->optimizer, s->flat, s->state, s->begin, s->end, update_run, s);
-    narrow_moments(s);
-    if (s->piece != NULL && s->piece->weights != NULL) {
+    if (s->optimizer->options.kind == FSDP_CUSTOM) {
+        FSDP_TRY(update_piece(s, flat_index));
+    } else {
+        widen_moments(s);
+        fsdpi_optimizer_runs(s->optimizer, s->flat, s->state, s->begin, s->end, update_run, s);
+        narrow_moments(s);
+    }
+    if (offloaded) {
         take_back_offloaded(s);
     }
+    return FSDP_OK;
 }
 
-static void update_flat(fsdp_optimizer *optimizer, fsdpi_flat *flat, const fsdpi_flat_state *state)
+static fsdp_status update_flat(fsdp_optimizer *optimizer, fsdpi_flat *flat, size_t flat_index)
 {
     fsdpi_staging *staging = &optimizer->staging;
     const size_t   held = fsdpi_held_elements(flat), most = staging->n_pieces > 0 ? staging->elements : held;
     stretch        s = {.optimizer = optimizer,
                         .flat      = flat,
-                        .state     = state,
-                        .states    = fsdpi_optimizer_states(optimizer->options.kind)};
+                        .state     = &optimizer->flats[flat_index],
+                        .states    = fsdpi_states_of(&optimizer->options)};
 
     for (s.begin = 0; s.begin < held; s.begin = s.end) {
         s.end   = held - s.begin < most ? held : s.begin + most;
         s.piece = staging->n_pieces > 0 ? &staging->pieces[staging->used++ % staging->n_pieces] : NULL;
-        update_stretch(&s);
+        FSDP_TRY(update_stretch(&s, flat_index));
     }
+    return FSDP_OK;
 }
 
 /* What is copied in has been copied out by the step before, this optimizer's or another's. */
@@ -318,16 +346,18 @@ static void begin_step(fsdp_optimizer *optimizer)
     }
 }
 
-static void update(fsdp_optimizer *optimizer)
+static fsdp_status update(fsdp_optimizer *optimizer)
 {
     size_t u = 0;
 
+    if (optimizer->options.kind == FSDP_CUSTOM && !fsdpi_is_offloaded(optimizer->model)) {
+        return fsdpi_custom_update_all(optimizer);
+    }
     begin_step(optimizer);
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
-        if (fsdpi_updates(optimizer, flat)) {
-            update_flat(optimizer, flat, &optimizer->flats[u]);
-        }
+        FSDP_TRY(fsdpi_updates(optimizer, flat) ? update_flat(optimizer, flat, u) : FSDP_OK);
     }
+    return FSDP_OK;
 }
 
 const fsdpi_optimizer_steps fsdpi_optimizer_device = {.open = open_staging, .close = close_staging, .update = update};

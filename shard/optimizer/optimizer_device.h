@@ -10,7 +10,6 @@
 #include "shard/state/model.h"
 
 /** BYTES through which an optimizer of a model works; on the host 0. */
-size_t fsdpi_optimizer_staging(const fsdp_model *model, const fsdpi_plan *plan, fsdp_optimizer_kind kind,
-                               fsdp_dtype moment_dtype);
+size_t fsdpi_optimizer_staging(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *assumed);
 
 #endif

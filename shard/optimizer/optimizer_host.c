@@ -1,6 +1,7 @@
 /*
  * Steps on the host: one kernel for each run of elements.
  */
+#include "shard/optimizer/optimizer_custom.h"
 #include "shard/optimizer/optimizer_runs.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
@@ -24,6 +25,8 @@ static void update_in_f32(const fsdp_optimizer *optimizer, float *w, const float
     case FSDP_ADAMW:
         kernels->adamw(w, g, moments[0], moments[1], count, &c->adam);
         break;
+    case FSDP_CUSTOM: /* is not for kernels */
+        break;
     }
 }
 
@@ -34,9 +37,9 @@ static void update_in_bf16(const fsdp_optimizer *optimizer, float *w, const floa
                            size_t count, const fsdpi_coefficients *c)
 {
     const fsdpi_kernels *kernels = optimizer->model->ctx->kernels;
-    const size_t         n       = fsdpi_optimizer_states(optimizer->options.kind);
-    float                widened[FSDPI_MOST_STATES][PIECE];
-    float *const         pieces[FSDPI_MOST_STATES] = {widened[0], widened[1]};
+    const size_t         n       = fsdpi_states_of(&optimizer->options);
+    float                widened[FSDPI_MOST_MOMENTS][PIECE];
+    float *const         pieces[FSDPI_MOST_MOMENTS] = {widened[0], widened[1]};
 
     for (size_t i = 0; i < count; i += PIECE) {
         const size_t length = count - i < PIECE ? count - i : PIECE;
@@ -63,19 +66,19 @@ static void update_run(const void *what, size_t begin, size_t count, const fsdpi
     const target           *t         = what;
     const fsdp_optimizer   *optimizer = t->optimizer;
     const fsdpi_flat_state *state     = t->state;
-    const size_t            n         = fsdpi_optimizer_states(optimizer->options.kind);
+    const size_t            n         = fsdpi_states_of(&optimizer->options);
     void                   *w         = fsdpi_master_at(t->flat, begin);
     const void             *g         = fsdpi_gradient_at(t->flat, begin);
 
     if (optimizer->options.moment_dtype == FSDP_BF16) {
-        uint16_t *moments[FSDPI_MOST_STATES] = {0};
+        uint16_t *moments[FSDPI_MOST_MOMENTS] = {0};
 
         for (size_t k = 0; k < n; k++) {
             moments[k] = (uint16_t *)state->moments[k] + begin;
         }
         update_in_bf16(optimizer, w, g, moments, count, c);
     } else {
-        float *moments[FSDPI_MOST_STATES] = {0};
+        float *moments[FSDPI_MOST_MOMENTS] = {0};
 
         for (size_t k = 0; k < n; k++) {
             moments[k] = (float *)state->moments[k] + begin;
@@ -84,10 +87,13 @@ static void update_run(const void *what, size_t begin, size_t count, const fsdpi
     }
 }
 
-static void update(fsdp_optimizer *optimizer)
+static fsdp_status update(fsdp_optimizer *optimizer)
 {
     size_t u = 0;
 
+    if (optimizer->options.kind == FSDP_CUSTOM) {
+        return fsdpi_custom_update_all(optimizer);
+    }
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         const target t = {.optimizer = optimizer, .flat = flat, .state = &optimizer->flats[u]};
 
@@ -95,6 +101,7 @@ static void update(fsdp_optimizer *optimizer)
             fsdpi_optimizer_runs(optimizer, flat, t.state, 0, fsdpi_held_elements(flat), update_run, &t);
         }
     }
+    return FSDP_OK;
 }
 
 /* All is where the kernels work on it. */

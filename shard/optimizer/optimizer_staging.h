@@ -8,15 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fsdp/model.h"
 #include "lib/device/gpu_device.h"
 
-enum { FSDPI_MOST_STATES = 2, FSDPI_PIECES = 2 };
+/* States of any optimizer, and moments of those that the library has itself. */
+enum { FSDPI_MOST_STATES = FSDP_MAX_STATES, FSDPI_MOST_MOMENTS = 2, FSDPI_PIECES = 2 };
 
 /** A place on the GPU for some elements of a flat parameter. What is not needed is NULL. */
 typedef struct fsdpi_piece {
     float          *weights;                    /* offloaded masters */
     float          *moments[FSDPI_MOST_STATES]; /* in f32 */
-    uint16_t       *narrow[FSDPI_MOST_STATES];  /* offloaded moments as they are held, in bf16 */
+    uint16_t       *narrow[FSDPI_MOST_MOMENTS]; /* offloaded moments as they are held, in bf16 */
     fsdpi_gpu_event arrived, updated, left;     /* copied in; worked on; copied out */
 } fsdpi_piece;
 

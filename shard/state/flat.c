@@ -168,8 +168,8 @@ static void plan_optimizer(const fsdpi_tensor *first, const fsdp_layout *layout,
         plan->plain += held;
         plan->plain_elements += layout->elements;
     } else {
-        plan->state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, held);
-        plan->whole_state_bytes += fsdpi_states_bytes(group->own.optimizer, group->own.moment_dtype, layout->elements);
+        plan->state_bytes += fsdpi_states_bytes(&group->own, held);
+        plan->whole_state_bytes += fsdpi_states_bytes(&group->own, layout->elements);
     }
 }
 

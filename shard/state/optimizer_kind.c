@@ -3,7 +3,7 @@
 #include "lib/base/error.h"
 #include "lib/base/options.h"
 
-size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
+size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states)
 {
     switch (kind) {
     case FSDP_SGD:
@@ -14,8 +14,34 @@ size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind)
     case FSDP_ADAM:
     case FSDP_ADAMW:
         return 2;
+    case FSDP_CUSTOM:
+        return n_states;
     }
     return 0;
+}
+
+static bool takes_moments(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype)
+{
+    return moment_dtype == FSDP_F32 || (moment_dtype == FSDP_BF16 && kind != FSDP_CUSTOM);
+}
+
+fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *defaults, fsdp_optimizer_kind kind,
+                               size_t n_states, fsdp_dtype moment_dtype)
+{
+    if (!fsdpi_is_optimizer_kind(kind)) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s %d is no optimizer; use one of fsdp_optimizer_kind", of,
+                                   (int)kind);
+    }
+    if (!takes_moments(kind, moment_dtype)) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use FSDP_F32%s, and start from %s", of,
+                                   fsdp_dtype_name(moment_dtype), kind == FSDP_CUSTOM ? "" : " or FSDP_BF16", defaults);
+    }
+    if (n_states > FSDP_MAX_STATES || (n_states > 0 && kind != FSDP_CUSTOM)) {
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG, "%s n_states is %zu; it must be at most %d, and 0 unless the optimizer is FSDP_CUSTOM",
+            of, n_states, FSDP_MAX_STATES);
+    }
+    return FSDP_OK;
 }
 
 fsdp_status fsdp_optimizer_options_init_size(fsdp_optimizer_kind kind, fsdp_optimizer_options *options, size_t size)
@@ -25,6 +51,7 @@ fsdp_status fsdp_optimizer_options_init_size(fsdp_optimizer_kind kind, fsdp_opti
         [FSDP_SGD_MOMENTUM] = {.lr = 1e-2, .momentum = 0.9},
         [FSDP_ADAMW]        = {.lr = 1e-3, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
         [FSDP_ADAM]         = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
+        [FSDP_CUSTOM]       = {.lr = 1e-3},
         [FSDP_LION]         = {.lr = 1e-4, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99},
     };
 

@@ -11,8 +11,14 @@
 
 #include "fsdp/optimizer.h"
 
-/** Moments that an optimizer holds per parameter. */
-size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind);
+/** Moments that an optimizer holds per parameter; of FSDP_CUSTOM `n_states`. */
+size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states);
+
+/** How many an optimizer with these options has. */
+static inline size_t fsdpi_states_of(const fsdp_optimizer_options *options)
+{
+    return fsdpi_optimizer_states(options->kind, options->n_states);
+}
 
 static inline bool fsdpi_is_optimizer_kind(fsdp_optimizer_kind kind)
 {
@@ -26,16 +32,33 @@ static inline bool fsdpi_is_optimizer_kind(fsdp_optimizer_kind kind)
 fsdp_status fsdpi_optimizer_options_take(fsdp_context *ctx, const fsdp_optimizer_options *given,
                                          fsdp_optimizer_options *own);
 
-/** BYTES of one moment; 0 for a type that moments cannot have. */
-static inline size_t fsdpi_moment_bytes(fsdp_dtype moment_dtype)
+/**
+ * What a budget assumes, and an optimizer asks for. FSDP_ERR_ARG, for an agreement to print, where it cannot be; the text begins with
+ * `of`, and names the `defaults` to start from.
+ */
+fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *defaults, fsdp_optimizer_kind kind,
+                               size_t n_states, fsdp_dtype moment_dtype);
+
+/** BYTES of one moment of `elements` parameters. */
+static inline size_t fsdpi_moment_bytes(fsdp_dtype moment_dtype, size_t elements)
 {
-    return moment_dtype == FSDP_F32 ? sizeof(float) : moment_dtype == FSDP_BF16 ? sizeof(uint16_t) : 0;
+    return elements * fsdp_dtype_size(moment_dtype);
+}
+
+/** What a budget would have to assume of an optimizer with these options, whatever its granularity. */
+static inline fsdp_model_group fsdpi_group_of_options(const fsdp_optimizer_options *options)
+{
+    return (fsdp_model_group){.size         = sizeof(fsdp_model_group),
+                              .optimizer    = options->kind,
+                              .moment_dtype = options->moment_dtype,
+                              .n_states     = options->n_states};
 }
 
 /** BYTES of all moments of `elements` parameters. */
-static inline size_t fsdpi_states_bytes(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype, size_t elements)
+static inline size_t fsdpi_states_bytes(const fsdp_model_group *assumed, size_t elements)
 {
-    return elements * fsdpi_optimizer_states(kind) * fsdpi_moment_bytes(moment_dtype);
+    return fsdpi_optimizer_states(assumed->optimizer, assumed->n_states) *
+           fsdpi_moment_bytes(assumed->moment_dtype, elements);
 }
 
 #endif

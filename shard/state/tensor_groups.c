@@ -77,17 +77,11 @@ static fsdp_status check_pattern(const fsdp_model *model, const char *pattern)
 
 static fsdp_status check_options(const fsdp_model *model, const char *pattern, const fsdp_model_group *group)
 {
-    if (!fsdpi_is_optimizer_kind(group->optimizer)) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                          "fsdp_model_add_group: '%.100s': %d is no optimizer; use one of fsdp_optimizer_kind", pattern,
-                          (int)group->optimizer);
-    }
-    if (fsdpi_moment_bytes(group->moment_dtype) == 0) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                          "fsdp_model_add_group: '%.100s': moment_dtype is %s; use FSDP_F32 or FSDP_BF16, and start "
-                          "from FSDP_MODEL_GROUP_DEFAULT",
-                          pattern, fsdp_dtype_name(group->moment_dtype));
-    }
+    char of[160];
+
+    (void)snprintf(of, sizeof of, "fsdp_model_add_group: '%.100s':", pattern);
+    FSDP_TRY(fsdpi_check_states(model->ctx, of, "FSDP_MODEL_GROUP_DEFAULT", group->optimizer, group->n_states,
+                                group->moment_dtype));
     if (group->granularity != FSDP_GRANULARITY_FLAT) {
         return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
                           "fsdp_model_add_group: '%.100s': a granularity of %zu; use FSDP_GRANULARITY_FLAT", pattern,
@@ -200,8 +194,8 @@ void fsdpi_tensor_group_describe(const fsdpi_tensor_group *group, char *text, si
 {
     const fsdp_model_group *own = &group->own;
 
-    (void)snprintf(text, size, "group '%.100s', granularity %zu, optimizer %d, moments %s", group->pattern,
-                   own->granularity, (int)own->optimizer, fsdp_dtype_name(own->moment_dtype));
+    (void)snprintf(text, size, "group '%.100s', granularity %zu, optimizer %d, %zu states, moments %s", group->pattern,
+                   own->granularity, (int)own->optimizer, own->n_states, fsdp_dtype_name(own->moment_dtype));
 }
 
 uint64_t fsdpi_tensor_group_fingerprint(const fsdp_model *model, const fsdpi_tensor_group *group)

@@ -383,7 +383,7 @@ static void every_optimizer_in_every_place(void **state)
     variant v = usual();
 
     (void)state;
-    for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
+    for (int kind = 0; kind < FSDP_CUSTOM; kind++) {
         v.kind = (fsdp_optimizer_kind)kind;
         for (int number = 0; number < N_PLACES; number++) {
             v.moment_dtype = number % 4 == 1 || number % 4 == 2 ? FSDP_BF16 : FSDP_F32;

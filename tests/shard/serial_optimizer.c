@@ -89,6 +89,8 @@ static void update_element(serial_model *s, const fsdp_optimizer_options *o, siz
     case FSDP_SGD_MOMENTUM:
         sgd_element(s, o, k, lr, wd);
         break;
+    case FSDP_CUSTOM:
+        fail_msg("what an optimizer of the program's own does is not known here");
     }
     if (o->moment_dtype == FSDP_BF16) {
         s->first[k]  = nearest_bf16(s->first[k]);

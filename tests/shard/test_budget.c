@@ -70,7 +70,7 @@ static void the_budget_is_what_is_held_to_the_byte(void **state)
 {
     (void)state;
     for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
-        for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
+        for (int kind = 0; kind < FSDP_CUSTOM; kind++) {
             check_budget_to_the_byte((fsdp_strategy)strategy, (fsdp_optimizer_kind)kind, FSDP_F32, 0);
             check_budget_to_the_byte((fsdp_strategy)strategy, (fsdp_optimizer_kind)kind, FSDP_BF16, 1);
         }
@@ -244,7 +244,7 @@ static void a_hook_that_does_not_fit_has_no_budget(void **state)
 /* Per parameter of the unsharded state: master and gradient, and the moments. */
 static void moments_take_what_their_type_and_number_say(void **state)
 {
-    static const size_t moments[FSDP_N_OPTIMIZER_KINDS] = {0, 1, 2, 2, 1};
+    static const size_t moments[FSDP_CUSTOM] = {0, 1, 2, 2, 1};
     static const struct {
         fsdp_dtype dtype;
         size_t     bytes;
@@ -258,7 +258,7 @@ static void moments_take_what_their_type_and_number_say(void **state)
 
         options.moment_dtype = types[i].dtype;
         small_model_build(&m, MPI_COMM_WORLD, NULL, &options);
-        for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
+        for (int kind = 0; kind < FSDP_CUSTOM; kind++) {
             assert_int_equal(FSDP_OK,
                              fsdp_model_budget(m.model, FSDP_FULL_SHARD, 0, (fsdp_optimizer_kind)kind, &budget));
             assert_int_equal(moments[kind] * types[i].bytes * budget.bytes[FSDP_MEMORY_PARAMETERS],

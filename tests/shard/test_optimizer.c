@@ -110,7 +110,7 @@ static fsdp_optimizer_options options_of(fsdp_optimizer_kind kind)
 static void every_kind_equals_the_serial_recomputation(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
+    for (int kind = 0; kind < FSDP_CUSTOM; kind++) {
         const fsdp_optimizer_options o = options_of((fsdp_optimizer_kind)kind);
         train_under_every_strategy(&o);
     }
@@ -119,7 +119,7 @@ static void every_kind_equals_the_serial_recomputation(void **state)
 static void moments_in_bf16_equal_the_serial_recomputation(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
+    for (int kind = 0; kind < FSDP_CUSTOM; kind++) {
         fsdp_optimizer_options o = options_of((fsdp_optimizer_kind)kind);
         o.moment_dtype           = FSDP_BF16;
         o.nesterov               = 1;
@@ -141,7 +141,7 @@ static void groups_have_their_own_rates(void **state)
     weights.lr         = 0.0;
     weights.lr_scale   = 2.0;
     const double decay = 0.1;
-    for (int kind = 0; kind < FSDP_N_OPTIMIZER_KINDS; kind++) {
+    for (int kind = 0; kind < FSDP_CUSTOM; kind++) {
         for (int strategy = 0; strategy < FSDP_N_STRATEGIES; strategy++) {
             const fsdp_optimizer_options o = options_of((fsdp_optimizer_kind)kind);
             /* a.weight, a.bias, a.scale, b.gain, c.weight */

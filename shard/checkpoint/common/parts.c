@@ -23,12 +23,19 @@ const char *fsdpi_optimizer_kind_name(fsdp_optimizer_kind kind)
         return "adam";
     case FSDP_LION:
         return "lion";
+    case FSDP_CUSTOM:
+        return "custom";
     }
     return "unknown";
 }
 
-const char *fsdpi_moment_name(fsdp_optimizer_kind kind, size_t k)
+const char *fsdpi_moment_name(const fsdp_optimizer *optimizer, size_t k)
 {
+    const fsdp_optimizer_kind kind = optimizer->options.kind;
+
+    if (kind == FSDP_CUSTOM) {
+        return optimizer->state_names[k];
+    }
     return kind == FSDP_SGD_MOMENTUM ? "momentum_buffer" : k == 0 ? "exp_avg" : "exp_avg_sq";
 }
 
@@ -137,13 +144,13 @@ static void add_moments(fsdpi_parts *parts, const fsdpi_flat *flat, size_t flat_
 {
     const fsdp_optimizer *optimizer = fsdpi_optimizer_of(flat);
 
-    for (size_t k = 0; optimizer != NULL && k < fsdpi_optimizer_states(optimizer->options.kind); k++) {
+    for (size_t k = 0; optimizer != NULL && k < fsdpi_states_of(&optimizer->options); k++) {
         const fsdpi_part part = {.flat       = flat,
                                  .flat_index = flat_index,
                                  .kind       = (fsdpi_part_kind)(FSDPI_PART_MOMENT + k),
                                  .optimizer  = optimizer};
 
-        add_states(parts, &part, fsdpi_moment_name(optimizer->options.kind, k), optimizer->options.moment_dtype, name);
+        add_states(parts, &part, fsdpi_moment_name(optimizer, k), optimizer->options.moment_dtype, name);
     }
 }
 

@@ -18,8 +18,7 @@
 typedef enum fsdpi_part_kind {
     FSDPI_PART_VALUES,
     FSDPI_PART_MASTER,
-    FSDPI_PART_MOMENT,
-    FSDPI_PART_MOMENT_2
+    FSDPI_PART_MOMENT /* the first; the others come behind it */
 } fsdpi_part_kind;
 
 /** One tensor of a file. */
@@ -42,7 +41,7 @@ typedef struct fsdpi_parts {
 
 /** How the optimizer of a kind is called in files, and its moment number `k`: "exp_avg". */
 const char *fsdpi_optimizer_kind_name(fsdp_optimizer_kind kind);
-const char *fsdpi_moment_name(fsdp_optimizer_kind kind, size_t k);
+const char *fsdpi_moment_name(const fsdp_optimizer *optimizer, size_t k);
 
 /** All of a model, those that are tied or ignored too. */
 size_t fsdpi_count_tensors(const fsdp_model *model);

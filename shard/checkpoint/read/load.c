@@ -414,7 +414,8 @@ static void set_counters(load *l)
         uint64_t steps = 0;
 
         (void)saved_kind(l, optimizer, &steps);
-        optimizer->steps = (size_t)steps;
+        optimizer->steps   = (size_t)steps;
+        optimizer->spoiled = false;
     }
     if (l->optimizer != NULL && l->state.has_scaler && l->model->loss_scaler != NULL) {
         l->model->loss_scaler->state = l->state.scaler;

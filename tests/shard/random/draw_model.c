@@ -209,7 +209,7 @@ static void draw_approximation(random_model *m, random_draws *d)
 static void draw_optimizer(random_model *m)
 {
     random_draws              d    = random_draws_of(m->seed, PART_OPTIMIZER);
-    const fsdp_optimizer_kind kind = (fsdp_optimizer_kind)draw_below(&d, FSDP_N_OPTIMIZER_KINDS);
+    const fsdp_optimizer_kind kind = (fsdp_optimizer_kind)draw_below(&d, FSDP_CUSTOM);
     fsdp_optimizer_options   *o    = &m->optimizer;
 
     (void)fsdp_optimizer_options_init(wants(m, &d, WITH_OPTIMIZERS, 90) ? kind : FSDP_SGD, o);
