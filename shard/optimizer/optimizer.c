@@ -254,12 +254,13 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
 
 static void describe_options(const fsdp_optimizer_options *o, char *text, size_t size)
 {
-    (void)snprintf(text, size,
-                   "kind %d, %zu states, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g, moments "
-                   "%s%s%s%.100s",
-                   (int)o->kind, o->n_states, o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
-                   o->moment_dtype == FSDP_BF16 ? "bf16" : "f32", o->nesterov ? ", nesterov" : "",
-                   o->group != NULL ? ", group " : "", o->group != NULL ? o->group : "");
+    (void)snprintf(
+        text, size,
+        "kind %d, moments %s, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g%s%s%.100s, "
+        "%zu states",
+        (int)o->kind, fsdp_dtype_name(o->moment_dtype), o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
+        o->nesterov ? ", nesterov" : "", o->group != NULL ? ", group " : "", o->group != NULL ? o->group : "",
+        o->n_states);
 }
 
 /* A trainable one of a group, NULL for none, for an error; "" if there is none. */
