@@ -101,13 +101,19 @@ static const fsdpi_setting *nearest_setting(const char *name)
     return best;
 }
 
+/* FSDP_MPI and FSDP_MPI_*: tools/preload looks after these. */
+static bool is_of_drop_in(const char *name, size_t length)
+{
+    return strncmp(name, "FSDP_MPI", 8) == 0 && (length == 8 || name[8] == '_');
+}
+
 void fsdpi_settings_warn_unknown(const fsdp_context *ctx)
 {
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
         char         name[64];
         const size_t length = strcspn(*entry, "=");
 
-        if (strncmp(*entry, "FSDP_", 5) != 0 || length >= sizeof name) {
+        if (strncmp(*entry, "FSDP_", 5) != 0 || length >= sizeof name || is_of_drop_in(*entry, length)) {
             continue;
         }
         memcpy(name, *entry, length);

@@ -2,7 +2,7 @@
 # Installs the built library, moves the installed tree, and uses it from there as its users do.
 #
 #   test_install.sh SETTINGS tree | programs | pages | examples | listing | cmake c|cxx | pkgconfig c|cxx | symbols |
-#                            soname | other_mpi | fortran | static
+#                            soname | other_mpi | fortran | static | drop_in
 #
 # SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
 # shellcheck disable=SC2154 # the settings are assigned in SETTINGS
@@ -234,6 +234,26 @@ call_from_fortran() {
     [[ $(grep -cE '^ *the sum is +3[.]0*$' <<<"$output") == 1 ]] || fail "the sum of ranks 1 and 2 is not printed"
 }
 
+# What can be preloaded names MPI's functions only, and is found with the engine beside it. That calls PMPI_* only.
+preload_drop_in() {
+    local library="$prefix/$libdir/libfsdp_mpi.so" engine="$prefix/$libdir/libfsdp_mpi_engine.so" folder="$work/drop_in" names
+    [[ -e $engine ]] || fail "$engine is not installed"
+    ! readelf -d "$library" "$engine" | grep -F "(NEEDED)" | grep -E "libmpi|libfsdp" || fail "it brings an MPI or a library along"
+    names=$("$nm" -D --defined-only "$library" | awk '{print $NF}' | grep -vE '^(MPI|mpi)_' || true)
+    [[ -z $names ]] || fail "it takes the place of: $names"
+    names=$("$nm" -D --defined-only "$engine" | awk '{print $NF}' | grep -vx fsdpi_engine_start || true)
+    [[ -z $names ]] || fail "the engine exports: $names"
+    names=$("$nm" -D --undefined-only "$engine" | awk '{print $NF}' | grep -E '^(MPI_|fsdp)' || true)
+    [[ -z $names ]] || fail "the engine calls: $names"
+
+    mkdir -p "$folder"
+    "$mpicc" "$source/tests/tools/preload/odd.c" -o "$folder/odd"
+    rm -f "$folder/report"
+    # by its name alone: the list in LD_PRELOAD is divided by spaces
+    FSDP_MPI_REPORT="$folder/report" FSDP_MPI_AFTER=0 with_library env LD_PRELOAD=libfsdp_mpi.so "$folder/odd" sum
+    grep -E '^allreduce +<4M +2 +2097152 +2 +0 ' "$folder/report" || fail "the calls are not taken"
+}
+
 case $2 in
 tree) install_tree ;;
 programs) run_programs ;;
@@ -247,5 +267,6 @@ soname) check_soname ;;
 other_mpi) refuse_other_mpi ;;
 fortran) call_from_fortran ;;
 static) build_static ;;
+drop_in) preload_drop_in ;;
 *) fail "unknown part '$2'" ;;
 esac

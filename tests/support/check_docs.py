@@ -30,6 +30,7 @@ import sys
 import tempfile
 import textwrap
 
+DROP_IN_SETTINGS = "tools/preload/engine/settings.h"
 PROGRAMS = {  # where they are: in the build, or in the source
     "fsdp-bench": "bench/fsdp-bench", "fsdp-topo": "tools/topo/fsdp-topo", "fsdp-ckpt": "tools/ckpt/fsdp-ckpt",
     "03_gpt": "mpi-examples/03_gpt/03_gpt", "04_fashion_mnist": "mpi-examples/04_fashion_mnist/04_fashion_mnist",
@@ -133,6 +134,7 @@ class Check:
             self.names(page, words)
             self.presets(page)
         self.settings()
+        self.drop_in()
         self.errors()
         self.rooms()
 
@@ -201,7 +203,7 @@ class Check:
                 for name in os.listdir(self.path(folder)):
                     if not name.endswith(".py"):
                         words.update(re.findall(r"\b(?:FSDP|fsdp)_\w+", self.text(f"{folder}/{name}")))
-        for name in ("CMakeLists.txt", "CMakePresets.json"):
+        for name in ("CMakeLists.txt", "CMakePresets.json", DROP_IN_SETTINGS):
             if self.exists(name):
                 words.update(re.findall(r"\bFSDP_\w+", self.text(name)))
         return words
@@ -219,6 +221,19 @@ class Check:
             for preset in re.findall(r"--preset[ =]([a-z][\w-]*)", line) + re.findall(r"[Pp]reset `([\w-]+)`", line):
                 if preset not in known:
                     self.complain(page, number, f"there is no preset '{preset}'")
+
+    def drop_in(self):
+        """The table of the drop-in's settings: variable, default, what it accepts."""
+        if not self.exists(DROP_IN_SETTINGS) or not self.exists("docs/drop-in.md"):
+            return
+        page = next(page for page in self.pages if page.name == "docs/drop-in.md")
+        rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")][:3]
+                for _, line in page.prose if line.startswith("| `FSDP_MPI")]
+        wanted = [[name, fallback, values.replace("|", ", ")] for name, fallback, values in
+                  re.findall(r'X\("(FSDP_MPI\w*)", "([^"]*)", "([^"]*)"', self.text(DROP_IN_SETTINGS))]
+        for row in rows + wanted:
+            if row not in wanted or row not in rows:
+                self.complain(page, 1, f"the table of settings and {DROP_IN_SETTINGS} differ in {row}")
 
     def settings(self):
         if not self.exists("include/fsdp/config.h") or not self.exists("docs/settings.md"):

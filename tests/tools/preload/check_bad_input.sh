@@ -5,6 +5,7 @@
 #   check_bad_input.sh LIBRARY ODD COMPILER OTHER_COMPILER OTHER_LAUNCHER LAUNCH...
 #
 # ODD is the program of odd.c, COMPILER that of MPI, OTHER_* those of the other MPI, and LAUNCH ends where the number of ranks follows.
+# USER_OF_LIBRARY is a program that opens a context of libfsdp itself.
 set -euo pipefail
 
 library=$1 odd=$2 compiler=$3 other_compiler=$4 other_launcher=$5
@@ -97,6 +98,11 @@ grep -qE '^allreduce +<4M +2 +2097152 +0 +2 .* size$' "$TMPDIR/report" || fail "
 run 2 env LD_PRELOAD="$library" FSDP_ISA=abacus "$odd" sum
 prints "$two"
 says 1 "a communicator of 2 ranks stays with MPI: all 2 ranks: FSDP_ISA is 'abacus'"
+
+echo "--- a program that uses the library itself"
+run 2 env LD_PRELOAD="$library" FSDP_MPI_REPORT="$TMPDIR/report" "$USER_OF_LIBRARY"
+! grep -q "FSDP_MPI_REPORT is no setting" "$errors" || fail "the library does not know the drop-in's settings"
+[[ -s $TMPDIR/report ]] || fail "no report is written"
 
 echo "--- MPI_Abort() beside a sum, and a rank that does not come"
 ! run 2 env LD_PRELOAD="$library" "$odd" abort || fail "an aborted program succeeds"

@@ -32,7 +32,7 @@ sum_of() {
 grep -q '^called ' "$TMPDIR/plain" || { echo "the program says nothing of its calls"; exit 1; }
 while read -r _ name count; do
     [[ $(sum_of "$name" 3) == "$count" ]] || { echo "$name is called $count times, and seen $(sum_of "$name" 3) times"; exit 1; }
-done <"$TMPDIR/plain"
+done < <(grep '^called ' "$TMPDIR/plain")
 for name in ${TAKEN:-}; do
     (($(sum_of "$name" 5) > 0)) || { echo "no call of $name is taken"; exit 1; }
 done
