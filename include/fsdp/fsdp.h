@@ -16,6 +16,7 @@
 #include "fsdp/device.h"
 #include "fsdp/dtype.h"
 #include "fsdp/export.h"
+#include "fsdp/gradients.h"
 #include "fsdp/grouping.h"
 #include "fsdp/hook.h"
 #include "fsdp/layout.h"

@@ -110,6 +110,21 @@ typedef enum fsdp_fill {
 typedef fsdp_status (*fsdp_fill_function)(void *state, const char *tensor, size_t first, size_t count, void *values,
                                           fsdp_dtype dtype);
 
+/** What a step does with parameters whose units have had no backward pass since the last one. */
+typedef enum fsdp_unused {
+    FSDP_UNUSED_ERROR = 0, /**< the step is an error, which names the unit: a forgotten pass is found */
+    FSDP_UNUSED_KEEP  = 1, /**< they and their moments keep their values, as in PyTorch where `.grad` is None */
+    FSDP_UNUSED_ZERO  = 2  /**< their gradients count as zero: moments and weight decay go on */
+} fsdp_unused;
+#define FSDP_N_UNUSED 3
+
+/** How backward passes reduce gradients: see fsdp_model_set_sync(). */
+typedef enum fsdp_sync {
+    FSDP_SYNC_NONE  = 0, /**< not at all: they add up on each rank, unsharded */
+    FSDP_SYNC_ALL   = 1, /**< over all ranks */
+    FSDP_SYNC_GROUP = 2  /**< HYBRID_SHARD, HYBRID_SHARD_ZERO2: within the group only; elsewhere as FSDP_SYNC_ALL */
+} fsdp_sync;
+
 /** Where a model's memory is and what computes on it: this rank's processor, or the GPU of its context (fsdp/device.h). */
 typedef enum fsdp_placement {
     FSDP_ON_HOST = 0, /**< all on the host */
@@ -213,6 +228,17 @@ typedef struct fsdp_model_options {
     int fixed_addresses;
 
     size_t n_states; /**< states per parameter that budgets assume of FSDP_CUSTOM: see fsdp_optimizer_options */
+
+    fsdp_unused unused; /**< what a step does with parameters that no backward pass has used */
+
+    /**
+     * How many units' parameters may stay gathered from pass to pass of a step under FULL_SHARD and HYBRID_SHARD, in slots that
+     * the budget counts; from the number of units on, each is gathered once per step. See fsdp_model_keep_gathered(). The other
+     * strategies keep what is gathered anyway.
+     */
+    int kept_units;
+
+    size_t recorded_passes; /**< room for a step's passes, forward and backward, for fsdp_model_replay(); 0: none */
 } fsdp_model_options;
 
 /** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
@@ -220,7 +246,7 @@ typedef struct fsdp_model_options {
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
-            0, 0.0, FSDP_ON_HOST, 0, 0                                                                                 \
+            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0                                                        \
     }
 
 /**
@@ -452,13 +478,56 @@ FSDP_API size_t fsdp_unit_tensor(const fsdp_unit *unit, const char *name);
 FSDP_API const char *fsdp_unit_name(const fsdp_unit *unit);
 
 /**
- * Switches the reduction of gradients off, for all micro-batches of a step but the last, and on again: PyTorch's no_sync.
- * Meanwhile gradients add up on each rank, unsharded, and are reduced by the next pass that reduces. Local, but must be called
- * alike on all ranks.
+ * How far backward passes reduce gradients from here on: not at all (PyTorch's no_sync) or only within the group (PyTorch's
+ * set_requires_all_reduce(False)) in all micro-batches of a step but the last, and over all ranks again in that one.
  *
- * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: a pass is open, or the model was made without `local_gradients`.
+ * With FSDP_SYNC_NONE gradients add up on each rank in f32, unsharded, and are rounded to `reduce_dtype` and reduced by the
+ * unit's next pass that reduces. With FSDP_SYNC_GROUP they are reduced within the group, and the sums of passes add up in f32 in
+ * this rank's part, without further memory; the unit's next pass with FSDP_SYNC_ALL adds its own, rounds to `reduce_dtype` once,
+ * and reduces over the groups. So the bits are those of one reduction over the groups per step instead of one per pass. Once a
+ * unit's gradients have been reduced over all ranks, a pass with FSDP_SYNC_GROUP is an error until the step, because the two
+ * cannot share a place. A hook sees the sums of all these passes once, in the last. Small parameters that every rank holds whole are
+ * always reduced over all ranks.
+ *
+ * Local, but must be called alike on all ranks.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL, or `sync` is none of fsdp_sync; FSDP_ERR_STATE: not committed, a pass is open, or
+ *         FSDP_SYNC_NONE for a model that was made without `local_gradients`.
  */
-FSDP_API fsdp_status fsdp_model_set_sync(fsdp_model *model, int on);
+FSDP_API fsdp_status fsdp_model_set_sync(fsdp_model *model, int sync);
+
+/**
+ * Whether gathered parameters stay between the passes of a step, in the room that `kept_units` has planned; they do from commit
+ * on. A unit that has stayed is not gathered again by its next pass; a step, an import or a load drops them all. What a pass or
+ * the prefetching of one needs always finds room. No bit of a result changes. Local, but must be called alike on all ranks.
+ *
+ * @param[in] on  0: what is gathered from here on is dropped with its pass, unless the next pass is expected to need it;
+ *                what has stayed until now stays until it is used once more
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: not committed, a pass is open, or the model was made without
+ *         `kept_units` and `on` is not 0.
+ */
+FSDP_API fsdp_status fsdp_model_keep_gathered(fsdp_model *model, int on);
+
+/**
+ * The rest of a step on a rank that has no more samples (PyTorch's Join): goes through the passes that the last step had,
+ * from where this rank stands in the present one, with gradients of zero, so that the rank takes part in all that the others
+ * call. It also repeats the calls of fsdp_model_set_sync() and fsdp_model_keep_gathered() among them. Clipping and the step
+ * itself follow as on the other ranks. Each micro-batch of a rank without samples weighs nothing, so use a gradient divisor that
+ * counts samples (fsdp/gradients.h); with the mean over ranks it would count as zero.
+ *
+ * What is repeated are the beginnings and ends of this rank's passes between the last two successful steps (also forward passes of an
+ * evaluation, unless fsdp_model_zero_grad() came behind them), on this rank. Where the other ranks' order is now another one, that
+ * is FSDP_ERR_MISMATCH on all ranks, as always when ranks call different passes. A rank can also begin and end the passes itself without
+ * computing anything; that needs no record.
+ *
+ * Collective in so far as the passes are. With FSDP_PREFETCH above 0 an error may reach other ranks only in their next call
+ * that communicates.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: not committed; no step has been recorded, it had more passes than
+ *         `recorded_passes` (names both), or this rank's passes since then were others; a pass is open; FSDP_ERR_MISMATCH and
+ *         others as for the passes themselves. Except for NULL and an uncommitted model, the step has failed.
+ */
+FSDP_API fsdp_status fsdp_model_replay(fsdp_model *model);
 
 /**
  * Clears the accumulated gradients, and ends open passes. Collective: it returns when every rank has called it, and until then

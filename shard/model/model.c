@@ -25,6 +25,8 @@
 #include "shard/storage/initial_values.h"
 #include "shard/storage/storage.h"
 
+enum { MOST_RECORDED_PASSES = 1 << 24 };
+
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
 static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype dtype)
@@ -68,6 +70,24 @@ static fsdp_status check_addresses(fsdp_context *ctx, const fsdp_model_options *
     return FSDP_OK;
 }
 
+/* Records of passes and their sizes in bytes can be counted. */
+static fsdp_status check_schedule(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    if ((int)options->unused < 0 || (int)options->unused >= FSDP_N_UNUSED) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: unused is %d; use one of fsdp_unused",
+                                   (int)options->unused);
+    }
+    if (options->kept_units < 0) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: kept_units is %d; it must be 0 or more",
+                                   options->kept_units);
+    }
+    return options->recorded_passes <= MOST_RECORDED_PASSES
+               ? FSDP_OK
+               : fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                     "fsdp_model_create: recorded_passes is %zu; it must be at most %d",
+                                     options->recorded_passes, MOST_RECORDED_PASSES);
+}
+
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
 {
     if ((int)options->strategy < 0 || (int)options->strategy >= FSDP_N_STRATEGIES) {
@@ -86,6 +106,7 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
             "fsdp_model_create: gradient_divisor is %g; it must be above 0, or 0 for the number of ranks",
             options->gradient_divisor);
     }
+    FSDP_TRY(check_schedule(ctx, options));
     FSDP_TRY(check_placement(ctx, options));
     FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
     FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
@@ -132,11 +153,12 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     }
     (void)snprintf(label, sizeof label,
                    "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
-                   "%s, moments %s, divisor %g, placement %d%s%s%s",
+                   "%s, moments %s, divisor %g, placement %d, unused %d, %d kept, %zu recorded%s%s%s",
                    fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer,
                    chosen.n_states, chosen.group_size, fsdp_dtype_name(chosen.param_dtype),
                    fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
                    fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
+                   (int)chosen.unused, chosen.kept_units, chosen.recorded_passes,
                    chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "",
                    chosen.fixed_addresses ? ", fixed addresses" : "");
     status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
@@ -147,6 +169,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     made->ctx          = ctx;
     made->options      = chosen;
     made->master_dtype = FSDP_F32;
+    made->keeps        = chosen.kept_units > 0;
     made->compute      = chosen.placement == FSDP_ON_HOST ? &fsdpi_compute_host : &fsdpi_compute_device;
     status             = fsdpi_groups_open(made);
     if (status != FSDP_OK) {
@@ -271,18 +294,43 @@ void fsdp_model_destroy(fsdp_model *model)
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, model, sizeof(fsdp_model));
 }
 
-fsdp_status fsdp_model_set_sync(fsdp_model *model, int on)
+static fsdp_status check_between(const fsdp_model *model, const char *function)
 {
     if (model == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG,
-                          "fsdp_model_set_sync: the model is NULL; pass one from fsdp_model_create");
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the model is NULL; pass one from fsdp_model_create", function);
     }
-    if (!model->committed || !model->options.local_gradients || model->open > 0) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "fsdp_model_set_sync: %s",
-                          !model->committed                 ? "call fsdp_model_commit first"
-                          : !model->options.local_gradients ? "the model was made without `local_gradients`; set it"
-                                                            : "a pass is open; end it first");
+    if (!model->committed || model->open > 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "%s: %s", function,
+                          !model->committed ? "call fsdp_model_commit first" : "a pass is open; end it first");
     }
-    model->syncs = on != 0;
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_model_set_sync(fsdp_model *model, int sync)
+{
+    static const char function[] = "fsdp_model_set_sync";
+
+    FSDP_TRY(check_between(model, function));
+    if (sync < FSDP_SYNC_NONE || sync > FSDP_SYNC_GROUP) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: %d; use one of fsdp_sync", function, sync);
+    }
+    if (sync == FSDP_SYNC_NONE && !model->options.local_gradients) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "%s: the model was made without `local_gradients`; set it",
+                          function);
+    }
+    model->syncs      = sync != FSDP_SYNC_NONE;
+    model->group_only = sync == FSDP_SYNC_GROUP;
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_model_keep_gathered(fsdp_model *model, int on)
+{
+    static const char function[] = "fsdp_model_keep_gathered";
+
+    FSDP_TRY(check_between(model, function));
+    if (on != 0 && model->options.kept_units == 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "%s: the model was made without `kept_units`; set it", function);
+    }
+    model->keeps = on != 0;
     return FSDP_OK;
 }

@@ -11,10 +11,12 @@
 #include "shard/optimizer/optimizer_groups.h"
 #include "shard/optimizer/optimizer_state.h"
 #include "shard/schedule/between_passes.h"
+#include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
 #include "shard/schedule/masters.h"
 #include "shard/schedule/reduction.h"
+#include "shard/schedule/replay.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor_groups.h"
@@ -459,10 +461,12 @@ static fsdp_status check_step(const fsdp_optimizer *optimizer)
             "load a checkpoint into it, or call fsdp_optimizer_reset");
     }
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next) {
-        if (!flat->has_gradient && fsdpi_updates(optimizer, flat)) {
+        if (!flat->has_gradient && fsdpi_updates(optimizer, flat) &&
+            optimizer->model->options.unused == FSDP_UNUSED_ERROR) {
             return fsdpi_fail(optimizer->model->ctx, FSDP_ERR_STATE,
                               "fsdp_optimizer_step: unit '%s' has no gradient "
-                              "since the last step; run its backward pass first",
+                              "since the last step; run its backward pass first, or say with "
+                              "fsdp_model_options.unused what becomes of its parameters",
                               flat->name);
         }
         FSDP_TRY(fsdpi_masters_check(flat, "fsdp_optimizer_step"));
@@ -478,6 +482,21 @@ void fsdpi_optimizer_forget_gradients(const fsdp_optimizer *optimizer)
         }
     }
     fsdpi_order_forget(optimizer->model);
+    fsdpi_replay_step(optimizer->model);
+}
+
+/* What no pass has used counts as zero, where the model's options say so. */
+static void clear_unused(const fsdp_optimizer *optimizer)
+{
+    fsdp_model *model = optimizer->model;
+
+    for (fsdpi_flat *flat = model->flats; flat != NULL && model->options.unused == FSDP_UNUSED_ZERO;
+         flat             = flat->next) {
+        if (!flat->has_gradient && fsdpi_updates(optimizer, flat)) {
+            fsdpi_compute_clear(model, flat->gradient, fsdpi_held_elements(flat) * fsdpi_master_width(model));
+            flat->has_gradient = true;
+        }
+    }
 }
 
 /* A function of the program's may have failed on any rank. */
@@ -509,9 +528,14 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
     (void)snprintf(label, sizeof label, "step %zu%s%.60s, units in order %08" PRIx32 ", %s", optimizer->steps + 1,
                    optimizer->group != NULL ? " of group " : "",
                    optimizer->group != NULL ? optimizer->group->pattern : "", (uint32_t)optimizer->model->order, rates);
-    FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, check_step(optimizer), false));
+    fsdp_status status = check_step(optimizer);
+    if (fsdpi_has_undivided(optimizer->model)) {
+        FSDP_TRY(fsdpi_gradients_divide(optimizer->model, "fsdp_optimizer_step", status));
+    }
+    FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, status, false));
     fsdpi_gather_drop(optimizer->model);
-    const fsdp_status status = update(optimizer);
+    clear_unused(optimizer);
+    status = update(optimizer);
     fsdpi_optimizer_forget_gradients(optimizer);
     if (status != FSDP_OK) {
         (void)fsdpi_gather_refresh(optimizer->model, true);

@@ -178,7 +178,7 @@ static fsdp_status visit_all(fsdp_optimizer *optimizer, run_visit *visit)
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         const fsdpi_custom_stretch s = stretch_of(optimizer, flat, u);
 
-        FSDP_TRY(fsdpi_updates(optimizer, flat) ? visit_runs(&s, visit) : FSDP_OK);
+        FSDP_TRY(flat->has_gradient && fsdpi_updates(optimizer, flat) ? visit_runs(&s, visit) : FSDP_OK);
     }
     return FSDP_OK;
 }

@@ -355,7 +355,9 @@ static fsdp_status update(fsdp_optimizer *optimizer)
     }
     begin_step(optimizer);
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
-        FSDP_TRY(fsdpi_updates(optimizer, flat) ? update_flat(optimizer, flat, u) : FSDP_OK);
+        if (flat->has_gradient && fsdpi_updates(optimizer, flat)) {
+            FSDP_TRY(update_flat(optimizer, flat, u));
+        }
     }
     return FSDP_OK;
 }

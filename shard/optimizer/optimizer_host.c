@@ -97,7 +97,7 @@ static fsdp_status update(fsdp_optimizer *optimizer)
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         const target t = {.optimizer = optimizer, .flat = flat, .state = &optimizer->flats[u]};
 
-        if (fsdpi_updates(optimizer, flat)) {
+        if (flat->has_gradient && fsdpi_updates(optimizer, flat)) {
             fsdpi_optimizer_runs(optimizer, flat, t.state, 0, fsdpi_held_elements(flat), update_run, &t);
         }
     }

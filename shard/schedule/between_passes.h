@@ -19,7 +19,8 @@ bool fsdpi_has_gradients(const fsdp_model *model);
 /** FSDP_OK; or FSDP_ERR_STATE, recorded and printed, where none has, or as fsdpi_between_passes(). */
 fsdp_status fsdpi_check_gradients(fsdp_model *model, const char *function);
 
-/** Local. FSDP_ERR_STATE where passes without communication have left gradients that no pass has reduced since. */
+/** Local. FSDP_ERR_STATE where passes without communication, or within the group, have left gradients that no pass has reduced
+ * since. */
 fsdp_status fsdpi_check_none_local(fsdp_model *model, const char *function);
 
 #endif

@@ -364,9 +364,23 @@ static bool is_expected(const fsdp_unit *unit)
     return false;
 }
 
+/* Whether there is room to leave the unit gathered beside what is open and expected. */
+static bool may_stay(const fsdp_unit *unit)
+{
+    const fsdp_model *model = unit->model;
+    size_t            kept  = 0;
+
+    for (size_t i = 0; i < model->plan.n_views && model->keeps; i++) {
+        const fsdp_unit *other = model->slots[i].unit;
+
+        kept += other != NULL && other != unit && other->pass == FSDPI_CLOSED && !is_expected(other);
+    }
+    return model->keeps && kept < (size_t)model->options.kept_units;
+}
+
 void fsdpi_gather_release(fsdp_unit *unit)
 {
-    if (unit->slot != NULL && !is_expected(unit)) {
+    if (unit->slot != NULL && !is_expected(unit) && !may_stay(unit)) {
         drop(unit);
     }
 }

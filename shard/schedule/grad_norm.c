@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "fsdp/gradients.h"
 #include "shard/schedule/between_passes.h"
+#include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/reduction.h"
 #include "shard/state/slices.h"
@@ -53,20 +55,24 @@ static double largest(const fsdpi_norm *norm)
 static const norm_kind NORM_2   = {"fsdp_clip_grad_norm", sum_squares, join_sums, root};
 static const norm_kind NORM_INF = {"fsdp_clip_grad_norm_inf", find_largest, join_largest, largest};
 
-static fsdp_status measure(fsdp_model *model, const norm_kind *kind, double max_norm, fsdpi_norm *norm)
+static fsdp_status check_clip(fsdp_model *model, const norm_kind *kind, double max_norm)
 {
     FSDP_TRY(fsdpi_gradients_settle(model, kind->function)); /* before a bad argument ends it on this rank alone */
     if (!(max_norm > 0.0)) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: max_norm is %g; it must be above 0", kind->function, max_norm);
     }
-    FSDP_TRY(fsdpi_check_gradients(model, kind->function));
-    return kind->measure(model, norm);
+    return fsdpi_check_gradients(model, kind->function);
 }
 
 /* Over the ranks that hold one copy, where there are several. A `status` that is not FSDP_OK only goes to the other ranks. */
 static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
                                  fsdpi_norm *norm)
 {
+    if (fsdpi_has_undivided(model)) {
+        FSDP_TRY(fsdpi_gradients_divide(model, kind->function, status));
+    }
+    status = status == FSDP_OK ? kind->measure(model, norm) : status;
+
     const fsdpi_purpose purpose = {.name = kind->function, .label = label, .status = status};
     const bool          joins   = model->divides && model->shards->size > 1;
 
@@ -91,6 +97,15 @@ void fsdpi_scale_gradients(fsdp_model *model, double factor)
     }
 }
 
+void fsdpi_clip_to(fsdp_model *model, double max_norm, double norm)
+{
+    const double factor = max_norm / (norm + 1e-6);
+
+    if (isfinite(norm) && factor < 1.0) {
+        fsdpi_scale_gradients(model, factor);
+    }
+}
+
 static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_norm, double *norm)
 {
     char       label[64];
@@ -100,12 +115,10 @@ static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_nor
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the model is NULL; pass one from fsdp_model_create", kind->function);
     }
     (void)snprintf(label, sizeof label, "max_norm %.17g", max_norm);
-    FSDP_TRY(norm_of_model(model, kind, label, measure(model, kind, max_norm, &parts), &parts));
+    FSDP_TRY(norm_of_model(model, kind, label, check_clip(model, kind, max_norm), &parts));
 
-    const double total = kind->value(&parts), factor = max_norm / (total + 1e-6);
-    if (isfinite(total) && factor < 1.0) {
-        fsdpi_scale_gradients(model, factor);
-    }
+    const double total = kind->value(&parts);
+    fsdpi_clip_to(model, max_norm, total);
     if (norm != NULL) {
         *norm = total;
     }
@@ -120,6 +133,81 @@ fsdp_status fsdp_clip_grad_norm(fsdp_model *model, double max_norm, double *norm
 fsdp_status fsdp_clip_grad_norm_inf(fsdp_model *model, double max_norm, double *norm)
 {
     return clip(model, &NORM_INF, max_norm, norm);
+}
+
+/* ---- the norm of several models ---------------------------------------------------------------------------------- */
+
+static const norm_kind NORM_OF_SEVERAL = {"fsdp_grad_norm", sum_squares, join_sums, root};
+
+/* What is wrong with the `i`-th one. The first one is there. */
+static fsdp_status check_one_of(fsdp_model *const *models, size_t i)
+{
+    fsdp_context *ctx = models[0]->ctx;
+
+    if (models[i] == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_grad_norm: model %zu is NULL; pass one from fsdp_model_create", i);
+    }
+    if (models[i]->ctx != ctx) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_ARG,
+            "fsdp_grad_norm: model %zu is one of another context than model 0; combine the norms of different "
+            "contexts yourself",
+            i);
+    }
+    for (size_t k = 0; k < i; k++) {
+        if (models[k] == models[i]) {
+            return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_grad_norm: model %zu is model %zu again; pass each once", i, k);
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_several(fsdp_model *const *models, size_t n, const double *norm)
+{
+    const fsdp_model *first = models[0];
+
+    FSDP_TRY(fsdpi_gradients_settle(models[0], NORM_OF_SEVERAL.function));
+    if (norm == NULL) {
+        return fsdpi_fail(first->ctx, FSDP_ERR_ARG, "fsdp_grad_norm: the place for the norm is NULL");
+    }
+    for (size_t i = 1; i < n; i++) {
+        FSDP_TRY(check_one_of(models, i));
+    }
+    return FSDP_OK;
+}
+
+static void add_sum(fsdpi_exact_sum *sum, const fsdpi_exact_sum *other)
+{
+    int64_t       *words = (int64_t *)(void *)sum;
+    const int64_t *more  = (const int64_t *)(const void *)other;
+
+    for (int i = 0; i < FSDPI_SUM_WORDS; i++) {
+        words[i] += more[i];
+    }
+}
+
+fsdp_status fsdp_grad_norm(fsdp_model *const *models, size_t n_models, double *norm)
+{
+    fsdpi_norm sum = {0};
+    char       label[64];
+
+    if (models == NULL || n_models == 0 || models[0] == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_grad_norm: %s",
+                          models == NULL  ? "the list of models is NULL"
+                          : n_models == 0 ? "0 models; pass at least one"
+                                          : "model 0 is NULL");
+    }
+    fsdp_status status = check_several(models, n_models, norm);
+    for (size_t i = 0; i < n_models; i++) {
+        fsdpi_norm one = {0};
+
+        status = status == FSDP_OK ? fsdpi_check_gradients(models[i], NORM_OF_SEVERAL.function) : status;
+        (void)snprintf(label, sizeof label, "model %zu of %zu", i, n_models);
+        FSDP_TRY(norm_of_model(models[i], &NORM_OF_SEVERAL, label, status, &one));
+        add_sum(&sum.squares, &one.squares);
+    }
+    *norm = root(&sum);
+    return FSDP_OK;
 }
 
 /* ---- clipping by value ------------------------------------------------------------------------------------------- */
@@ -153,7 +241,11 @@ fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit)
                           "fsdp_clip_grad_value: the model is NULL; pass one from fsdp_model_create");
     }
     (void)snprintf(label, sizeof label, "limit %.17g", limit);
-    FSDP_TRY(fsdpi_step_agree(model, "fsdp_clip_grad_value", label, 0, check_limit(model, limit), false));
+    const fsdp_status status = check_limit(model, limit);
+    if (fsdpi_has_undivided(model)) {
+        FSDP_TRY(fsdpi_gradients_divide(model, "fsdp_clip_grad_value", status));
+    }
+    FSDP_TRY(fsdpi_step_agree(model, "fsdp_clip_grad_value", label, 0, status, false));
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {
             clamp_held(flat, limit);

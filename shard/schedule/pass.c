@@ -5,6 +5,7 @@
 #include "shard/schedule/gather.h"
 #include "shard/schedule/masters.h"
 #include "shard/schedule/reduction.h"
+#include "shard/schedule/replay.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
 #include "shard/storage/fixed_addresses.h"
@@ -81,6 +82,7 @@ static uint64_t hash_of_views(const fsdp_unit *unit)
 
 static void close_pass(fsdp_unit *unit)
 {
+    fsdpi_replay_end(unit);
     for (size_t m = 0; m < unit->n_members; m++) {
         unit->members[m].gradient_view = NULL;
     }
@@ -124,6 +126,8 @@ static fsdp_status begin_pass(fsdp_unit *unit, fsdpi_pass pass)
     }
     if (status != FSDP_OK) {
         close_pass(unit);
+    } else {
+        fsdpi_replay_begin(unit);
     }
     return fsdpi_step_fail(unit->model, status);
 }

@@ -16,6 +16,7 @@
 #include "lib/base/hash.h"
 #include "shard/hooks/model_hook.h"
 #include "shard/schedule/failed_step.h"
+#include "shard/state/factor.h"
 #include "shard/state/slices.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
@@ -24,6 +25,8 @@
 enum { FIRST_BUCKET_BYTES = 1 << 20 };
 
 static const char end_name[] = "fsdp_unit_end_backward";
+/* Another name, by which ranks of a group that go differently far tell each other apart before one waits for its replicas. */
+static const char end_in_group_name[] = "fsdp_unit_end_backward (FSDP_SYNC_GROUP)";
 
 static size_t width_of(const fsdp_model *model)
 {
@@ -60,14 +63,6 @@ static unsigned char *own_part(const fsdpi_member *member)
                             flat->model->options.reduce_dtype);
 }
 
-/* From the mean over the ranks to what the model's options ask for. */
-static double factor_of(const fsdp_model *model)
-{
-    const double divisor = model->options.gradient_divisor;
-
-    return divisor > 0.0 ? (double)model->ctx->size / divisor : 1.0;
-}
-
 /*
  * Over groups and then over replicas: sums, which are divided at the end and so give the bits of one reduction; but of f16,
  * whose range is narrow, means of means, as with hooks.
@@ -77,20 +72,27 @@ static fsdp_redop stage_op(const fsdp_model *model)
     return model->replicas == NULL || model->options.reduce_dtype == FSDP_F16 ? FSDP_AVG : FSDP_SUM;
 }
 
+/* Whether what divided flat parameters leave now is only reduced within the group. */
+static bool stays_in_group(const fsdp_model *model)
+{
+    return model->group_only && model->replicas != NULL;
+}
+
 /* The first reduction since the last step may put its result where it is to be. */
 static bool lands_at_once(const fsdpi_flat *flat)
 {
     const fsdp_model *model = flat->model;
 
-    return !fsdpi_is_whole(flat) && model->options.reduce_dtype == model->master_dtype && factor_of(model) == 1.0 &&
-           model->replicas == NULL && !flat->has_gradient && flat->reducing == 0;
+    return !fsdpi_is_whole(flat) && model->options.reduce_dtype == model->master_dtype &&
+           fsdpi_factor_of_pass(flat) == 1.0 && model->replicas == NULL && !flat->has_gradient && flat->reducing == 0;
 }
 
 static fsdp_status issue_reduce_scatter(fsdpi_member *member)
 {
     fsdpi_flat         *flat    = member->flat;
     fsdp_model         *model   = flat->model;
-    const fsdpi_purpose purpose = {.name = end_name, .label = flat->name, .reserved = true};
+    const fsdpi_purpose purpose = {
+        .name = stays_in_group(model) ? end_in_group_name : end_name, .label = flat->name, .reserved = true};
     unsigned char *view = fsdpi_element_of(member->bucket->memory, member->bucket_offset, model->options.reduce_dtype);
 
     member->landed = lands_at_once(flat);
@@ -159,14 +161,37 @@ static void divide_by_group(fsdp_model *model, const fsdpi_bucket *bucket)
     }
 }
 
+/* What passes within the group have left goes into this rank's part of the view. */
+static void add_partial(const fsdpi_member *member)
+{
+    fsdpi_flat      *flat  = member->flat;
+    fsdp_model      *model = flat->model;
+    const fsdp_dtype dtype = model->options.reduce_dtype;
+    const size_t     n     = fsdpi_held_elements(flat);
+
+    fsdpi_compute_accumulate(model, flat->gradient, false, own_part(member), dtype, 1.0, n);
+    fsdpi_compute_cast(model, own_part(member), dtype, flat->gradient, model->master_dtype, n);
+    flat->has_partial = false;
+}
+
+static void add_partials(const fsdpi_bucket *bucket)
+{
+    for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
+        if (member->flat->has_partial) {
+            add_partial(member);
+        }
+    }
+}
+
 /* From the groups to all: sums of groups over the replicas. */
 static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
 {
-    if (model->replicas == NULL || bucket->replicated) {
+    if (model->replicas == NULL || bucket->replicated || bucket->group_only) {
         return FSDP_OK;
     }
     bucket->replicated = true;
     FSDP_TRY(wait_for(bucket));
+    add_partials(bucket);
     if (model->hook != NULL) {
         divide_by_group(model, bucket);
         return average_by_hook(model->replicas, bucket);
@@ -180,6 +205,15 @@ static fsdp_status replicate(fsdp_model *model, fsdpi_bucket *bucket)
     return FSDP_OK;
 }
 
+static void take_partial(const fsdpi_member *member)
+{
+    fsdpi_flat *flat = member->flat;
+
+    fsdpi_compute_accumulate(flat->model, flat->gradient, !flat->has_partial, own_part(member),
+                             flat->model->options.reduce_dtype, 1.0, fsdpi_held_elements(flat));
+    flat->has_partial = true;
+}
+
 static void take_result(const fsdpi_member *member)
 {
     fsdpi_flat      *flat  = member->flat;
@@ -188,11 +222,16 @@ static void take_result(const fsdpi_member *member)
     unsigned char   *part  = own_part(member);
     const size_t     n     = fsdpi_held_elements(flat);
 
+    if (member->bucket->group_only) {
+        take_partial(member);
+        return;
+    }
     if (stage_op(model) == FSDP_SUM && model->hook == NULL) {
         fsdpi_compute_divide(model, part, dtype, (size_t)model->ctx->size, n);
     }
     if (!member->landed) {
-        fsdpi_compute_accumulate(model, flat->gradient, !flat->has_gradient, part, dtype, factor_of(model), n);
+        fsdpi_compute_accumulate(model, flat->gradient, !flat->has_gradient, part, dtype, fsdpi_factor_of_pass(flat),
+                                 n);
     }
     flat->has_gradient = true;
     flat->gradient_passes++;
@@ -262,18 +301,26 @@ static void append(fsdp_model *model, fsdpi_bucket *bucket)
     model->n_issued++;
 }
 
+/* Whether the buckets from this one on can be reduced over the replicas: not where what another leaves has to go into them. */
+static bool may_replicate(const fsdpi_bucket *bucket)
+{
+    return bucket->first->flat->model->hook == NULL && !bucket->group_only;
+}
+
 /* Whatever fails, the bucket is among those that are issued, to be waited for. */
 static fsdp_status issue(fsdp_model *model, fsdpi_bucket *bucket)
 {
     fsdp_status status = issue_reductions(model, bucket);
 
-    bucket->issued = true;
-    bucket->failed = status != FSDP_OK;
+    bucket->issued     = true;
+    bucket->failed     = status != FSDP_OK;
+    bucket->group_only = stays_in_group(model) && !bucket->whole;
     for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
         member->flat->reducing++;
+        member->flat->over_all = !bucket->group_only;
     }
     append(model, bucket);
-    for (fsdpi_bucket *before = model->issued_first; before != bucket && status == FSDP_OK && model->hook == NULL;
+    for (fsdpi_bucket *before = model->issued_first; before != bucket && status == FSDP_OK && may_replicate(before);
          before               = before->next) {
         status         = replicate(model, before);
         before->failed = before->failed || status != FSDP_OK;
@@ -605,8 +652,26 @@ static fsdp_status close_list(fsdp_unit *unit, bool whole)
     return bucket->open == 0 && is_full(model, bucket) ? issue(model, bucket) : FSDP_OK;
 }
 
+/* The place of partial sums is that of the gradient. */
+static fsdp_status check_group_only(const fsdp_unit *unit)
+{
+    const fsdp_model *model = unit->model;
+
+    for (const fsdpi_member *m = first_trainable(unit, false); m != NULL && stays_in_group(model);
+         m                     = behind(unit, m)) {
+        if (m->flat->over_all) {
+            return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
+                              "%s: unit '%s' has gradients that were reduced over all ranks in this step, and "
+                              "FSDP_SYNC_GROUP is set; set FSDP_SYNC_ALL from a unit's first such pass to the step",
+                              end_name, m->flat->name);
+        }
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_gradient_close(fsdp_unit *unit, fsdp_status status)
 {
+    status = status == FSDP_OK && unit->model->syncs ? check_group_only(unit) : status;
     if (status != FSDP_OK) {
         return refuse(unit, status);
     }
@@ -662,14 +727,28 @@ void fsdpi_gradient_forget(fsdpi_flat *flat)
 {
     flat->has_gradient    = false;
     flat->has_local       = false;
+    flat->has_partial     = false;
+    flat->over_all        = false;
+    flat->divided         = false;
     flat->gradient_passes = 0;
     flat->checked_passes  = 0;
 }
 
+static bool has_any(const fsdp_model *model)
+{
+    const fsdpi_flat *flat = model->flats;
+
+    while (flat != NULL && !flat->has_gradient && !flat->has_local && !flat->has_partial) {
+        flat = flat->next;
+    }
+    return flat != NULL;
+}
+
 void fsdpi_order_forget(fsdp_model *model)
 {
-    model->n_issued = 0;
-    model->order    = FSDPI_HASH_START;
+    model->n_issued     = 0;
+    model->order        = FSDPI_HASH_START;
+    model->step_divisor = has_any(model) ? model->step_divisor : 0.0; /* other optimizers have theirs */
 }
 
 void fsdpi_gradients_forget(fsdp_model *model)

@@ -14,6 +14,7 @@
 #include "shard/schedule/gather.h"
 #include "shard/schedule/pass.h"
 #include "shard/schedule/reduction.h"
+#include "shard/schedule/replay.h"
 #include "shard/state/strategy.h"
 
 enum { MOST_CONTEXTS = 3 };
@@ -151,6 +152,7 @@ static fsdp_status forget_step(fsdp_model *model)
         fsdpi_gather_forget(model);
     }
     fsdpi_gradients_forget(model);
+    fsdpi_replay_forget(model);
     model->failed = false;
     model->error  = told ? FSDP_OK : status;
     return model->error;

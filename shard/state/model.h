@@ -89,6 +89,9 @@ struct fsdpi_flat {
     void                 *gradient;                /* reduced; NULL where frozen */
     void                 *local;                   /* the whole one's, not reduced yet; NULL without local_gradients */
     bool                  has_gradient, has_local; /* since the last step */
+    bool                  has_partial;             /* instead of `gradient`, sums of this group: FSDP_SYNC_GROUP */
+    bool                  over_all;                /* a reduction over all ranks has been issued since the last step */
+    bool                  divided;                 /* `gradient` by the divisor of the step */
     size_t                reducing;                /* reductions under way */
     size_t                gradient_passes;         /* that have been added up in `gradient`; 0 without one */
     size_t                checked_passes;          /* how many of them the loss scaler has seen; 0 before it has */
@@ -149,7 +152,8 @@ typedef struct fsdpi_bucket {
     fsdpi_member        *first, *last;
     bool                 whole; /* for flat parameters that every rank holds whole: for these alone */
     bool                 taken, closed, issued, replicated, failed;
-    fsdp_request        *request; /* of all views at once */
+    bool                 group_only; /* its result is a partial one */
+    fsdp_request        *request;    /* of all views at once */
     char                 label[FSDPI_NAME_BYTES + 64];
 } fsdpi_bucket;
 
@@ -193,6 +197,12 @@ typedef union fsdpi_norm {
     double          largest;
 } fsdpi_norm;
 
+/** What fsdp_model_replay() repeats: see shard/schedule/replay.h. */
+typedef struct fsdpi_replay {
+    uint32_t *last, *now;    /* beginnings and ends of passes in the last step and since it; NULL: none are recorded */
+    size_t    n_last, n_now; /* how many there were: more than fit in is none */
+} fsdpi_replay;
+
 /** Streams that bring masters and moments to the GPU and back: see shard/optimizer/optimizer_device.c. */
 typedef struct fsdpi_offload {
     fsdpi_gpu_stream in, out; /* NULL where nothing is offloaded */
@@ -218,6 +228,9 @@ struct fsdp_model {
     bool                        divides, holds_whole; /* some flat parameter is, or is held whole by every rank */
     bool                        has_requests;         /* reserved, for what a step has under way */
     bool                        syncs;                /* passes reduce their gradients */
+    bool                        group_only;           /* as far as the group: FSDP_SYNC_GROUP */
+    bool                        keeps;                /* gathered views stay between passes, as far as there is room */
+    double                      step_divisor;         /* 0: that of the options */
     bool                        failed; /* a pass has since fsdp_model_zero_grad(): see shard/schedule/failed_step.c */
     fsdp_status                 error;  /* with which it did, or a later call that left the step as it was; FSDP_OK */
     char                        error_text[FSDPI_DETAIL_BYTES];
@@ -243,7 +256,9 @@ struct fsdp_model {
     size_t       *events;       /* the last ones, FSDPI_EVENTS_PER_UNIT for each unit: see shard/schedule/gather.c */
     size_t        n_events;
     size_t        expected; /* which of them and of those behind it come next; n_events: unknown */
-    uint64_t      order;    /* a hash of the events since the last step, which says whether ranks know the same ones */
+    void         *replay_memory;
+    fsdpi_replay  replay; /* of passes */
+    uint64_t      order;  /* a hash of the events since the last step, which says whether ranks know the same ones */
     struct fsdp_optimizer *optimizers;
     fsdp_loss_scaler      *loss_scaler;      /* NULL: none */
     fsdp_loss_scaler       loss_scaler_room; /* where it is, so that budgets count it */
@@ -252,6 +267,12 @@ struct fsdp_model {
 static inline bool fsdpi_is_on_device(const fsdp_model *model)
 {
     return model->options.placement != FSDP_ON_HOST;
+}
+
+/** BYTES of both records of passes. */
+static inline size_t fsdpi_replay_bytes(const fsdp_model *model)
+{
+    return model->options.recorded_passes * 2 * 2 * sizeof(uint32_t);
 }
 
 static inline bool fsdpi_is_offloaded(const fsdp_model *model)

@@ -107,7 +107,7 @@ static void plan_bookkeeping(const fsdp_model *model, fsdpi_plan *plan)
         fsdpi_alloc_size(fsdpi_flats_bytes(plan)) + fsdpi_alloc_size(plan->n_views * sizeof(fsdpi_slot)) +
         fsdpi_alloc_size(plan->n_buckets * sizeof(fsdpi_bucket)) +
         fsdpi_alloc_size(FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t)) +
-        fsdpi_queue_reserve_bookkeeping(plan->gathers + plan->reductions);
+        fsdpi_alloc_size(fsdpi_replay_bytes(model)) + fsdpi_queue_reserve_bookkeeping(plan->gathers + plan->reductions);
     if (fsdpi_is_hybrid(plan->strategy) && plan->group < plan->size) {
         plan->bookkeeping_bytes += fsdpi_queue_reserve_bookkeeping(plan->reductions);
     }

@@ -47,7 +47,8 @@ fsdpi_slot_sizes fsdpi_slot_sizes_begin(const fsdp_model *model, const fsdpi_pla
 {
     const size_t open     = (size_t)model->ctx->config.views_in_flight;
     const size_t prefetch = (size_t)model->ctx->config.prefetch;
-    const size_t more     = use == FSDPI_SLOTS_OF_VIEWS ? prefetch : prefetch > 0;
+    const size_t kept     = (size_t)model->options.kept_units;
+    const size_t more     = use == FSDPI_SLOTS_OF_VIEWS ? prefetch + kept : prefetch > 0;
 
     return (fsdpi_slot_sizes){.model = model, .plan = plan, .use = use, .open = open, .all = open + more};
 }

@@ -3,7 +3,7 @@
  * Slots that the units of a model take in turn: for gathered views, and for gradient views, whose slots are buckets.
  *
  * As many as units may be open are as large as the largest unit, so that one fits whichever others are open. Behind them
- * come those for what is gathered ahead or reduced: slot i, counted over all, is as large as the i-th largest unit. A unit
+ * come those for what is gathered ahead, stays gathered or is reduced: slot i, counted over all, is as large as the i-th largest unit. A unit
  * takes the smallest free slot that it fits in. So a large unit that stays open beside a chain of smaller ones, or a tiny
  * one at its end, leaves the chain the slots it needs.
  */

@@ -30,6 +30,7 @@ typedef struct fsdpi_compute {
     void (*read)(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void *from, fsdp_dtype dtype, size_t count);
     void (*write)(fsdp_model *model, void *to, fsdp_dtype dtype, const void *in, fsdp_dtype in_dtype, size_t count);
     fsdp_status (*sum_squares)(fsdp_model *model, fsdpi_exact_sum *sum);
+    fsdp_status (*add_squares)(fsdp_model *model, const void *x, size_t count, fsdpi_exact_sum *sum);
     fsdp_status (*absolute_maximum)(fsdp_model *model, double *most);
     void (*quantize)(fsdpi_flat *flat);
     fsdp_status (*unpack)(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
@@ -107,6 +108,12 @@ static inline void fsdpi_compute_write(fsdp_model *model, void *to, fsdp_dtype d
 static inline fsdp_status fsdpi_sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
 {
     return model->compute->sum_squares(model, sum);
+}
+
+/** Adds those of some gradients. On a GPU it waits. */
+static inline fsdp_status fsdpi_add_squares(fsdp_model *model, const void *x, size_t count, fsdpi_exact_sum *sum)
+{
+    return model->compute->add_squares(model, x, count, sum);
 }
 
 static inline fsdp_status fsdpi_absolute_maximum(fsdp_model *model, double *most)

@@ -141,6 +141,18 @@ static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
     return fsdpi_compute_status(model);
 }
 
+static fsdp_status add_squares(fsdp_model *model, const void *x, size_t count, fsdpi_exact_sum *sum)
+{
+    fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
+
+    model->norm->squares = *sum;
+    fsdpi_compute_keep(model, gpu->ops->compute->sum_squares(gpu, &model->norm->squares, x, count, model->norm_scratch,
+                                                             fsdpi_stream_of(model)));
+    fsdpi_compute_finish(model);
+    *sum = model->norm->squares;
+    return fsdpi_compute_status(model);
+}
+
 static fsdp_status absolute_maximum(fsdp_model *model, double *most)
 {
     fsdpi_gpu_device *gpu = fsdpi_gpu_of(model);
@@ -175,6 +187,7 @@ const fsdpi_compute fsdpi_compute_device = {.status           = fsdpi_compute_ke
                                             .read             = read_to_host,
                                             .write            = write_from_host,
                                             .sum_squares      = sum_squares,
+                                            .add_squares      = add_squares,
                                             .absolute_maximum = absolute_maximum,
                                             .quantize         = quantize,
                                             .unpack           = fsdpi_unpack_on_device};

@@ -68,6 +68,12 @@ static fsdp_status sum_squares(fsdp_model *model, fsdpi_exact_sum *sum)
     return FSDP_OK;
 }
 
+static fsdp_status add_squares(fsdp_model *model, const void *x, size_t count, fsdpi_exact_sum *sum)
+{
+    model->ctx->kernels->sum_squares(sum, x, count, model->master_dtype);
+    return FSDP_OK;
+}
+
 /* NaN wins over everything, infinity too. */
 static fsdp_status absolute_maximum(fsdp_model *model, double *most)
 {
@@ -100,6 +106,7 @@ const fsdpi_compute fsdpi_compute_host = {.status           = never_fails,
                                           .read             = cast,
                                           .write            = cast,
                                           .sum_squares      = sum_squares,
+                                          .add_squares      = add_squares,
                                           .absolute_maximum = absolute_maximum,
                                           .quantize         = quantize,
                                           .unpack           = fsdpi_unpack_on_host};

@@ -95,7 +95,7 @@ typedef struct private_memory {
     void           **place;
 } private_memory;
 
-enum { N_PRIVATE = 9 };
+enum { N_PRIVATE = 10 };
 
 static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
 {
@@ -109,6 +109,7 @@ static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
          (void **)(void *)&model->buckets},
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, FSDPI_EVENTS_PER_UNIT * model->n_units * sizeof(size_t),
          (void **)(void *)&model->events},
+        {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, fsdpi_replay_bytes(model), &model->replay_memory},
         {home, FSDP_MEMORY_GRADIENTS, plan->local * fsdpi_master_width(model), &model->locals},
         {home, FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored},
         {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, &model->offloaded_masters},
@@ -209,6 +210,15 @@ static void lay_out(fsdp_model *model)
     }
 }
 
+static void lay_out_record(fsdp_model *model)
+{
+    uint32_t *events = model->replay_memory;
+
+    if (events != NULL) {
+        model->replay = (fsdpi_replay){.last = events, .now = events + 2 * model->options.recorded_passes};
+    }
+}
+
 static void lay_out_slots(fsdp_model *model)
 {
     fsdpi_slot_sizes sizes = fsdpi_slot_sizes_begin(model, &model->plan, FSDPI_SLOTS_OF_VIEWS);
@@ -262,6 +272,7 @@ fsdp_status fsdpi_storage_open(fsdp_model *model)
     lay_out(model);
     lay_out_slots(model);
     lay_out_buckets(model);
+    lay_out_record(model);
     fsdpi_windows_lay_out(model);
     return FSDP_OK;
 }

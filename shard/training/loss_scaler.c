@@ -7,6 +7,7 @@
 #include "shard/hooks/hook.h"
 #include "shard/optimizer/optimizer.h"
 #include "shard/schedule/between_passes.h"
+#include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/grad_norm.h"
 #include "shard/schedule/reduction.h"
@@ -260,6 +261,9 @@ static fsdp_status unscale(fsdp_loss_scaler *scaler, const char *function, fsdp_
     fsdp_model *model  = scaler->model;
     bool        finite = false;
 
+    if (fsdpi_has_undivided(model)) {
+        FSDP_TRY(fsdpi_gradients_divide(model, function, status));
+    }
     FSDP_TRY(agree_on_finite(scaler, function, status, &finite));
     if (finite && !is_checked(model)) {
         fsdpi_scale_gradients(model, 1.0 / scaler->state.scale);
