@@ -19,7 +19,7 @@ flags_of() {
         word=${words[i]}
         case $word in
         -o) ((++i)) ;;
-        -c | -fPIC | -fPIE | -g | -O* | -W* | -flto* | -ffat-lto-objects | -fno-thread-jumps) ;;
+        -c | -fPIC | -fPIE | -g | -O* | -W* | -flto* | -ffat-lto-objects | -fno-thread-jumps | -mmemset-strategy=*) ;;
         -*) flags+=("$word") ;;
         *) # the value of the option before, the source, or a compiler behind ccache
             case ${words[i - 1]} in

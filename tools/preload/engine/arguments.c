@@ -11,7 +11,8 @@ static const char *const BOTTOM_NAMES[]   = {"mpi_fortran_bottom", "mpi_fortran_
 enum { NAMES = 4 };
 static const void *in_place[NAMES], *bottom[NAMES];
 
-_Static_assert(sizeof(MPI_Fint) == sizeof(int), "lists of Fortran are taken for lists of int");
+_Static_assert(sizeof(MPI_Fint) == sizeof(int), /* NOLINT(misc-redundant-expression) */
+               "lists of Fortran are taken for lists of int");
 
 void fsdpi_arguments_open(void)
 {

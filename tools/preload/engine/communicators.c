@@ -176,7 +176,7 @@ static fsdp_status open_on_copy(fsdpi_communicator *of, MPI_Comm comm)
 
 static fsdpi_fate open_context(fsdpi_communicator *of)
 {
-    const MPI_Comm comm = atomic_load(&of->handle);
+    MPI_Comm comm = atomic_load(&of->handle);
 
     (void)pthread_mutex_lock(&LOCK);
     const bool room = n_contexts < fsdpi_preload.contexts;

@@ -78,7 +78,7 @@ static bool hear_all(int size)
 {
     const double end        = fsdpi_report_now() + patience();
     int         *signatures = calloc((size_t)size, sizeof *signatures);
-    MPI_Request *requests   = calloc((size_t)size, sizeof *requests);
+    MPI_Request *requests   = calloc((size_t)size, sizeof(MPI_Request));
     int          all        = signatures != NULL && requests != NULL;
 
     for (int i = 1; all && i < size; i++) {

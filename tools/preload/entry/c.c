@@ -13,6 +13,7 @@
         memcpy(&(next), &found, sizeof found);                                                                         \
     }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters and arguments come in theirs */
 #define COVERED(function, passed_to, parameters, arguments, ...)                                                       \
     EXPORT int function parameters;                                                                                    \
     EXPORT int function parameters                                                                                     \
@@ -39,6 +40,7 @@
         FIND(next, passed_to)                                                                                          \
         return next arguments;                                                                                         \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 COVERED(MPI_Allgather, "PMPI_Allgather",
         (const void *in, int in_count, fsdpi_handle in_type, void *out, int out_count, fsdpi_handle out_type,

@@ -4,8 +4,8 @@
  */
 #include "tools/preload/entry/fortran.h"
 
-static bool take_allgather(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
-                           int *error)
+static bool take_allgather(void *in, const int *in_count, const int *in_type, void *out, const int *out_count,
+                           const int *out_type, const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_ALLGATHER,
                        .fortran    = true,
@@ -20,8 +20,8 @@ static bool take_allgather(void *in, int *in_count, int *in_type, void *out, int
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_allgatherv(void *in, int *in_count, int *in_type, void *out, int *out_counts, int *out_displacements,
-                            int *out_type, int *comm, int *error)
+static bool take_allgatherv(void *in, const int *in_count, const int *in_type, void *out, const int *out_counts,
+                            const int *out_displacements, const int *out_type, const int *comm, int *error)
 {
     fsdpi_call call = {.collective        = FSDPI_ALLGATHERV,
                        .fortran           = true,
@@ -37,7 +37,8 @@ static bool take_allgatherv(void *in, int *in_count, int *in_type, void *out, in
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_allreduce(void *in, void *out, int *out_count, int *out_type, int *op, int *comm, int *error)
+static bool take_allreduce(void *in, void *out, const int *out_count, const int *out_type, const int *op,
+                           const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_ALLREDUCE,
                        .fortran    = true,
@@ -51,7 +52,8 @@ static bool take_allreduce(void *in, void *out, int *out_count, int *out_type, i
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_reduce_scatter(void *in, void *out, int *out_counts, int *out_type, int *op, int *comm, int *error)
+static bool take_reduce_scatter(void *in, void *out, const int *out_counts, const int *out_type, const int *op,
+                                const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_REDUCE_SCATTER,
                        .fortran    = true,
@@ -65,8 +67,8 @@ static bool take_reduce_scatter(void *in, void *out, int *out_counts, int *out_t
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_reduce_scatter_block(void *in, void *out, int *out_count, int *out_type, int *op, int *comm,
-                                      int *error)
+static bool take_reduce_scatter_block(void *in, void *out, const int *out_count, const int *out_type, const int *op,
+                                      const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_REDUCE_SCATTER_BLOCK,
                        .fortran    = true,
@@ -80,7 +82,8 @@ static bool take_reduce_scatter_block(void *in, void *out, int *out_count, int *
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_bcast(void *out, int *out_count, int *out_type, int *root, int *comm, int *error)
+static bool take_bcast(void *out, const int *out_count, const int *out_type, const int *root, const int *comm,
+                       int *error)
 {
     fsdpi_call call = {.collective = FSDPI_BCAST,
                        .fortran    = true,
@@ -93,7 +96,8 @@ static bool take_bcast(void *out, int *out_count, int *out_type, int *root, int 
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_reduce(void *in, void *out, int *out_count, int *out_type, int *op, int *root, int *comm, int *error)
+static bool take_reduce(void *in, void *out, const int *out_count, const int *out_type, const int *op, const int *root,
+                        const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_REDUCE,
                        .fortran    = true,
@@ -108,8 +112,8 @@ static bool take_reduce(void *in, void *out, int *out_count, int *out_type, int 
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_alltoall(void *in, int *in_count, int *in_type, void *out, int *out_count, int *out_type, int *comm,
-                          int *error)
+static bool take_alltoall(void *in, const int *in_count, const int *in_type, void *out, const int *out_count,
+                          const int *out_type, const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_ALLTOALL,
                        .fortran    = true,
@@ -124,8 +128,9 @@ static bool take_alltoall(void *in, int *in_count, int *in_type, void *out, int 
     return fsdpi_engine != NULL && fsdpi_give(&call, error);
 }
 
-static bool take_alltoallv(void *in, int *in_counts, int *in_displacements, int *in_type, void *out, int *out_counts,
-                           int *out_displacements, int *out_type, int *comm, int *error)
+static bool take_alltoallv(void *in, const int *in_counts, const int *in_displacements, const int *in_type, void *out,
+                           const int *out_counts, const int *out_displacements, const int *out_type, const int *comm,
+                           int *error)
 {
     fsdpi_call call = {.collective        = FSDPI_ALLTOALLV,
                        .fortran           = true,

@@ -18,6 +18,7 @@
         memcpy(&(next), &found, sizeof found);                                                                         \
     }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters and arguments come in theirs */
 #define TAKEN(function, name, take, parameters, arguments)                                                             \
     EXPORT void function parameters;                                                                                   \
     EXPORT void function parameters                                                                                    \
@@ -65,6 +66,7 @@
         FIND(next, name)                                                                                               \
         next(addresses());                                                                                             \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* So many arguments, each behind its type, or behind nothing. */
 #define ADDRESSES_1(t)  t a
@@ -90,7 +92,7 @@ static inline bool fsdpi_give(fsdpi_call *call, int *error)
     return true;
 }
 
-static inline bool fsdpi_take_barrier(int *comm, int *error)
+static inline bool fsdpi_take_barrier(const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_BARRIER, .fortran = true, .comm = (fsdpi_handle)*comm};
 
