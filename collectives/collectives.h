@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "fsdp/collectives.h"
+#include "lib/progress/request.h"
 
 /**
  * What a collective is a step of. Ranks must agree on `name` and `label`, and a `status` that is not FSDP_OK fails all.
@@ -35,6 +36,16 @@ fsdp_status fsdpi_iallgather(fsdp_context *ctx, const fsdpi_purpose *purpose, co
                              size_t count, fsdp_dtype dtype, fsdp_request **request);
 fsdp_status fsdpi_ireduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
                                   size_t count, fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
+
+/**
+ * The same with parts of different lengths, which `begins` tells from `divided`; both have to last until then. Ranks do not compare
+ * where parts begin: what divides them is something they have agreed on before, as the layout of a model.
+ */
+fsdp_status fsdpi_iallgatherv(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
+                              fsdpi_begins *begins, const void *divided, fsdp_dtype dtype, fsdp_request **request);
+fsdp_status fsdpi_ireduce_scatterv(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
+                                   fsdpi_begins *begins, const void *divided, fsdp_dtype dtype, fsdp_redop op,
+                                   fsdp_request **request);
 fsdp_status fsdpi_iallreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
                              fsdp_dtype dtype, fsdp_redop op, fsdp_request **request);
 

@@ -65,6 +65,25 @@ fsdp_status fsdpi_allgather(fsdp_context *ctx, const fsdpi_purpose *purpose, con
     return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status);
 }
 
+static fsdpi_call step_of_v(const fsdpi_purpose *purpose, const void *shard, void *full, fsdpi_begins *begins,
+                            const void *divided, fsdp_dtype dtype)
+{
+    fsdpi_call call = step_of(purpose, shard, full, 0, dtype);
+
+    call.begins   = begins;
+    call.divided  = divided;
+    call.division = FSDPI_DIVISION_COUNTS;
+    return call;
+}
+
+fsdp_status fsdpi_iallgatherv(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
+                              fsdpi_begins *begins, const void *divided, fsdp_dtype dtype, fsdp_request **request)
+{
+    const fsdpi_call call = step_of_v(purpose, shard, full, begins, divided, dtype);
+
+    return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status, request);
+}
+
 fsdp_status fsdp_iallgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype,
                             fsdp_request **request)
 {

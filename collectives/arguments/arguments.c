@@ -19,8 +19,8 @@ static bool measure(const fsdp_context *ctx, fsdpi_call *call)
         return false;
     }
     if (call->division == FSDPI_DIVISION_COUNTS) {
-        call->whole = 0;
-        for (int r = 0; r < ctx->size; r++) {
+        call->whole = call->begins != NULL ? call->begins(call->divided, ctx->size) : 0;
+        for (int r = 0; r < ctx->size && call->counts != NULL; r++) {
             if (__builtin_add_overflow(call->whole, call->counts[r], &call->whole)) {
                 return false;
             }
@@ -37,7 +37,7 @@ static size_t extent_bytes(const fsdp_context *ctx, const fsdpi_call *call, fsdp
     if (extent == FSDPI_WHOLE) {
         return call->whole * call->width;
     }
-    return call->width * (call->division == FSDPI_DIVISION_COUNTS ? call->counts[ctx->rank] : call->count);
+    return call->width * (call->division == FSDPI_DIVISION_COUNTS ? fsdpi_given_count(call, ctx->rank) : call->count);
 }
 
 static fsdp_status check_values(fsdp_context *ctx, fsdpi_call *call)
@@ -54,7 +54,7 @@ static fsdp_status check_values(fsdp_context *ctx, fsdpi_call *call)
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: root %d is no rank; ranks are 0 to %d", call->name,
                                    call->root, ctx->size - 1);
     }
-    if (call->division == FSDPI_DIVISION_COUNTS && call->counts == NULL) {
+    if (call->division == FSDPI_DIVISION_COUNTS && call->counts == NULL && call->begins == NULL) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the counts are NULL; pass %d of them", call->name,
                                    ctx->size);
     }
@@ -63,7 +63,7 @@ static fsdp_status check_values(fsdp_context *ctx, fsdpi_call *call)
             ctx, FSDP_ERR_ARG,
             "%s: the size in bytes of %zu %s elements%s overflows; counts are elements, "
             "not bytes, of one rank",
-            call->name, call->division == FSDPI_DIVISION_COUNTS ? call->counts[ctx->rank] : call->count,
+            call->name, call->division == FSDPI_DIVISION_COUNTS ? fsdpi_given_count(call, ctx->rank) : call->count,
             fsdp_dtype_name(call->dtype), call->division == FSDPI_DIVISION_ROOT ? "" : " over all ranks");
     }
     return FSDP_OK;

@@ -17,6 +17,19 @@ static fsdpi_slice even_split(size_t count, int size, int rank)
     return (fsdpi_slice){.begin = count - left, .count = left < part ? left : part};
 }
 
+static fsdpi_slice given_part(const fsdpi_call *call, int rank)
+{
+    fsdpi_slice part = {.count = fsdpi_given_count(call, rank)};
+
+    if (call->begins != NULL) {
+        part.begin = call->begins(call->divided, rank);
+    }
+    for (int r = 0; r < rank && call->counts != NULL; r++) {
+        part.begin += call->counts[r];
+    }
+    return part;
+}
+
 fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank)
 {
     const fsdpi_call *call = &request->call;
@@ -29,11 +42,7 @@ fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank)
     case FSDPI_DIVISION_EQUAL:
         break;
     case FSDPI_DIVISION_COUNTS:
-        for (int r = 0; r < rank; r++) {
-            part.begin += call->counts[r];
-        }
-        part.count = call->counts[rank];
-        return part;
+        return given_part(call, rank);
     case FSDPI_DIVISION_SPLIT:
         return even_split(call->count, request->ctx->size, rank);
     case FSDPI_DIVISION_ROOT:
@@ -47,7 +56,8 @@ size_t fsdpi_count_of(const fsdp_request *request, int rank)
 {
     const fsdpi_call *call = &request->call;
 
-    return call->division == FSDPI_DIVISION_COUNTS ? call->counts[rank] : fsdpi_slice_of(request, rank).count;
+    return call->division == FSDPI_DIVISION_COUNTS ? fsdpi_given_count(call, rank)
+                                                   : fsdpi_slice_of(request, rank).count;
 }
 
 fsdpi_slice fsdpi_next_slice(const fsdp_request *request, fsdpi_slice before, int rank)
@@ -55,7 +65,7 @@ fsdpi_slice fsdpi_next_slice(const fsdp_request *request, fsdpi_slice before, in
     const fsdpi_call *call = &request->call;
 
     if (call->division == FSDPI_DIVISION_COUNTS) {
-        return (fsdpi_slice){.begin = before.begin + before.count, .count = call->counts[rank]};
+        return (fsdpi_slice){.begin = before.begin + before.count, .count = fsdpi_given_count(call, rank)};
     }
     return fsdpi_slice_of(request, rank);
 }
@@ -72,7 +82,9 @@ size_t fsdpi_largest_slice(const fsdp_request *request)
         return fsdpi_slice_of(request, 0).count;
     }
     for (int r = 0; r < request->ctx->size; r++) {
-        largest = call->counts[r] > largest ? call->counts[r] : largest;
+        const size_t count = fsdpi_given_count(call, r);
+
+        largest = count > largest ? count : largest;
     }
     return largest;
 }

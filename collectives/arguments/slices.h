@@ -16,6 +16,13 @@ typedef struct fsdpi_slice {
     size_t count;
 } fsdpi_slice;
 
+/** Of FSDPI_DIVISION_COUNTS: how long the part of a rank is. */
+static inline size_t fsdpi_given_count(const fsdpi_call *call, int rank)
+{
+    return call->counts != NULL ? call->counts[rank]
+                                : call->begins(call->divided, rank + 1) - call->begins(call->divided, rank);
+}
+
 /** The part that the call's division gives to a rank. */
 fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank);
 

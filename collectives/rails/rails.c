@@ -22,7 +22,7 @@ static void find_parts(fsdp_request *request)
 {
     const size_t bytes = (size_t)request->ctx->size * sizeof(size_t);
 
-    if (request->call.division != FSDPI_DIVISION_COUNTS || request->scratch != NULL) {
+    if (request->call.division != FSDPI_DIVISION_COUNTS || request->call.counts == NULL || request->scratch != NULL) {
         return;
     }
     size_t *begins = fsdpi_alloc(request->ctx, FSDP_MEMORY_STAGING, bytes);

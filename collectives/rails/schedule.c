@@ -16,7 +16,7 @@ fsdpi_seat fsdpi_rails_seat(const fsdpi_nodes *nodes, int position)
 
 fsdpi_slice fsdpi_rails_part(const fsdp_request *request, int rank)
 {
-    if (request->call.division == FSDPI_DIVISION_COUNTS && request->scratch != NULL) {
+    if (request->call.division == FSDPI_DIVISION_COUNTS && request->call.counts != NULL && request->scratch != NULL) {
         const size_t *begins = (const size_t *)(const void *)request->scratch;
 
         return (fsdpi_slice){.begin = begins[rank], .count = request->call.counts[rank]};

@@ -73,6 +73,26 @@ fsdp_status fsdpi_reduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), purpose->status);
 }
 
+static fsdpi_call step_of_v(const fsdpi_purpose *purpose, const void *full, void *shard, fsdpi_begins *begins,
+                            const void *divided, fsdp_dtype dtype, fsdp_redop op)
+{
+    fsdpi_call call = step_of(purpose, full, shard, 0, dtype, op);
+
+    call.begins   = begins;
+    call.divided  = divided;
+    call.division = FSDPI_DIVISION_COUNTS;
+    return call;
+}
+
+fsdp_status fsdpi_ireduce_scatterv(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
+                                   fsdpi_begins *begins, const void *divided, fsdp_dtype dtype, fsdp_redop op,
+                                   fsdp_request **request)
+{
+    const fsdpi_call call = step_of_v(purpose, full, shard, begins, divided, dtype, op);
+
+    return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), purpose->status, request);
+}
+
 fsdp_status fsdp_ireduce_scatter(fsdp_context *ctx, const void *full, void *shard, size_t count, fsdp_dtype dtype,
                                  fsdp_redop op, fsdp_request **request)
 {

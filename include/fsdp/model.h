@@ -272,7 +272,8 @@ typedef struct fsdp_model_group {
         sizeof(fsdp_model_group), FSDP_GRANULARITY_FLAT, FSDP_ADAMW, FSDP_F32, 0                                       \
     }
 
-/** The BYTES that a model holds on one rank, known before anything is allocated. */
+/** The BYTES that a model holds on one rank, known before anything is allocated: where whole tensors make ranks differ, on the
+ * one that holds most. */
 typedef struct fsdp_budget {
     size_t parameters;                 /**< number of parameters of the whole model, without padding (not bytes) */
     size_t bytes[FSDP_N_MEMORY_KINDS]; /**< by fsdp_memory_kind */
@@ -280,6 +281,8 @@ typedef struct fsdp_budget {
     size_t device;                     /**< of `total`, what is on the rank's GPU */
     size_t shared;                     /**< of `total`, what the ranks of a node share: gathered views on the host */
     size_t unsharded; /**< the same state held whole: 4 bytes each for master and gradient, moments, ignored tensors */
+    size_t
+        mean_total; /**< `total` of the mean rank: less where tensors are dealt whole, and some ranks hold more than others */
 } fsdp_budget;
 
 FSDP_EXTERN_C_BEGIN

@@ -64,6 +64,9 @@ typedef struct fsdpi_collective {
     const fsdpi_algorithm *(*choose)(fsdp_request *request);
 } fsdpi_collective;
 
+/** Which ELEMENT of the whole the part of a rank begins with; for the number of ranks, how many there are. */
+typedef size_t fsdpi_begins(const void *divided, int rank);
+
 /** The arguments of one operation, as the caller gave them. */
 typedef struct fsdpi_call {
     const fsdpi_collective *collective; /* NULL: an agreement only */
@@ -77,6 +80,8 @@ typedef struct fsdpi_call {
     size_t                  whole;               /* ELEMENTS of the full vector */
     size_t                  count;               /* ELEMENTS; its meaning is the division's */
     const size_t           *counts;
+    fsdpi_begins           *begins;  /* instead of counts: where parts begin; ranks agree on `salt` for it */
+    const void             *divided; /* for `begins` */
     const size_t           *blocks[FSDPI_N_BLOCK_LISTS]; /* of alltoallv: not compared between ranks; else NULL */
     fsdp_dtype              dtype;
     fsdp_redop              op;

@@ -103,7 +103,7 @@ size_t fsdpi_contexts_device_bytes(const fsdp_model *model, fsdp_strategy strate
     fsdpi_plan plan;
     int        sizes[3];
 
-    return fsdpi_plan_make(model, strategy, size, &plan) == FSDP_OK
+    return fsdpi_plan_make(model, strategy, size, FSDPI_LARGEST_RANK, &plan) == FSDP_OK
                ? list_contexts(&plan, sizes) * fsdpi_gpu_context_bytes(model->ctx)
                : 0;
 }
@@ -126,17 +126,14 @@ static void add_device(const fsdp_model *model, const fsdpi_plan *plan, size_t s
     }
 }
 
-fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, int size, fsdp_optimizer_kind optimizer,
-                              fsdp_budget *budget)
+/* Of one rank, or of the largest or mean one. */
+static fsdp_status add_up(const fsdp_model *model, fsdp_strategy strategy, int size, int rank,
+                          fsdp_optimizer_kind optimizer, fsdp_budget *budget)
 {
     fsdp_budget sum = {0};
     fsdpi_plan  plan;
 
-    if (model == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_budget: the model is NULL; pass one from fsdp_model_create");
-    }
-    FSDP_TRY(check_budget(model, strategy, size, optimizer, budget));
-    FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, &plan));
+    FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, rank, &plan));
     const fsdp_model_group plain          = plain_group(model, optimizer);
     const size_t           state          = fsdpi_states_bytes(&plain, plan.plain) + plan.state_bytes;
     const size_t           width          = fsdpi_master_width(model);
@@ -156,5 +153,26 @@ fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, i
     sum.unsharded = (plan.parameters + plan.trainable) * width + plan.whole_state_bytes + plan.ignored_bytes +
                     fsdpi_states_bytes(&plain, plan.plain_elements);
     *budget = sum;
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_budget_of_rank(const fsdp_model *model, fsdp_budget *budget)
+{
+    return add_up(model, model->options.strategy, 0, model->shards->rank, model->options.optimizer, budget);
+}
+
+fsdp_status fsdp_model_budget(const fsdp_model *model, fsdp_strategy strategy, int size, fsdp_optimizer_kind optimizer,
+                              fsdp_budget *budget)
+{
+    fsdp_budget largest, mean;
+
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_budget: the model is NULL; pass one from fsdp_model_create");
+    }
+    FSDP_TRY(check_budget(model, strategy, size, optimizer, budget));
+    FSDP_TRY(add_up(model, strategy, size, FSDPI_LARGEST_RANK, optimizer, &largest));
+    FSDP_TRY(add_up(model, strategy, size, FSDPI_MEAN_RANK, optimizer, &mean));
+    largest.mean_total = mean.total;
+    *budget            = largest;
     return FSDP_OK;
 }

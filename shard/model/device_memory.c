@@ -20,7 +20,7 @@ static fsdp_status fill_card(const fsdp_model *model, card *mine)
     const fsdp_model_options *o = &model->options;
     fsdp_budget               budget;
 
-    FSDP_TRY(fsdp_model_budget(model, o->strategy, 0, o->optimizer, &budget));
+    FSDP_TRY(fsdpi_budget_of_rank(model, &budget));
     (void)fsdpi_gpu_address(model->ctx->gpu.device->number, mine->address, sizeof mine->address);
     mine->need = budget.device - fsdpi_contexts_device_bytes(model, o->strategy, model->ctx->size);
     return FSDP_OK;

@@ -19,6 +19,7 @@
 #include "shard/state/groups.h"
 #include "shard/state/model.h"
 #include "shard/state/optimizer_kind.h"
+#include "shard/state/plan.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor_groups.h"
 #include "shard/storage/compute.h"
@@ -186,16 +187,21 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
 
 static fsdp_status check_limit(const fsdp_model *model)
 {
-    fsdp_budget budget;
+    const fsdp_model_options *options = &model->options;
+    char                      dealt[FSDPI_NAME_BYTES + 64];
+    fsdp_budget               budget;
+    fsdpi_plan                plan;
 
-    FSDP_TRY(fsdp_model_budget(model, model->options.strategy, 0, model->options.optimizer, &budget));
-    if (model->options.memory_limit != 0 && budget.total > model->options.memory_limit) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
-                                   "fsdp_model_commit: the model needs %zu bytes per rank, and the limit "
-                                   "is %zu; use more ranks, FULL_SHARD or a higher memory_limit",
-                                   budget.total, model->options.memory_limit);
+    FSDP_TRY(fsdp_model_budget(model, options->strategy, 0, options->optimizer, &budget));
+    if (options->memory_limit == 0 || budget.total <= options->memory_limit) {
+        return FSDP_OK;
     }
-    return FSDP_OK;
+    FSDP_TRY(fsdpi_plan_make(model, options->strategy, model->ctx->size, FSDPI_LARGEST_RANK, &plan));
+    fsdpi_describe_dealt(model, &plan, FSDPI_LARGEST_RANK, dealt, sizeof dealt);
+    return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                               "fsdp_model_commit: the model needs %zu bytes per rank, and the limit "
+                               "is %zu; use more ranks, FULL_SHARD or a higher memory_limit%s",
+                               budget.total, options->memory_limit, dealt);
 }
 
 static fsdp_status check_commit(fsdp_model *model)

@@ -32,8 +32,8 @@ static fsdp_status need_of_rank(const fsdp_model *model, node_need *need)
     fsdp_budget               budget;
     fsdpi_plan                plan;
 
-    FSDP_TRY(fsdp_model_budget(model, options->strategy, 0, options->optimizer, &budget));
-    FSDP_TRY(fsdpi_plan_make(model, options->strategy, model->ctx->size, &plan));
+    FSDP_TRY(fsdpi_budget_of_rank(model, &budget));
+    FSDP_TRY(fsdpi_plan_make(model, options->strategy, model->ctx->size, model->shards->rank, &plan));
     const size_t views = (budget.shared + sharers - 1) / sharers;
     const size_t there = fsdpi_contexts_device_bytes(model, options->strategy, model->ctx->size);
     need->all = budget.total - budget.bytes[FSDP_MEMORY_STAGING] - budget.shared + views - (budget.device - there);

@@ -239,7 +239,7 @@ static fsdp_optimizer *allocate_optimizer(fsdp_model *model, const fsdp_optimize
         for (size_t k = 0; k < n_states && complete; k++) {
             made->flats[u].moments[k] =
                 fsdpi_home_alloc(model, fsdpi_home_of_state(model), FSDP_MEMORY_OPTIMIZER, moments_bytes(made, flat));
-            complete = made->flats[u].moments[k] != NULL || !fsdpi_updates(made, flat);
+            complete = made->flats[u].moments[k] != NULL || moments_bytes(made, flat) == 0;
         }
     }
     if (complete && scratch_bytes(made) > 0) {

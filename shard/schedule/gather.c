@@ -190,9 +190,15 @@ static fsdp_status issue_member(const fsdp_unit *unit, fsdpi_member *member, fsd
     if (view->gathered || view->gathering != NULL) {
         return FSDP_OK;
     }
-    return flat->quantized ? fsdpi_gather_quantized(flat, &purpose, view)
-                           : fsdpi_iallgather(unit->model->shards, &purpose, part, view->memory,
-                                              fsdpi_held_elements(flat), flat->dtype, &view->gathering);
+    if (flat->quantized) {
+        return fsdpi_gather_quantized(flat, &purpose, view);
+    }
+    if (flat->owners != NULL) {
+        return fsdpi_iallgatherv(unit->model->shards, &purpose, part, view->memory, fsdpi_begin_of_rank, flat,
+                                 flat->dtype, &view->gathering);
+    }
+    return fsdpi_iallgather(unit->model->shards, &purpose, part, view->memory, fsdpi_held_elements(flat), flat->dtype,
+                            &view->gathering);
 }
 
 /* Does nothing if there is no place, which only happens ahead of time. */
@@ -251,7 +257,7 @@ static fsdp_status refuse(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
     const fsdpi_purpose purpose = {.name = fsdpi_begin_name(pass), .label = unit->name, .status = status};
 
     fsdpi_error_hand_on(model->ctx, model->shards, status);
-    return fsdpi_allgather(model->shards, &purpose, NULL, NULL, flat != NULL ? fsdpi_held_elements(flat) : 0,
+    return fsdpi_allgather(model->shards, &purpose, NULL, NULL, flat != NULL ? fsdpi_common_count(flat) : 0,
                            flat != NULL ? flat->dtype : FSDP_F32);
 }
 

@@ -95,10 +95,14 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
         .name = stays_in_group(model) ? end_in_group_name : end_name, .label = flat->name, .reserved = true};
     unsigned char *view = fsdpi_element_of(member->bucket->memory, member->bucket_offset, model->options.reduce_dtype);
 
-    member->landed = lands_at_once(flat);
-    return fsdpi_ireduce_scatter(model->shards, &purpose, view, member->landed ? flat->gradient : own_part(member),
-                                 fsdpi_held_elements(flat), model->options.reduce_dtype, stage_op(model),
-                                 &member->reducing);
+    member->landed   = lands_at_once(flat);
+    void *const part = member->landed ? flat->gradient : own_part(member);
+    if (flat->owners != NULL) {
+        return fsdpi_ireduce_scatterv(model->shards, &purpose, view, part, fsdpi_begin_of_rank, flat,
+                                      model->options.reduce_dtype, stage_op(model), &member->reducing);
+    }
+    return fsdpi_ireduce_scatter(model->shards, &purpose, view, part, fsdpi_held_elements(flat),
+                                 model->options.reduce_dtype, stage_op(model), &member->reducing);
 }
 
 /* The label tells ranks apart whose units came in another order. */
@@ -622,7 +626,7 @@ static fsdp_status refuse(fsdp_unit *unit, fsdp_status status)
     }
     fsdpi_error_hand_on(model->ctx, model->shards, status);
     status =
-        fsdpi_reduce_scatter(model->shards, &purpose, NULL, NULL, first != NULL ? fsdpi_held_elements(first->flat) : 0,
+        fsdpi_reduce_scatter(model->shards, &purpose, NULL, NULL, first != NULL ? fsdpi_common_count(first->flat) : 0,
                              model->options.reduce_dtype, FSDP_AVG);
     fsdpi_error_hand_on(model->shards, model->ctx, status);
     return status;

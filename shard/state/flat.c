@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/device/memory.h"
+#include "shard/state/dealt.h"
 #include "shard/state/int8_blocks.h"
 #include "shard/state/layout.h"
 #include "shard/state/optimizer_kind.h"
@@ -35,8 +36,7 @@ static fsdpi_tensor_group *group_of(const fsdpi_tensor *tensor)
     return is_frozen(tensor) ? NULL : tensor->group;
 }
 
-/* Of two tensors of one unit. */
-static bool go_together(const fsdpi_tensor *a, const fsdpi_tensor *b)
+bool fsdpi_go_together(const fsdpi_tensor *a, const fsdpi_tensor *b)
 {
     const fsdp_model *model = a->unit->model;
 
@@ -56,7 +56,7 @@ static const fsdpi_tensor *first_of_flat(const fsdp_unit *unit, size_t i)
     for (size_t j = 0; j < i; j++) {
         const fsdpi_tensor *before = unit->tensors[j].owner;
 
-        if (before == owner || (before->unit == unit && owner->unit == unit && go_together(before, owner))) {
+        if (before == owner || (before->unit == unit && owner->unit == unit && fsdpi_go_together(before, owner))) {
             return NULL;
         }
     }
@@ -67,6 +67,17 @@ static fsdp_strategy strategy_of(const fsdpi_tensor *first, const fsdpi_plan *pl
 {
     (void)first;
     return plan->strategy;
+}
+
+fsdp_strategy fsdpi_tensor_strategy(const fsdpi_tensor *tensor, const fsdpi_plan *plan)
+{
+    const fsdp_unit *unit = tensor->unit;
+    size_t           i    = 0;
+
+    while (!fsdpi_go_together(&unit->tensors[i], tensor)) {
+        i++;
+    }
+    return strategy_of(&unit->tensors[i], plan);
 }
 
 /* Whether its view lies in a slot, which other units use too. */
@@ -103,12 +114,19 @@ typedef struct extent {
     bool        quantized;
 } extent;
 
+size_t fsdpi_padded_tensor(const fsdpi_tensor *tensor)
+{
+    const size_t multiple = alignment_of(tensor, false);
+
+    return (tensor->count + multiple - 1) / multiple * multiple;
+}
+
 static fsdp_status add_tensors(const fsdpi_tensor *first, extent *e)
 {
     const fsdp_unit *unit = first->unit;
 
     for (size_t i = 0; i < unit->n_tensors; i++) {
-        if (go_together(first, &unit->tensors[i])) {
+        if (fsdpi_go_together(first, &unit->tensors[i])) {
             (void)fsdpi_layout_add(&e->layout, unit->tensors[i].count);
             e->n_tensors++;
         }
@@ -168,7 +186,7 @@ static void plan_optimizer(const fsdpi_tensor *first, const fsdp_layout *layout,
         plan->plain += held;
         plan->plain_elements += layout->elements;
     } else {
-        plan->state_bytes += fsdpi_states_bytes(&group->own, held);
+        plan->state_bytes += fsdpi_states_held(&group->own, held);
         plan->whole_state_bytes += fsdpi_states_bytes(&group->own, layout->elements);
     }
 }
@@ -179,7 +197,8 @@ static void plan_own(const fsdpi_tensor *first, const extent *e, fsdpi_plan *pla
     const fsdp_strategy strategy  = strategy_of(first, plan);
     const size_t        width     = gathered_width(first);
     const bool          whole     = strategy == FSDP_NO_SHARD;
-    const size_t        share     = whole ? 1 : (size_t)plan->group;
+    const bool          dealt     = !whole && fsdpi_is_dealt(first); /* then ranks differ: see shard/state/dealt.c */
+    const size_t        share     = whole ? 1 : dealt ? SIZE_MAX : (size_t)plan->group;
     const size_t        trainable = is_frozen(first) ? 0 : layout->padded;
     const size_t        packed    = packed_bytes(layout, e->quantized);
     const size_t        low       = fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
@@ -193,7 +212,6 @@ static void plan_own(const fsdpi_tensor *first, const extent *e, fsdpi_plan *pla
     plan->held += layout->padded / share;
     plan->held_trainable += trainable / share;
     plan->low_bytes += (packed > 0 ? packed : low) / share;
-    plan->shard   = larger(plan->shard, layout->shard);
     plan->longest = larger(plan->longest, trainable / share);
     plan->kept += fsdpi_keeps_views(strategy) ? layout->padded * width : 0;
     plan->n_kept += fsdpi_keeps_views(strategy);
@@ -270,7 +288,8 @@ size_t fsdpi_flats_bytes(const fsdpi_plan *plan)
 {
     return plan->n_flats * sizeof(fsdpi_flat) + plan->n_members * sizeof(fsdpi_member) +
            parts_of(plan->n_flats, plan->n_tensors) * sizeof(fsdp_gradient_tensor) +
-           plan->n_tensors * (sizeof(fsdp_interval) + sizeof(fsdpi_tensor *) + sizeof(size_t)) + plan->name_bytes;
+           plan->n_tensors * (sizeof(fsdp_interval) + sizeof(fsdpi_tensor *) + sizeof(size_t) + sizeof(int)) +
+           plan->name_bytes;
 }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
@@ -283,6 +302,7 @@ typedef struct room {
     fsdp_interval        *intervals;
     fsdpi_tensor        **tensors;
     size_t               *counts;
+    int                  *owners;
     char                 *names;
 } room;
 
@@ -296,7 +316,8 @@ static room divide_memory(const fsdp_model *model)
     r.intervals = (fsdp_interval *)(void *)(r.parts + parts_of(plan->n_flats, plan->n_tensors));
     r.tensors   = (fsdpi_tensor **)(void *)(r.intervals + plan->n_tensors);
     r.counts    = (size_t *)(void *)(r.tensors + plan->n_tensors);
-    r.names     = (char *)(r.counts + plan->n_tensors);
+    r.owners    = (int *)(void *)(r.counts + plan->n_tensors);
+    r.names     = (char *)(r.owners + plan->n_tensors);
     return r;
 }
 
@@ -309,6 +330,24 @@ static const char *make_name(const fsdpi_tensor *first, bool is_first, room *r)
     }
     r->names = stpcpy(stpcpy(stpcpy(name, first->unit->name), "/"), first->name) + 1;
     return name;
+}
+
+/* Tensors that are dealt, in order of their slices, else in that of the unit. */
+static void order_dealt(fsdpi_flat *flat)
+{
+    for (size_t k = 1; k < flat->n_tensors; k++) {
+        fsdpi_tensor *tensor = flat->tensors[k];
+        size_t        at     = k;
+
+        for (; at > 0 && flat->tensors[at - 1]->dealt > tensor->dealt; at--) {
+            flat->tensors[at] = flat->tensors[at - 1];
+        }
+        flat->tensors[at] = tensor;
+    }
+    for (size_t k = 0; k < flat->n_tensors; k++) {
+        flat->owners[k] = flat->tensors[k]->dealt;
+        flat->counts[k] = flat->tensors[k]->count;
+    }
 }
 
 /* As has been done for the plan, but that its tensors learn where they begin. */
@@ -344,14 +383,19 @@ static fsdpi_flat *build_flat(const fsdpi_tensor *first, bool is_first, room *r)
     for (size_t i = 0; i < unit->n_tensors; i++) {
         fsdpi_tensor *tensor = &unit->tensors[i];
 
-        if (go_together(first, tensor)) {
+        if (fsdpi_go_together(first, tensor)) {
             flat->tensors[flat->n_tensors]  = tensor;
             flat->counts[flat->n_tensors++] = tensor->count;
         }
     }
+    if (fsdpi_is_dealt(first)) {
+        flat->owners = r->owners;
+        order_dealt(flat);
+    }
     lay_out_flat(flat);
     r->tensors += flat->n_tensors;
     r->counts += flat->n_tensors;
+    r->owners += flat->n_tensors;
     r->intervals += flat->n_tensors;
     r->parts += parts_of(1, flat->n_tensors);
     return flat;

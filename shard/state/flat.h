@@ -5,6 +5,7 @@
 #ifndef FSDPI_FLAT_H
 #define FSDPI_FLAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shard/state/model.h"
@@ -22,6 +23,13 @@ typedef struct fsdpi_unit_extent {
 
 /** Under the plan's strategy, on its ranks. Fails as fsdpi_plan_unit() does. */
 fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fsdpi_unit_extent *sum);
+
+/** Whether two tensors of one unit are in one flat parameter. */
+bool fsdpi_go_together(const fsdpi_tensor *a, const fsdpi_tensor *b);
+
+/** Of a tensor that is its own owner: under what its flat parameter is, and ELEMENTS it takes there where it is dealt whole. */
+fsdp_strategy fsdpi_tensor_strategy(const fsdpi_tensor *tensor, const fsdpi_plan *plan);
+size_t        fsdpi_padded_tensor(const fsdpi_tensor *tensor);
 
 /** BYTES of one slice, packed: a multiple of FSDPI_ALIGNMENT. */
 size_t fsdpi_packed_slice_bytes(const fsdp_layout *layout);

@@ -51,6 +51,7 @@ typedef struct fsdpi_tensor {
     /* from commit on; of a tied tensor its owner's */
     fsdpi_member  *member; /* NULL for an ignored tensor */
     size_t         offset; /* of its first element in the flat parameter */
+    int            dealt;  /* of a tensor that is dealt whole: the slice that it is in */
     unsigned char *whole;  /* of an ignored tensor: its memory */
 } fsdpi_tensor;
 
@@ -81,6 +82,7 @@ struct fsdpi_flat {
     size_t                n_tensors;
     fsdpi_tensor        **tensors;
     size_t               *counts;    /* ELEMENTS of each tensor */
+    int                  *owners;    /* the slice of each, none below that of the one before; NULL: they are divided */
     fsdp_interval        *intervals; /* room for one slice's */
     fsdp_gradient_tensor *parts;     /* room for what a hook sees */
     fsdp_layout           layout;
@@ -181,7 +183,7 @@ typedef struct fsdpi_plan {
     size_t        bookkeeping_bytes;
     /* of a model on a GPU; else 0 */
     size_t norm_bytes, norm_scratch_bytes;
-    size_t shard, longest; /* of one flat parameter: largest slice, and most that a rank holds with a gradient */
+    size_t longest; /* of one flat parameter: most that a rank holds with a gradient */
 } fsdpi_plan;
 
 struct fsdp_loss_scaler {

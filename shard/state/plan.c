@@ -137,7 +137,19 @@ static fsdp_status check_extent(const fsdp_unit *unit, const fsdpi_plan *plan)
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int size, fsdpi_plan *plan)
+/* To what allocations are multiples of, in every type. */
+static void round_up(fsdpi_plan *plan)
+{
+    plan->held           = fsdpi_alloc_size(plan->held);
+    plan->held_trainable = fsdpi_alloc_size(plan->held_trainable);
+    plan->low_bytes      = fsdpi_alloc_size(plan->low_bytes);
+    plan->local          = fsdpi_alloc_size(plan->local);
+    plan->longest        = fsdpi_alloc_size(plan->longest);
+    plan->views_bytes    = fsdpi_alloc_size(plan->views_bytes);
+    plan->buckets        = fsdpi_alloc_size(plan->buckets);
+}
+
+fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int size, int rank, fsdpi_plan *plan)
 {
     const int group = model->options.group_size > 0 ? model->options.group_size : model->ctx->nodes.largest;
 
@@ -147,9 +159,11 @@ fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int
         FSDP_TRY(fsdpi_plan_unit(unit, plan));
         FSDP_TRY(check_extent(unit, plan));
     }
+    FSDP_TRY(fsdpi_plan_dealt(model, rank, plan));
     plan->local = model->options.local_gradients ? plan->padded_trainable : 0;
     plan_views(model, plan);
     plan_buckets(model, plan);
+    round_up(plan);
     plan_requests(model, plan);
     plan_bookkeeping(model, plan);
     plan_device(model, plan);

@@ -32,10 +32,16 @@ static inline fsdpi_held fsdpi_held_slices(const fsdpi_flat *flat)
     return (fsdpi_held){.first = model->shards->rank * n, .n = n};
 }
 
+/** Of tensors that are dealt whole, what fsdpi_slice_begin() says. */
+size_t fsdpi_owned_begin(const fsdpi_flat *flat, int slice);
+
+/** Of an fsdpi_flat, which element what a rank of those that share a copy holds begins with: an fsdpi_begins. */
+size_t fsdpi_begin_of_rank(const void *flat, int rank);
+
 /** Which element of the flat parameter slice `slice`, of those of all ranks, begins with; of `size` of them, where it ends. */
 static inline size_t fsdpi_slice_begin(const fsdpi_flat *flat, int slice)
 {
-    return (size_t)slice * flat->layout.shard;
+    return flat->owners != NULL ? fsdpi_owned_begin(flat, slice) : (size_t)slice * flat->layout.shard;
 }
 
 /** ELEMENTS of slice `slice`, of those of all ranks, padding included. */
@@ -62,6 +68,12 @@ static inline size_t fsdpi_held_elements(const fsdpi_flat *flat)
     const fsdpi_held held = fsdpi_held_slices(flat);
 
     return fsdpi_slice_begin(flat, held.first + held.n) - fsdpi_slice_begin(flat, held.first);
+}
+
+/** What ranks have to agree on of a gather or a reduction: how many ELEMENTS each holds; 0 where that differs. */
+static inline size_t fsdpi_common_count(const fsdpi_flat *flat)
+{
+    return flat->owners != NULL ? 0 : fsdpi_held_elements(flat);
 }
 
 /** How many ELEMENTS of what this rank holds come before the `i`-th of the slices held. */

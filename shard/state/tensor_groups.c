@@ -39,6 +39,12 @@ const fsdpi_tensor_group *fsdpi_group_of_pattern(const fsdp_model *model, const 
     return group;
 }
 
+size_t fsdpi_states_held(const fsdp_model_group *group, size_t held)
+{
+    return fsdpi_optimizer_states(group->optimizer, group->n_states) *
+           fsdpi_alloc_size(fsdpi_moment_bytes(group->moment_dtype, held));
+}
+
 size_t fsdpi_granularity(const fsdp_model *model, const fsdpi_tensor_group *group)
 {
     (void)model;
@@ -82,10 +88,12 @@ static fsdp_status check_options(const fsdp_model *model, const char *pattern, c
     (void)snprintf(of, sizeof of, "fsdp_model_add_group: '%.100s':", pattern);
     FSDP_TRY(fsdpi_check_states(model->ctx, of, "FSDP_MODEL_GROUP_DEFAULT", group->optimizer, group->n_states,
                                 group->moment_dtype));
-    if (group->granularity != FSDP_GRANULARITY_FLAT) {
-        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
-                          "fsdp_model_add_group: '%.100s': a granularity of %zu; use FSDP_GRANULARITY_FLAT", pattern,
-                          group->granularity);
+    if (group->granularity == FSDP_GRANULARITY_TENSOR && model->options.quantized_params) {
+        return fsdpi_fail(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_model_add_group: '%.100s': whole tensors cannot be gathered quantised; set quantized_params to "
+            "0, or another granularity",
+            pattern);
     }
     return FSDP_OK;
 }

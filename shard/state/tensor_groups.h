@@ -33,6 +33,9 @@ fsdp_status fsdpi_tensor_groups_check(const fsdp_model *model);
 void     fsdpi_tensor_group_describe(const fsdpi_tensor_group *group, char *text, size_t size);
 uint64_t fsdpi_tensor_group_fingerprint(const fsdp_model *model, const fsdpi_tensor_group *group);
 
+/** BYTES of all moments of `held` elements of one flat parameter: each is an allocation of its own. */
+size_t fsdpi_states_held(const fsdp_model_group *group, size_t held);
+
 size_t fsdpi_count_tensor_groups(const fsdp_model *model);
 
 /** BYTES of all of them. */

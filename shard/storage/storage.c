@@ -251,8 +251,10 @@ static void lay_out_buckets(fsdp_model *model)
 fsdp_status fsdpi_storage_open(fsdp_model *model)
 {
     shared_memory list[N_SHARED];
-    fsdp_status   status = fsdpi_plan_make(model, model->options.strategy, model->ctx->size, &model->plan);
+    fsdp_status   status =
+        fsdpi_plan_make(model, model->options.strategy, model->ctx->size, model->shards->rank, &model->plan);
 
+    status = status == FSDP_OK ? fsdpi_deal_model(model) : status;
     status = status == FSDP_OK ? open_private(model) : status;
     status = status == FSDP_OK ? fsdpi_model_requests_open(model) : status;
     status = status == FSDP_OK ? open_offload(model) : status;
