@@ -1,7 +1,7 @@
 /**
  * @file
- * Element-wise compute on host memory. One table of functions per instruction set, all with bitwise the same results
- * (no fused multiply-add, one order of summation), so that which one runs never shows in a result. There is one
+ * Element-wise compute, and products of matrices, on host memory. One table of functions per instruction set, all with bitwise the same results
+ * (no fused multiply-add but where it is said, one order of summation), so that which one runs never shows in a result. There is one
  * exception: where arithmetic yields NaN, all tables yield NaN, but its sign and payload are not specified. A cast has
  * no exception.
  *
@@ -69,6 +69,30 @@ enum { FSDPI_SUM_WORDS = FSDPI_SUM_DIGITS + 2 };
 
 /** The sum in f64, rounded once, to nearest even; NaN where an element was, otherwise infinity where one was. */
 double fsdpi_exact_sum_value(const fsdpi_exact_sum *sum);
+
+/** ELEMENTS of the depth of a product of matrices that are summed before the sum joins what is there. */
+enum { FSDPI_PRODUCT_DEPTH = 256 };
+
+/** BYTES that a product needs to work in, of whatever size, type and instruction set. */
+enum { FSDPI_PRODUCT_WORK_BYTES = FSDPI_PRODUCT_DEPTH * (96 * 8 + 512 * 4) };
+
+/**
+ * A product of matrices, C = alpha A B + beta D. Steps are from a row or a column to the next, in ELEMENTS, so that a transposed
+ * matrix is one with its steps exchanged.
+ */
+typedef struct fsdpi_product {
+    fsdp_dtype  dtype;                /* of all of them: FSDP_F32 or FSDP_F64 */
+    size_t      rows, columns, depth; /* A is rows x depth, B depth x columns, C and D rows x columns */
+    double      alpha, beta;          /* rounded to f32 in f32 */
+    const void *a;
+    size_t      a_row, a_column;
+    const void *b;
+    size_t      b_row, b_column;
+    const void *d;   /* row-major, without gaps; may be C, and is not read where beta is 0 */
+    void       *c;   /* the same; overlaps neither A nor B */
+    bool  symmetric; /* only what is on the diagonal and above is computed, and mirrored: C is known to be symmetric */
+    void *work;      /* FSDPI_PRODUCT_WORK_BYTES, which overlap none of the matrices */
+} fsdpi_product;
 
 typedef struct fsdpi_kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */
@@ -154,6 +178,14 @@ typedef struct fsdpi_kernels {
      * touched, and `nesterov` is ignored. The arrays do not overlap.
      */
     void (*sgd)(float *w, const float *g, float *b, size_t count, const fsdpi_sgd *c);
+
+    /**
+     * A product of matrices. Each element of C is c = beta d, rounded, or 0 where beta is 0; then for every FSDPI_PRODUCT_DEPTH
+     * columns of A, the last ones fewer, in their order: s = 0; s = s + a b for each of them in order; c = c + alpha s. Sum and
+     * product are rounded once, together (fused): here alone, since half of the speed depends on it, and every instruction set
+     * has it. The blocks that fit caches and registers change no bit.
+     */
+    void (*multiply)(const fsdpi_product *product);
 } fsdpi_kernels;
 
 /** The plain reference: what the others are held against, and what runs where nothing better is known. */

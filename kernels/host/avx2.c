@@ -8,6 +8,7 @@
 #include "kernels/host/simd_cast.h"
 #include "kernels/host/simd_clip.h"
 #include "kernels/host/simd_optimizers.h"
+#include "kernels/host/simd_product.h"
 #include "kernels/host/simd_reduce.h"
 #include "kernels/host/simd_scale.h"
 #include "kernels/host/simd_squares.h"
@@ -30,4 +31,5 @@ const fsdpi_kernels fsdpi_kernels_avx2 = {
     .adamw            = adamw,
     .lion             = lion,
     .sgd              = sgd,
+    .multiply         = multiply,
 };

@@ -366,6 +366,61 @@ static void copy(void *out, const void *in, size_t bytes)
     }
 }
 
+/* Element (i, j) of C, in f32 and in f64. */
+
+static float product_f32(const fsdpi_product *p, size_t i, size_t j)
+{
+    const fsdpi_any_f32 *a = (const fsdpi_any_f32 *)p->a + i * p->a_row,
+                        *b = (const fsdpi_any_f32 *)p->b + j * p->b_column;
+    float c                = p->beta == 0 ? 0.0F : (float)p->beta * ((const fsdpi_any_f32 *)p->d)[i * p->columns + j];
+
+    for (size_t begin = 0; begin < p->depth; begin += FSDPI_PRODUCT_DEPTH) {
+        const size_t end = p->depth - begin < FSDPI_PRODUCT_DEPTH ? p->depth : begin + FSDPI_PRODUCT_DEPTH;
+        float        sum = 0;
+
+        for (size_t k = begin; k < end; k++) {
+            sum = fmaf(a[k * p->a_column], b[k * p->b_row], sum);
+        }
+        c = fmaf((float)p->alpha, sum, c);
+    }
+    return c;
+}
+
+static double product_f64(const fsdpi_product *p, size_t i, size_t j)
+{
+    const fsdpi_any_f64 *a = (const fsdpi_any_f64 *)p->a + i * p->a_row,
+                        *b = (const fsdpi_any_f64 *)p->b + j * p->b_column;
+    double c               = p->beta == 0 ? 0.0 : p->beta * ((const fsdpi_any_f64 *)p->d)[i * p->columns + j];
+
+    for (size_t begin = 0; begin < p->depth; begin += FSDPI_PRODUCT_DEPTH) {
+        const size_t end = p->depth - begin < FSDPI_PRODUCT_DEPTH ? p->depth : begin + FSDPI_PRODUCT_DEPTH;
+        double       sum = 0;
+
+        for (size_t k = begin; k < end; k++) {
+            sum = fma(a[k * p->a_column], b[k * p->b_row], sum);
+        }
+        c = fma(p->alpha, sum, c);
+    }
+    return c;
+}
+
+static void multiply(const fsdpi_product *p)
+{
+    for (size_t i = 0; i < p->rows; i++) {
+        for (size_t j = p->symmetric ? i : 0; j < p->columns; j++) {
+            const size_t at = i * p->columns + j, mirrored = p->symmetric ? j * p->columns + i : at;
+
+            if (p->dtype == FSDP_F64) {
+                ((fsdpi_any_f64 *)p->c)[at]       = product_f64(p, i, j);
+                ((fsdpi_any_f64 *)p->c)[mirrored] = ((fsdpi_any_f64 *)p->c)[at];
+            } else {
+                ((fsdpi_any_f32 *)p->c)[at]       = product_f32(p, i, j);
+                ((fsdpi_any_f32 *)p->c)[mirrored] = ((fsdpi_any_f32 *)p->c)[at];
+            }
+        }
+    }
+}
+
 const fsdpi_kernels fsdpi_kernels_scalar = {
     .name             = "scalar",
     .reduce           = reduce,
@@ -382,4 +437,5 @@ const fsdpi_kernels fsdpi_kernels_scalar = {
     .adamw            = adamw,
     .lion             = lion,
     .sgd              = sgd,
+    .multiply         = multiply,
 };

@@ -134,6 +134,11 @@ SIMD_INLINE simd_f64 simd_f64_add_product(simd_f64 c, simd_f64 a, simd_f64 b)
     return _mm512_fmadd_pd(a, b, c);
 }
 
+SIMD_INLINE simd_f32 simd_f32_add_product(simd_f32 c, simd_f32 a, simd_f32 b)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
 SIMD_INLINE simd_f64 simd_f64_subtract_product(simd_f64 c, simd_f64 a, simd_f64 b)
 {
     return _mm512_fnmadd_pd(a, b, c);

@@ -173,6 +173,11 @@ SIMD_INLINE simd_f64 simd_f64_add_product(simd_f64 c, simd_f64 a, simd_f64 b)
     return vfmaq_f64(c, a, b);
 }
 
+SIMD_INLINE simd_f32 simd_f32_add_product(simd_f32 c, simd_f32 a, simd_f32 b)
+{
+    return vfmaq_f32(c, a, b);
+}
+
 SIMD_INLINE simd_f64 simd_f64_subtract_product(simd_f64 c, simd_f64 a, simd_f64 b)
 {
     return vfmsq_f64(c, a, b);
