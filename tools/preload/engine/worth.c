@@ -17,21 +17,24 @@
     }
 
 /*
- * On one node what is shorter than this differs too little, and too much from machine to machine. Between nodes MPI moves data
- * as fast as the library, which also reduces it in one pass.
+ * Reductions, which MPI does step by step and the library in one pass. Data that is only moved takes MPI, which reads the peers'
+ * memory as the library does, as long or less; and so does a reduction to one rank. Between nodes the link decides.
  */
+/* clang-format off */
 static const fsdpi_worth BUILT_IN = {.ranges = {
-                                         [FSDPI_ALLGATHER]            = {FROM(64 * KIBIBYTE), NEVER},
-                                         [FSDPI_ALLGATHERV]           = {FROM(64 * KIBIBYTE), NEVER},
-                                         [FSDPI_ALLREDUCE]            = {FROM(16 * KIBIBYTE), FROM(16384 * KIBIBYTE)},
-                                         [FSDPI_REDUCE_SCATTER]       = {FROM(16 * KIBIBYTE), FROM(256 * KIBIBYTE)},
-                                         [FSDPI_REDUCE_SCATTER_BLOCK] = {FROM(16 * KIBIBYTE), FROM(256 * KIBIBYTE)},
-                                         [FSDPI_BCAST]                = {FROM(64 * KIBIBYTE), NEVER},
-                                         [FSDPI_REDUCE]               = {FROM(64 * KIBIBYTE), NEVER},
-                                         [FSDPI_ALLTOALL]             = {FROM(64 * KIBIBYTE), NEVER},
-                                         [FSDPI_ALLTOALLV]            = {NEVER, NEVER},
-                                         [FSDPI_BARRIER]              = {NEVER, NEVER},
-                                     }};
+    /*                               one node              several nodes */
+    [FSDPI_ALLGATHER]            = {NEVER,                NEVER},
+    [FSDPI_ALLGATHERV]           = {NEVER,                NEVER},
+    [FSDPI_ALLREDUCE]            = {FROM(16 * KIBIBYTE),  FROM(16384 * KIBIBYTE)},
+    [FSDPI_REDUCE_SCATTER]       = {FROM(64 * KIBIBYTE),  FROM(256 * KIBIBYTE)},
+    [FSDPI_REDUCE_SCATTER_BLOCK] = {FROM(64 * KIBIBYTE),  FROM(256 * KIBIBYTE)},
+    [FSDPI_BCAST]                = {NEVER,                NEVER},
+    [FSDPI_REDUCE]               = {NEVER,                NEVER},
+    [FSDPI_ALLTOALL]             = {NEVER,                NEVER},
+    [FSDPI_ALLTOALLV]            = {NEVER,                NEVER},
+    [FSDPI_BARRIER]              = {NEVER,                NEVER},
+}};
+/* clang-format on */
 
 const char *fsdpi_collective_name(fsdpi_collective which)
 {
