@@ -195,7 +195,7 @@ typedef struct fsdp_model_options {
     fsdp_dtype param_dtype;     /**< of gathered parameters: FSDP_F32, FSDP_BF16 or FSDP_F16; masters are f32 */
     fsdp_dtype reduce_dtype;    /**< of gradient views and of their reduction: one of the same three */
     int        local_gradients; /**< 1: room to accumulate without communication: see fsdp_model_set_sync() */
-    fsdp_dtype moment_dtype;    /**< the type that budgets assume: see fsdp_optimizer_options */
+    fsdp_dtype moment_dtype;    /**< the type that budgets assume, and FSDP_U8 needs: see fsdp_optimizer_options */
     fsdp_dtype buffer_dtype;    /**< of ignored tensors: one of the same three */
 
     /**
@@ -258,7 +258,8 @@ typedef struct fsdp_model_group {
 
     /**
      * Where slices may end: FSDP_GRANULARITY_FLAT, anywhere; n, at multiples of n ELEMENTS of each tensor, so that no block of n
-     * is divided between ranks; FSDP_GRANULARITY_TENSOR, between tensors only.
+     * is divided between ranks; FSDP_GRANULARITY_TENSOR, between tensors only. With moments in FSDP_U8, FSDP_GRANULARITY_FLAT becomes
+     * 256, and other numbers must be multiples of that.
      */
     size_t              granularity;
     fsdp_optimizer_kind optimizer;    /**< the optimizer that budgets assume for these tensors */

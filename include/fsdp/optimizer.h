@@ -92,6 +92,13 @@ typedef struct fsdp_optimizer_options {
      * then rounded to nearest even. A change of a bf16 moment by less than 1/512 of it, and at times up to 1/256, is lost:
      * with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, and fsdp_optimizer_create() warns.
      * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 only.
+     *
+     * Or FSDP_U8, for about a quarter: 8-bit codes, and one f32 scale for every 256 elements of a tensor (Dettmers et al., "8-bit
+     * optimizers via block-wise quantization", 2022). Moments are computed and used in f32 and then quantised; second moments above 0
+     * never become 0. No block is divided between ranks, so results have the same bits for any number of them. The model must have
+     * been laid out for it: set `moment_dtype` of fsdp_model_options, or of the fsdp_model_group, to FSDP_U8 too. A tensor's last block
+     * is padded to 256 elements, in all that is held of it. Checkpoints hold the values in f32, from which a load makes the same
+     * codes, and other moment types can be read. Models on the host only.
      */
     fsdp_dtype moment_dtype;
 

@@ -65,7 +65,7 @@ FSDP_API fsdp_status fsdp_unit_shard(fsdp_unit *unit, size_t i, fsdp_shard *shar
  * be told, but that copies on several ranks must stay alike. Local, as fsdp_unit_shard().
  *
  * @return NULL with fsdp_last_error() where fsdp_unit_shard() fails, or a pointer is NULL, the optimizer is another model's or does
- *         not update the tensor (it is frozen, or belongs to another group), or has no state `k`. Where this rank holds no element
+ *         not update the tensor (it is frozen, or belongs to another group), has no state `k`, or has moments in 8 bits. Where this rank holds no element
  *         of the tensor, a pointer that is not to be used.
  */
 FSDP_API void *fsdp_optimizer_state(fsdp_optimizer *optimizer, fsdp_unit *unit, size_t i, size_t k);

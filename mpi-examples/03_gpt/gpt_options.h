@@ -38,7 +38,7 @@ typedef struct gpt_options {
     int                        group_size; /* 0: the ranks of a node */
     int                        prefetch;   /* FSDP_UNSET: as the environment says */
     fsdp_dtype                 dtype;      /* of the passes */
-    fsdp_dtype                 param_dtype, reduce_dtype;
+    fsdp_dtype                 param_dtype, reduce_dtype, moment_dtype;
     int                        hook;       /* gpt_hook_kind */
     size_t                     hook_rank;  /* 0: the library's default */
     size_t                     hook_start; /* steps without it */

@@ -65,6 +65,7 @@ static fsdp_model_options model_options(const gpt_options *options)
     model.seed             = options->seed;
     model.param_dtype      = options->param_dtype;
     model.reduce_dtype     = options->reduce_dtype;
+    model.moment_dtype     = options->moment_dtype;
     model.local_gradients  = accumulates_locally(options);
     model.quantized_params = options->quantized_params;
     return model;
@@ -131,6 +132,7 @@ static fsdp_status create_optimizer(gpt_trainer *trainer)
     adamw.lr           = trainer->options->lr;
     adamw.weight_decay = trainer->options->weight_decay;
     adamw.beta2        = trainer->options->beta2;
+    adamw.moment_dtype = trainer->options->moment_dtype;
     return fsdp_optimizer_create(trainer->model, &adamw, &trainer->optimizer);
 }
 

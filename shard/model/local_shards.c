@@ -100,6 +100,13 @@ static fsdp_status check_state(const fsdp_optimizer *optimizer, const fsdp_unit 
                           : part->flat->group != NULL ? "belongs to another group"
                                                       : "belongs to no group");
     }
+    if (optimizer->options.moment_dtype == FSDP_U8) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "%s: moments in 8 bits are codes and scales, not values; see fsdp_checkpoint_save, which writes "
+            "values",
+            state_name);
+    }
     if (k >= n_states) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: state %zu of tensor '%s'; the optimizer has %zu, counted from 0",
                           state_name, k, unit->tensors[i].name, n_states);

@@ -307,6 +307,26 @@ static fsdp_status find_group(const fsdp_model *model, const fsdp_optimizer_opti
     return FSDP_OK;
 }
 
+/* Of moments in 8 bits: whether no slice ends within one. */
+static fsdp_status check_blocks(const fsdp_model *model, const fsdpi_tensor_group *group)
+{
+    const size_t granularity = fsdpi_granularity(model, group);
+
+    if (fsdpi_is_on_device(model)) {
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_optimizer_create: moments in 8 bits in a model on a GPU; use FSDP_BF16 or FSDP_F32");
+    }
+    if (granularity == FSDP_GRANULARITY_FLAT || granularity % FSDPI_DYNAMIC_BLOCK != 0) {
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_ARG,
+            "fsdp_optimizer_options.moment_dtype is u8, and the model was laid out for another; set "
+            "%s.moment_dtype to FSDP_U8 too, before fsdp_model_commit",
+            group != NULL ? "fsdp_model_group" : "fsdp_model_options");
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_options *options,
                                   fsdp_optimizer_options *chosen, const fsdpi_tensor_group **group,
                                   fsdp_optimizer *const *optimizer)
@@ -323,6 +343,7 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
     FSDP_TRY(fsdpi_optimizer_options_take(model->ctx, options, chosen));
     FSDP_TRY(check_options(model->ctx, chosen));
     FSDP_TRY(find_group(model, chosen, group));
+    FSDP_TRY(chosen->moment_dtype == FSDP_U8 ? check_blocks(model, *group) : FSDP_OK);
     if (chosen->kind == FSDP_CUSTOM && fsdpi_is_offloaded(model) &&
         fsdpi_granularity(model, *group) != FSDP_GRANULARITY_FLAT) {
         return fsdpi_fail_together(

@@ -54,6 +54,33 @@ static void update_in_bf16(const fsdp_optimizer *optimizer, float *w, const floa
     }
 }
 
+/* `begin`: of what is held, and the first of a block. */
+static void update_in_u8(const fsdp_optimizer *optimizer, const fsdpi_flat *flat, const fsdpi_flat_state *state,
+                         size_t begin, size_t count, const fsdpi_coefficients *c)
+{
+    const size_t n = fsdpi_states_of(&optimizer->options), held = fsdpi_held_elements(flat);
+    float        widened[FSDPI_MOST_MOMENTS][PIECE];
+    float *const pieces[FSDPI_MOST_MOMENTS] = {widened[0], widened[1]};
+
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t length = count - i < PIECE ? count - i : PIECE, at = begin + i;
+
+        for (size_t k = 0; k < n; k++) {
+            const uint8_t *codes = state->moments[k];
+
+            fsdpi_dynamic_unpack(codes, (const float *)(const void *)(codes + held), at, length,
+                                 fsdpi_is_signed_moment(k), widened[k]);
+        }
+        update_in_f32(optimizer, fsdpi_master_at(flat, at), fsdpi_gradient_at(flat, at), pieces, length, c);
+        for (size_t k = 0; k < n; k++) {
+            uint8_t *codes = state->moments[k];
+
+            fsdpi_dynamic_pack(widened[k], length, fsdpi_is_signed_moment(k), codes + at,
+                               (float *)(void *)(codes + held) + at / FSDPI_DYNAMIC_BLOCK);
+        }
+    }
+}
+
 /* A flat parameter of an optimizer. */
 typedef struct target {
     const fsdp_optimizer   *optimizer;
@@ -70,7 +97,9 @@ static void update_run(const void *what, size_t begin, size_t count, const fsdpi
     void                   *w         = fsdpi_master_at(t->flat, begin);
     const void             *g         = fsdpi_gradient_at(t->flat, begin);
 
-    if (optimizer->options.moment_dtype == FSDP_BF16) {
+    if (optimizer->options.moment_dtype == FSDP_U8) {
+        update_in_u8(optimizer, t->flat, state, begin, count, c);
+    } else if (optimizer->options.moment_dtype == FSDP_BF16) {
         uint16_t *moments[FSDPI_MOST_MOMENTS] = {0};
 
         for (size_t k = 0; k < n; k++) {

@@ -184,6 +184,7 @@ static void plan_optimizer(const fsdpi_tensor *first, const fsdp_layout *layout,
     }
     if (group == NULL) {
         plan->plain += held;
+        plan->plain_moment += fsdpi_moment_bytes(first->unit->model->options.moment_dtype, held);
         plan->plain_elements += layout->elements;
     } else {
         plan->state_bytes += fsdpi_states_held(&group->own, held);

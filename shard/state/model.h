@@ -165,9 +165,10 @@ typedef struct fsdpi_plan {
     int           size, group;           /* ranks in all, and that share one copy */
     size_t        parameters, trainable; /* without padding */
     size_t        padded, padded_trainable;
-    size_t        held, held_trainable;              /* of all flat parameters, by one rank */
-    size_t        plain;                             /* of `held_trainable`: what belongs to no group */
-    size_t        state_bytes;                       /* of moments of what does */
+    size_t        held, held_trainable; /* of all flat parameters, by one rank */
+    size_t        plain;                /* of `held_trainable`: what belongs to no group */
+    size_t        state_bytes;          /* of moments of what does */
+    size_t        plain_moment;         /* BYTES of one moment of `plain`, in the type that the model's options say */
     size_t        plain_elements, whole_state_bytes; /* the same held whole, without padding */
     size_t        low_bytes;
     size_t        local;

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "fsdp/optimizer.h"
+#include "lib/device/memory.h"
+#include "shard/state/dynamic_blocks.h"
 
 /** Moments that an optimizer holds per parameter; of FSDP_CUSTOM `n_states`. */
 size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states);
@@ -39,10 +41,17 @@ fsdp_status fsdpi_optimizer_options_take(fsdp_context *ctx, const fsdp_optimizer
 fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *defaults, fsdp_optimizer_kind kind,
                                size_t n_states, fsdp_dtype moment_dtype);
 
+/** Whether moment `k` may be below 0: FSDP_U8 has codes for either sign, or twice as many of one. */
+static inline bool fsdpi_is_signed_moment(size_t k)
+{
+    return k == 0; /* the second is a mean of squares */
+}
+
 /** BYTES of one moment of `elements` parameters. */
 static inline size_t fsdpi_moment_bytes(fsdp_dtype moment_dtype, size_t elements)
 {
-    return elements * fsdp_dtype_size(moment_dtype);
+    return moment_dtype == FSDP_U8 ? fsdpi_alloc_size(fsdpi_dynamic_bytes(elements))
+                                   : elements * fsdp_dtype_size(moment_dtype);
 }
 
 /** What a budget would have to assume of an optimizer with these options, whatever its granularity. */

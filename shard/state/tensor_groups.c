@@ -47,8 +47,10 @@ size_t fsdpi_states_held(const fsdp_model_group *group, size_t held)
 
 size_t fsdpi_granularity(const fsdp_model *model, const fsdpi_tensor_group *group)
 {
-    (void)model;
-    return group != NULL ? group->own.granularity : FSDP_GRANULARITY_FLAT;
+    const size_t     own          = group != NULL ? group->own.granularity : FSDP_GRANULARITY_FLAT;
+    const fsdp_dtype moment_dtype = group != NULL ? group->own.moment_dtype : model->options.moment_dtype;
+
+    return own == FSDP_GRANULARITY_FLAT && moment_dtype == FSDP_U8 ? (size_t)FSDPI_DYNAMIC_BLOCK : own;
 }
 
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
@@ -86,6 +88,12 @@ static fsdp_status check_options(const fsdp_model *model, const char *pattern, c
     char of[160];
 
     (void)snprintf(of, sizeof of, "fsdp_model_add_group: '%.100s':", pattern);
+    if (group->moment_dtype == FSDP_U8 && group->granularity % FSDPI_DYNAMIC_BLOCK != 0) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
+                          "%s moments in 8 bits have blocks of %d elements, which a granularity of %zu does not keep "
+                          "together; use FSDP_GRANULARITY_FLAT, which becomes %d, or a multiple of it",
+                          of, FSDPI_DYNAMIC_BLOCK, group->granularity, FSDPI_DYNAMIC_BLOCK);
+    }
     FSDP_TRY(fsdpi_check_states(model->ctx, of, "FSDP_MODEL_GROUP_DEFAULT", group->optimizer, group->n_states,
                                 group->moment_dtype));
     if (group->granularity == FSDP_GRANULARITY_TENSOR && model->options.quantized_params) {

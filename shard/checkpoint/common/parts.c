@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard/state/dynamic_blocks.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
@@ -150,7 +151,8 @@ static void add_moments(fsdpi_parts *parts, const fsdpi_flat *flat, size_t flat_
                                  .kind       = (fsdpi_part_kind)(FSDPI_PART_MOMENT + k),
                                  .optimizer  = optimizer};
 
-        add_states(parts, &part, fsdpi_moment_name(optimizer, k), optimizer->options.moment_dtype, name);
+        add_states(parts, &part, fsdpi_moment_name(optimizer, k),
+                   optimizer->options.moment_dtype == FSDP_U8 ? FSDP_F32 : optimizer->options.moment_dtype, name);
     }
 }
 
@@ -215,8 +217,13 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdp
     if (!fsdpi_part_in_slice(part, fsdpi_held_slices(part->flat).first + i, &run->begin, &run->count)) {
         return false;
     }
+    const size_t   at    = tensor->offset + run->begin - fsdpi_held_begin(part->flat);
     unsigned char *array = array_of(part, &run->dtype);
-    run->memory = fsdpi_element_of(array, tensor->offset + run->begin - fsdpi_held_begin(part->flat), run->dtype);
+    run->memory          = fsdpi_element_of(array, at, run->dtype);
+    if (run->dtype == FSDP_U8 && part->optimizer != NULL) {
+        run->scales    = (float *)(void *)(array + fsdpi_held_elements(part->flat)) + at / FSDPI_DYNAMIC_BLOCK;
+        run->is_signed = fsdpi_is_signed_moment((size_t)(part->kind - FSDPI_PART_MOMENT));
+    }
     return true;
 }
 

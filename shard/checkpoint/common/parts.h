@@ -60,7 +60,9 @@ typedef struct fsdpi_held_run {
     size_t     begin; /* of the tensor's elements */
     size_t     count; /* ELEMENTS */
     void      *memory;
-    fsdp_dtype dtype; /* there */
+    fsdp_dtype dtype;     /* there; FSDP_U8: codes of moments, and files hold the values in f32 */
+    float     *scales;    /* of those, from the run's first block on; else NULL */
+    bool       is_signed; /* likewise */
 } fsdpi_held_run;
 
 /** The elements of a part, of a flat parameter, in one of its slices. @return false where there are none */

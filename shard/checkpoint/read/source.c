@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "shard/state/dynamic_blocks.h"
 #include "shard/state/groups.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
@@ -424,6 +425,22 @@ typedef struct reading {
     fsdpi_problem *problem;
 } reading;
 
+/* Moments in 8 bits: `at` is the first element of a block of the run. */
+static void pack(const reading *r, const fsdpi_held_run *run, size_t at, const void *values, fsdp_dtype dtype,
+                 size_t count)
+{
+    float    block[FSDPI_DYNAMIC_BLOCK];
+    uint8_t *codes = run->memory;
+
+    for (size_t i = 0; i < count; i += FSDPI_DYNAMIC_BLOCK) {
+        const size_t n    = count - i < FSDPI_DYNAMIC_BLOCK ? count - i : FSDPI_DYNAMIC_BLOCK;
+        const void  *from = (const unsigned char *)values + i * fsdp_dtype_size(dtype);
+
+        r->model->ctx->kernels->cast(block, FSDP_F32, from, dtype, n);
+        fsdpi_dynamic_pack(block, n, run->is_signed, codes + at + i, run->scales + (at + i) / FSDPI_DYNAMIC_BLOCK);
+    }
+}
+
 /* Of the type in which it is held on the host it goes straight to its place. */
 static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_held_run *run)
 {
@@ -437,7 +454,9 @@ static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor,
         void        *landed = there ? to : r->scratch;
 
         FSDP_TRY(fsdpi_tensor_read(tensor, (run->begin + at) * width, landed, count * width, r->problem));
-        if (landed != to) {
+        if (run->scales != NULL) {
+            pack(r, run, at, landed, dtype, count);
+        } else if (landed != to) {
             fsdpi_compute_write(r->model, to, run->dtype, landed, dtype, count);
         }
     }

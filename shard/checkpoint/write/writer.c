@@ -8,6 +8,7 @@
 #include "shard/checkpoint/format/file_io.h"
 #include "shard/checkpoint/format/folder.h"
 #include "shard/checkpoint/write/output_file.h"
+#include "shard/state/dynamic_blocks.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/compute.h"
 
@@ -190,6 +191,10 @@ static void copy(fsdpi_writer *writer, void *to, const fsdpi_written_run *w, siz
 {
     const void *from = fsdpi_element_of(w->run.memory, begin, w->run.dtype);
 
+    if (w->run.scales != NULL) {
+        fsdpi_dynamic_unpack(w->run.memory, w->run.scales, begin, count, w->run.is_signed, to);
+        return;
+    }
     fsdpi_compute_read(writer->model, to, w->dtype, from, w->run.dtype, count);
     if (writer->copied == FSDP_OK) {
         writer->copied = fsdpi_compute_status(writer->model);
