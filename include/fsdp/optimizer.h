@@ -91,7 +91,7 @@ typedef struct fsdp_optimizer_options {
      * The type of moments between steps: FSDP_F32; or FSDP_BF16, for half the memory. They are computed and used in f32 and
      * then rounded to nearest even. A change of a bf16 moment by less than 1/512 of it, and at times up to 1/256, is lost:
      * with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, and fsdp_optimizer_create() warns.
-     * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 only.
+     * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 or the type of masters.
      *
      * Or FSDP_U8, for about a quarter: 8-bit codes, and one f32 scale for every 256 elements of a tensor (Dettmers et al., "8-bit
      * optimizers via block-wise quantization", 2022). Moments are computed and used in f32 and then quantised; second moments above 0

@@ -50,7 +50,8 @@ FSDP_EXTERN_C_BEGIN
 
 /**
  * Where this rank's part of tensor `i` of a unit is, in the order given to fsdp_unit_add(). Of a tied tensor it is its owner's.
- * Local, but that it completes reductions that are still under way, as clipping does: so call it on every rank, for any tensors.
+ * Local, but that it completes reductions that are still under way, and their division, as clipping does: so call it on every rank,
+ * for any tensors.
  *
  * @param[out] shard  untouched after an error
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, `i` is none of the unit's tensors; FSDP_ERR_UNSUPPORTED: an ignored tensor, which

@@ -134,10 +134,10 @@ static fsdp_status add_up(const fsdp_model *model, fsdp_strategy strategy, int s
     fsdpi_plan  plan;
 
     FSDP_TRY(fsdpi_plan_make(model, strategy, size > 0 ? size : model->ctx->size, rank, &plan));
-    const fsdp_model_group plain          = plain_group(model, optimizer);
-    const size_t           state          = fsdpi_optimizer_states(optimizer, plain.n_states) * plan.plain_moment + plan.state_bytes;
-    const size_t           width          = fsdpi_master_width(model);
-    sum.parameters                        = plan.parameters;
+    const fsdp_model_group plain = plain_group(model, optimizer);
+    const size_t state = fsdpi_optimizer_states(optimizer, plain.n_states) * plan.plain_moment + plan.state_bytes;
+    const size_t width = fsdpi_master_width(model);
+    sum.parameters     = plan.parameters;
     sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * width + plan.low_bytes + plan.ignored_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * width;
     sum.bytes[FSDP_MEMORY_OPTIMIZER]      = state + all_working_bytes(model, &plan, &plain);

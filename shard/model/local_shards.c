@@ -2,6 +2,7 @@
 
 #include "shard/optimizer/optimizer_state.h"
 #include "shard/schedule/between_passes.h"
+#include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
 #include "shard/state/optimizer_kind.h"
@@ -40,6 +41,7 @@ static fsdp_status find_part(fsdp_unit *unit, size_t i, const char *function, he
     }
     fsdp_model *model = unit->model;
     FSDP_TRY(fsdpi_between_passes(model, function));
+    FSDP_TRY(fsdpi_gradients_divide(model, function, FSDP_OK));
     if (i >= unit->n_tensors) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: unit '%s' has no tensor %zu; it has 0 to %zu", function,
                           unit->name, i, unit->n_tensors - 1);

@@ -317,12 +317,36 @@ static fsdp_status check_blocks(const fsdp_model *model, const fsdpi_tensor_grou
             model->ctx, FSDP_ERR_UNSUPPORTED,
             "fsdp_optimizer_create: moments in 8 bits in a model on a GPU; use FSDP_BF16 or FSDP_F32");
     }
+    if (model->master_dtype != FSDP_F32) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
+                                   "fsdp_optimizer_create: moments in 8 bits with masters in %s; use moments in f32",
+                                   fsdp_dtype_name(model->master_dtype));
+    }
     if (granularity == FSDP_GRANULARITY_FLAT || granularity % FSDPI_DYNAMIC_BLOCK != 0) {
         return fsdpi_fail_together(
             model->ctx, FSDP_ERR_ARG,
             "fsdp_optimizer_options.moment_dtype is u8, and the model was laid out for another; set "
             "%s.moment_dtype to FSDP_U8 too, before fsdp_model_commit",
             group != NULL ? "fsdp_model_group" : "fsdp_model_options");
+    }
+    return FSDP_OK;
+}
+
+/* Whether a function of the program's can be given what it is to be given in this model. */
+static fsdp_status check_place_of_custom(const fsdp_model *model, const fsdp_optimizer_options *options,
+                                         const fsdpi_tensor_group *group)
+{
+    if (options->moment_dtype != FSDP_F32 && options->moment_dtype != model->master_dtype) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
+                                   "fsdp_optimizer_options.moment_dtype is %s, and masters are in %s; use FSDP_F32",
+                                   fsdp_dtype_name(options->moment_dtype), fsdp_dtype_name(model->master_dtype));
+    }
+    if (fsdpi_is_offloaded(model) &&
+        (fsdpi_granularity(model, group) != FSDP_GRANULARITY_FLAT || options->moment_dtype != FSDP_F32)) {
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_optimizer_create: FSDP_CUSTOM for a group with a granularity, or with states in "
+            "f64, in a model that is offloaded, whose pieces end anywhere; use FSDP_ON_DEVICE");
     }
     return FSDP_OK;
 }
@@ -344,14 +368,7 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
     FSDP_TRY(check_options(model->ctx, chosen));
     FSDP_TRY(find_group(model, chosen, group));
     FSDP_TRY(chosen->moment_dtype == FSDP_U8 ? check_blocks(model, *group) : FSDP_OK);
-    if (chosen->kind == FSDP_CUSTOM && fsdpi_is_offloaded(model) &&
-        fsdpi_granularity(model, *group) != FSDP_GRANULARITY_FLAT) {
-        return fsdpi_fail_together(
-            model->ctx, FSDP_ERR_UNSUPPORTED,
-            "fsdp_optimizer_create: FSDP_CUSTOM for a group with a granularity, in a model that is "
-            "offloaded, whose pieces end anywhere; use FSDP_ON_DEVICE");
-    }
-    return FSDP_OK;
+    return chosen->kind == FSDP_CUSTOM ? check_place_of_custom(model, chosen, *group) : FSDP_OK;
 }
 
 fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_options *options, fsdp_optimizer **optimizer)

@@ -22,7 +22,10 @@ size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states)
 
 static bool takes_moments(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype)
 {
-    return moment_dtype == FSDP_F32 || ((moment_dtype == FSDP_BF16 || moment_dtype == FSDP_U8) && kind != FSDP_CUSTOM);
+    if (kind == FSDP_CUSTOM) {
+        return moment_dtype == FSDP_F32 || moment_dtype == FSDP_F64;
+    }
+    return moment_dtype == FSDP_F32 || moment_dtype == FSDP_BF16 || moment_dtype == FSDP_U8;
 }
 
 fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *defaults, fsdp_optimizer_kind kind,
@@ -33,9 +36,10 @@ fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *de
                                    (int)kind);
     }
     if (!takes_moments(kind, moment_dtype)) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use FSDP_F32%s, and start from %s", of,
-                                   fsdp_dtype_name(moment_dtype),
-                                   kind == FSDP_CUSTOM ? "" : " or FSDP_BF16, or FSDP_U8", defaults);
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use FSDP_F32%s, and start from %s", of,
+            fsdp_dtype_name(moment_dtype),
+            kind == FSDP_CUSTOM ? ", or FSDP_F64 with masters in f64" : " or FSDP_BF16, or FSDP_U8", defaults);
     }
     if (n_states > FSDP_MAX_STATES || (n_states > 0 && kind != FSDP_CUSTOM)) {
         return fsdpi_fail_together(

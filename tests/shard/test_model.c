@@ -404,7 +404,9 @@ static void options_that_were_not_begun_with_defaults_are_told_to(void **state)
     (void)state;
     small_model_open(&m, NULL, FSDP_FULL_SHARD);
     assert_int_equal(FSDP_ERR_ARG, fsdp_optimizer_create(m.model, &options, &optimizer));
-    assert_says(m.ctx, "moment_dtype is f64; use FSDP_F32 or FSDP_BF16, and start from fsdp_optimizer_options_init");
+    assert_says(
+        m.ctx,
+        "moment_dtype is f64; use FSDP_F32 or FSDP_BF16, or FSDP_U8, and start from fsdp_optimizer_options_init");
     o.moment_dtype = FSDP_F64;
     assert_int_equal(FSDP_ERR_ARG, fsdp_model_create(m.ctx, &o, &model));
     assert_says(m.ctx, "and start from FSDP_MODEL_OPTIONS_DEFAULT");
