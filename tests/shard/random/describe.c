@@ -39,12 +39,13 @@ static void describe_segment(FILE *out, const planned_segment *s)
     const fsdp_config        *c       = &s->config;
     const fsdp_model_options *o       = &s->options;
 
-    (void)fprintf(
-        out,
-        "  on %d ranks, FSDP_NODE_SIZE=%d: %s, group_size %d, parameters %s, gradients %s, divisor %g%s%s, hook %s\n",
-        s->size, c->node_size, fsdp_strategy_name(o->strategy), o->group_size, fsdp_dtype_name(o->param_dtype),
-        fsdp_dtype_name(o->reduce_dtype), o->gradient_divisor, o->quantized_params ? ", quantized" : "",
-        o->local_gradients ? ", local gradients" : "", hooks[s->hook]);
+    (void)fprintf(out,
+                  "  on %d ranks, FSDP_NODE_SIZE=%d: %s, group_size %d, parameters %s, gradients %s, divisor %g%s%s, "
+                  "hook %s, granularity %zu\n",
+                  s->size, c->node_size, fsdp_strategy_name(o->strategy), o->group_size,
+                  fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype), o->gradient_divisor,
+                  o->quantized_params ? ", quantized" : "", o->local_gradients ? ", local gradients" : "",
+                  hooks[s->hook], s->granularity);
     (void)fprintf(out,
                   "    prefetch %d, views %d, bucket %" PRId64 ", staging %" PRId64 ", messages %" PRId64
                   ", chunks %" PRId64 ", verify %d, isa %d, progress %d, cma %d\n",

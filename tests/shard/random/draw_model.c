@@ -9,7 +9,7 @@
 #include "tests/shard/random/numbers.h"
 #include "tests/shard/random/random_model.h"
 
-enum { PART_MODEL = 1, PART_OPTIMIZER = 2, PART_SEGMENTS = 3, PART_UNITS = 100 };
+enum { PART_MODEL = 1, PART_OPTIMIZER = 2, PART_SEGMENTS = 3, PART_GRANULARITY = 50, PART_UNITS = 100 };
 
 #define CHOOSE(draws, array) ((array)[draw_below((draws), sizeof(array) / sizeof((array)[0]))])
 
@@ -316,6 +316,29 @@ static void draw_checkpoint(random_draws *d, fsdp_checkpoint_options *o)
     o->asynchronous = draw_chance(d, 30);
 }
 
+static void draw_grouped(random_model *m)
+{
+    random_draws d      = random_draws_of(m->seed, PART_GRANULARITY);
+    bool         trains = false;
+
+    for (size_t t = 0; t < m->n_tensors; t++) {
+        trains = trains || has_gradient(m, t);
+    }
+    m->grouped = wants(m, &d, WITH_GRANULARITY, 50) && trains;
+}
+
+/* Blocks of 8-bit integers run over tensors in their order, of which the reference knows only the unit's. */
+static void draw_granularity(const random_model *m, size_t s, planned_segment *segment)
+{
+    static const size_t choices[] = {
+        FSDP_GRANULARITY_FLAT,  1, 7, 64, 100, FSDP_GRANULARITY_TENSOR, FSDP_GRANULARITY_TENSOR,
+        FSDP_GRANULARITY_TENSOR};
+    random_draws d        = random_draws_of(m->seed, PART_GRANULARITY + 1 + s);
+    const bool   in_order = segment->options.quantized_params || segment->hook == HOOK_INT8;
+
+    segment->granularity = m->grouped ? choices[draw_below(&d, in_order ? 5 : 8)] : FSDP_GRANULARITY_FLAT;
+}
+
 static void draw_segments(random_model *m, int size)
 {
     random_draws     d      = random_draws_of(m->seed, PART_SEGMENTS);
@@ -331,6 +354,7 @@ static void draw_segments(random_model *m, int size)
         segment->size = s == 0 ? size : other;
         draw_config(m, &own, &segment->config);
         draw_options(m, &own, segment);
+        draw_granularity(m, s, segment);
         draw_checkpoint(&own, &segment->checkpoint);
         segment->checkpoint.dtype     = m->approximate ? FSDP_F32 : segment->checkpoint.dtype;
         segment->options.buffer_dtype = (m->features >> WITH_TYPES & 1) != 0 ? buffer : FSDP_F32;
@@ -345,6 +369,7 @@ void draw_random_model(random_model *m, uint64_t seed, int size, uint64_t featur
     m->features = features;
     draw_units(m);
     draw_optimizer(m);
+    draw_grouped(m);
     draw_segments(m, size);
 }
 

@@ -404,6 +404,20 @@ static void add_unit(library_run *r, size_t u)
     MUST(r, fsdp_unit_add(r->model, unit->name, tensors, unit->end - unit->first, &r->units[u]));
 }
 
+/* Of all tensors, where the model has one: what the optimizer's group is called; else NULL. */
+static const char *add_group(library_run *r)
+{
+    static const char all[] = "*";
+    fsdp_model_group  group = FSDP_MODEL_GROUP_DEFAULT;
+
+    if (!r->m->grouped) {
+        return NULL;
+    }
+    group.granularity = r->segment->granularity;
+    MUST(r, fsdp_model_add_group(r->model, all, &group));
+    return all;
+}
+
 static fsdp_status call_before(void *state, const fsdp_gradient *gradient)
 {
     for (size_t i = 0; i < gradient->count; i++) {
@@ -463,8 +477,10 @@ static void open_segment(library_run *r)
     for (size_t u = 0; u < m->n_units; u++) {
         add_unit(r, u);
     }
+    fsdp_optimizer_options optimizer = m->optimizer;
+    optimizer.group                  = add_group(r);
     MUST(r, fsdp_model_commit(r->model));
-    MUST(r, fsdp_optimizer_create(r->model, &m->optimizer, &r->optimizer));
+    MUST(r, fsdp_optimizer_create(r->model, &optimizer, &r->optimizer));
     for (size_t g = 0; g < m->n_groups; g++) {
         MUST(r, fsdp_optimizer_add_group(r->optimizer, m->groups[g].pattern, &m->groups[g].options));
     }

@@ -49,6 +49,7 @@ enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_
     X(QUANTIZED, "parameters gathered as 8-bit integers")                                                              \
     X(HOOKS, "gradient hooks")                                                                                         \
     X(POWER_SGD, "PowerSGD, and so results within a tolerance")                                                        \
+    X(GRANULARITY, "blocks, and whole tensors")                                                                        \
     X(TENSOR_IO, "tensors exported and imported")                                                                      \
     X(FAILURES, "steps that fail and are repeated")
 
@@ -121,6 +122,7 @@ typedef struct planned_segment {
     fsdp_model_options      options;
     fsdp_checkpoint_options checkpoint;
     hook_kind               hook;
+    size_t                  granularity; /* of the group, where the model is grouped */
     planned_op              ops[MOST_OPS];
     size_t                  n_ops;
 } planned_segment;
@@ -133,7 +135,8 @@ typedef struct random_model {
     planned_segment          segments[MOST_SEGMENTS];
     size_t                   n_tensors, n_units, n_groups, n_segments;
     fsdp_optimizer_options   optimizer;
-    bool                     scales; /* has a loss scaler */
+    bool                     grouped; /* all tensors are in one group, of a granularity */
+    bool                     scales;  /* has a loss scaler */
     fsdp_loss_scaler_options scaler;
 
     /** Its gradients have rank 2, which PowerSGD of that rank sends whole but for rounding: all is f32, and compared within

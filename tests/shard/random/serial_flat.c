@@ -33,6 +33,14 @@ static size_t narrower(fsdp_dtype a, fsdp_dtype b)
     return wide < narrow ? wide : narrow;
 }
 
+/* ELEMENTS that stay together; of whole tensors 1, where the order of tensors makes no difference. */
+static size_t block_of(const serial_model *s, size_t name)
+{
+    const size_t n = s->segment->granularity;
+
+    return n == FSDP_GRANULARITY_FLAT || n == FSDP_GRANULARITY_TENSOR || !has_gradient(s->m, name) ? 1 : n;
+}
+
 /* Tensors begin at 64 bytes in each view, and in what it is unpacked from. */
 static size_t next_begin(const serial_model *s, size_t name, size_t end)
 {
@@ -43,16 +51,21 @@ static size_t next_begin(const serial_model *s, size_t name, size_t end)
     const fsdp_dtype view    = type_of_view(m, o, name);
     const size_t     narrow  = has_gradient(m, name) ? narrower(view, o->reduce_dtype) : fsdp_dtype_size(view);
     const size_t     aligned = is_quantized(s, name) ? 64 : 64 / narrow;
+    size_t           begin   = (end + aligned - 1) / aligned * aligned;
 
-    return (end + aligned - 1) / aligned * aligned;
+    while (begin % block_of(s, name) != 0) {
+        begin += aligned;
+    }
+    return begin;
 }
 
-/* A multiple of 256 for each rank of those that share the model. */
-static size_t padded(const serial_model *s, size_t elements)
+/* Of each rank of those that share the model: where slices end anywhere a multiple of 256, else of what tensors begin at. */
+static size_t slice_of(const serial_model *s, size_t name, size_t elements)
 {
     const size_t size = (size_t)s->segment->size, shard = (elements + size - 1) / size;
 
-    return (shard + 255) / 256 * 256 * size;
+    return s->segment->granularity == FSDP_GRANULARITY_FLAT || !has_gradient(s->m, name) ? (shard + 255) / 256 * 256
+                                                                                         : next_begin(s, name, shard);
 }
 
 serial_flat serial_flat_of(const serial_model *s, size_t name)
@@ -73,7 +86,8 @@ serial_flat serial_flat_of(const serial_model *s, size_t name)
         flat.offsets[flat.n++] = end;
         end += s->m->tensors[t].count;
     }
-    flat.padded = padded(s, end);
+    flat.slice  = slice_of(s, name, end);
+    flat.padded = flat.slice * (size_t)s->segment->size;
     return flat;
 }
 

@@ -12,6 +12,7 @@ typedef struct serial_flat {
     size_t n;
     size_t names[MOST_TENSORS];   /* as the unit knows them */
     size_t offsets[MOST_TENSORS]; /* ELEMENTS */
+    size_t slice;                 /* ELEMENTS of each rank's */
     size_t padded;                /* ELEMENTS of all, and of padding */
 } serial_flat;
 

@@ -25,8 +25,11 @@ static void gather_flat(serial_model *s, const serial_flat *flat)
         memcpy(all + flat->offsets[k], s->tensors[s->m->tensors[t].owner].master,
                s->m->tensors[t].count * sizeof(float));
     }
-    for (size_t i = 0; all != NULL && i < flat->padded; i += BLOCK) {
-        round_to_int8(all + i, BLOCK);
+    for (size_t begin = 0; all != NULL && begin < flat->padded;
+         begin += flat->slice) { /* with which blocks begin anew */
+        for (size_t i = 0; i < flat->slice; i += BLOCK) {
+            round_to_int8(all + begin + i, flat->slice - i < BLOCK ? flat->slice - i : BLOCK);
+        }
     }
     for (size_t k = 0; all != NULL && k < flat->n; k++) {
         const size_t     t     = flat->names[k];
