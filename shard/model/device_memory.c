@@ -7,7 +7,7 @@
 #include "lib/base/yielding.h"
 #include "lib/device/gpu.h"
 #include "shard/model/budget.h"
-#include "shard/state/model.h"
+#include "shard/state/plan.h"
 
 /* What a rank tells the others of its node. */
 typedef struct card {
@@ -45,10 +45,13 @@ static fsdp_status exchange_cards(fsdp_context *ctx, const card *mine, card **ca
     return some ? FSDP_OK : fsdpi_fail(ctx, FSDP_ERR_MEMORY, "fsdp_model_commit: no memory to ask the ranks of a node");
 }
 
-static fsdp_status compare(fsdp_context *ctx, const card *mine, const card *cards, int n)
+static fsdp_status compare(const fsdp_model *model, const card *mine, const card *cards, int n)
 {
+    fsdp_context     *ctx = model->ctx;
     fsdpi_gpu_device *gpu = ctx->gpu.device;
     uint64_t          sum = 0;
+    char              dealt[FSDPI_NAME_BYTES + 64];
+    fsdpi_plan        plan;
     size_t            available, total;
     int               sharers = 0;
 
@@ -62,10 +65,12 @@ static fsdp_status compare(fsdp_context *ctx, const card *mine, const card *card
     if (sum <= available) {
         return FSDP_OK;
     }
+    FSDP_TRY(fsdpi_plan_make(model, model->options.strategy, ctx->size, model->shards->rank, &plan));
+    fsdpi_describe_dealt(model, &plan, model->shards->rank, dealt, sizeof dealt);
     return fsdpi_fail(ctx, FSDP_ERR_MEMORY,
                       "fsdp_model_commit: the model needs %llu bytes on GPU %d, for %d ranks, and %zu of its %zu are "
-                      "free; use more GPUs, FULL_SHARD or FSDP_ON_DEVICE_OFFLOADED",
-                      (unsigned long long)sum, gpu->number, sharers, available, total);
+                      "free; use more GPUs, FULL_SHARD or FSDP_ON_DEVICE_OFFLOADED%s",
+                      (unsigned long long)sum, gpu->number, sharers, available, total, dealt);
 }
 
 fsdp_status fsdpi_device_memory_check(fsdp_model *model)
@@ -83,7 +88,7 @@ fsdp_status fsdpi_device_memory_check(fsdp_model *model)
 
     status = status != FSDP_OK ? status : exchanged;
     if (status == FSDP_OK && cards != NULL) {
-        status = compare(ctx, &mine, cards, n);
+        status = compare(model, &mine, cards, n);
     }
     free(cards);
     return fsdpi_agree(ctx, "fsdp_model_commit", "device memory", 0, status, true);

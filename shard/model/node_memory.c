@@ -76,23 +76,32 @@ static double gigabytes(uint64_t bytes)
     return 1e-9 * (double)bytes;
 }
 
-static fsdp_status compare(fsdp_context *ctx, const node_need *need, const node_room *room)
+static fsdp_status compare(const fsdp_model *model, const node_need *need, const node_room *room)
 {
+    fsdp_context *ctx = model->ctx;
+    char          dealt[FSDPI_NAME_BYTES + 64];
+    fsdpi_plan    plan;
+
+    if (need->all <= room->all && need->shared <= room->shared) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(fsdpi_plan_make(model, model->options.strategy, ctx->size, model->shards->rank, &plan));
+    fsdpi_describe_dealt(model, &plan, FSDPI_RANKS_OF_NODE, dealt, sizeof dealt);
     if (need->all > room->all) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_MEMORY,
             "fsdp_model_commit: the %llu ranks of this node need %llu bytes (%.1f GB), and %llu (%.1f GB) "
-            "are available; use more nodes, FULL_SHARD or a higher FSDP_NODE_MEMORY",
+            "are available; use more nodes, FULL_SHARD or a higher FSDP_NODE_MEMORY%s",
             (unsigned long long)need->ranks, (unsigned long long)need->all, gigabytes(need->all),
-            (unsigned long long)room->all, gigabytes(room->all));
+            (unsigned long long)room->all, gigabytes(room->all), dealt);
     }
     if (need->shared > room->shared) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_MEMORY,
             "fsdp_model_commit: the %llu ranks of this node need %llu bytes (%.1f GB) of shared memory, and "
-            "%llu (%.1f GB) are free in %s; enlarge it, or set FSDP_SHM_DIR",
+            "%llu (%.1f GB) are free in %s; enlarge it, or set FSDP_SHM_DIR%s",
             (unsigned long long)need->ranks, (unsigned long long)need->shared, gigabytes(need->shared),
-            (unsigned long long)room->shared, gigabytes(room->shared), ctx->config.shm_dir);
+            (unsigned long long)room->shared, gigabytes(room->shared), ctx->config.shm_dir, dealt);
     }
     return FSDP_OK;
 }
@@ -107,7 +116,7 @@ fsdp_status fsdpi_node_memory_check(fsdp_model *model)
 
     FSDP_TRY(add_up_node(ctx, &need, &room, &position));
     if (status == FSDP_OK && position == 0) { /* one rank speaks for its node */
-        status = compare(ctx, &need, &room);
+        status = compare(model, &need, &room);
     }
     return fsdpi_agree(ctx, "fsdp_model_commit", "node memory", 0, status, true);
 }

@@ -4,6 +4,7 @@
  */
 #include "shard/state/dealt.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,12 +13,6 @@
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
-
-bool fsdpi_is_dealt(const fsdpi_tensor *tensor)
-{
-    return tensor->owner == tensor && fsdpi_is_divided(tensor) && (tensor->flags & FSDP_TENSOR_FROZEN) == 0 &&
-           fsdpi_granularity(tensor->unit->model, tensor->group) == FSDP_GRANULARITY_TENSOR;
-}
 
 /* ---- dealing ----------------------------------------------------------------------------------------------------- */
 
@@ -218,12 +213,20 @@ fsdp_status fsdpi_plan_dealt(const fsdp_model *model, int rank, fsdpi_plan *plan
     return FSDP_OK;
 }
 
+/* A rank of those that share a copy. */
+static bool is_on_this_node(const fsdp_model *model, int rank)
+{
+    const fsdpi_nodes *nodes = &model->shards->nodes;
+
+    return nodes->node_of[rank] == nodes->mine;
+}
+
 void fsdpi_describe_dealt(const fsdp_model *model, const fsdpi_plan *plan, int rank, char *text, size_t size)
 {
     const fsdpi_tensor *longest = NULL;
     holding             h;
     size_t              unused;
-    int                 which = rank;
+    int                 which = rank, of = 0;
     dealing             d;
 
     text[0] = '\0';
@@ -236,12 +239,16 @@ void fsdpi_describe_dealt(const fsdp_model *model, const fsdpi_plan *plan, int r
     for (size_t i = 0; i < d.n; i++) {
         const fsdpi_tensor *tensor = d.tensors[i].tensor;
 
-        if (d.tensors[i].rank == which && (longest == NULL || tensor->count > longest->count)) {
+        if (rank == FSDPI_RANKS_OF_NODE ? !is_on_this_node(model, d.tensors[i].rank) : d.tensors[i].rank != which) {
+            continue;
+        }
+        if (longest == NULL || tensor->count > longest->count) {
             longest = tensor;
+            of      = d.tensors[i].rank;
         }
     }
     if (longest != NULL) {
-        (void)snprintf(text, size, "; rank %d has whole tensor '%.255s' of %zu elements", which, longest->name,
+        (void)snprintf(text, size, "; rank %d has whole tensor '%.255s' of %zu elements", of, longest->name,
                        longest->count);
     }
     free(d.tensors);

@@ -5,16 +5,12 @@
 #ifndef FSDPI_DEALT_H
 #define FSDPI_DEALT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "shard/state/model.h"
 
 /** Which rank's part a plan is for: one of those that share a copy by its number, or these. */
-enum { FSDPI_LARGEST_RANK = -1, FSDPI_MEAN_RANK = -2 };
-
-/** Whether it is dealt. A frozen tensor belongs to no group, and is divided as others are. */
-bool fsdpi_is_dealt(const fsdpi_tensor *tensor);
+enum { FSDPI_LARGEST_RANK = -1, FSDPI_MEAN_RANK = -2, FSDPI_RANKS_OF_NODE = -3 };
 
 /**
  * Adds to the plan what a rank holds of them, where not every rank holds them all. FSDP_ERR_MEMORY, recorded.
@@ -26,7 +22,7 @@ fsdp_status fsdpi_plan_dealt(const fsdp_model *model, int rank, fsdpi_plan *plan
 fsdp_status fsdpi_deal_model(fsdp_model *model);
 
 /**
- * The longest whole tensor of a rank that shares a copy, or of the one that holds most, as words behind a sentence: "; rank 3 has
+ * The longest whole tensor of a rank that shares a copy, of the one that holds most, or of those on this node, as words behind a sentence: "; rank 3 has
  * whole tensor 'h.0.weight' of 400 elements". Empty where there is none, or no memory to find it.
  */
 void fsdpi_describe_dealt(const fsdp_model *model, const fsdpi_plan *plan, int rank, char *text, size_t size);

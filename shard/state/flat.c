@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/device/memory.h"
-#include "shard/state/dealt.h"
 #include "shard/state/int8_blocks.h"
 #include "shard/state/layout.h"
 #include "shard/state/optimizer_kind.h"

@@ -53,6 +53,12 @@ size_t fsdpi_granularity(const fsdp_model *model, const fsdpi_tensor_group *grou
     return own == FSDP_GRANULARITY_FLAT && moment_dtype == FSDP_U8 ? (size_t)FSDPI_DYNAMIC_BLOCK : own;
 }
 
+bool fsdpi_is_dealt(const fsdpi_tensor *tensor)
+{
+    return tensor->owner == tensor && fsdpi_is_divided(tensor) && (tensor->flags & FSDP_TENSOR_FROZEN) == 0 &&
+           fsdpi_granularity(tensor->unit->model, tensor->group) == FSDP_GRANULARITY_TENSOR;
+}
+
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
 
 void fsdp_model_group_init_size(fsdp_model_group *options, size_t size)

@@ -5,6 +5,7 @@
 #ifndef FSDPI_TENSOR_GROUPS_H
 #define FSDPI_TENSOR_GROUPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ fsdp_status fsdpi_tensor_groups_check(const fsdp_model *model);
 /** What ranks must agree on: a text, and a number for what it is too short for and for which tensors belong to the group. */
 void     fsdpi_tensor_group_describe(const fsdpi_tensor_group *group, char *text, size_t size);
 uint64_t fsdpi_tensor_group_fingerprint(const fsdp_model *model, const fsdpi_tensor_group *group);
+
+/** Whether it is dealt to a rank as a whole. A frozen tensor belongs to no group, and is divided as others are. */
+bool fsdpi_is_dealt(const fsdpi_tensor *tensor);
 
 /** BYTES of all moments of `held` elements of one flat parameter: each is an allocation of its own. */
 size_t fsdpi_states_held(const fsdp_model_group *group, size_t held);

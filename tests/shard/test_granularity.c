@@ -342,6 +342,25 @@ static void a_limit_below_a_whole_tensor_names_it_and_its_rank(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+static void a_node_without_room_for_a_whole_tensor_names_it_and_its_rank(void **state)
+{
+    const fsdp_model_options options = options_of(FSDP_FULL_SHARD, 0, 0);
+    fsdp_config              config;
+    fsdp_context            *ctx;
+    divided                  m;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.log_level   = FSDP_LOG_OFF;
+    config.node_memory = 1000;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    build(&m, ctx, &options, FSDP_GRANULARITY_TENSOR);
+    assert_int_equal(FSDP_ERR_MEMORY, fsdp_model_commit(m.model));
+    assert_says(ctx, "; rank 0 has whole tensor 'u1.weight' of 2193 elements");
+    fsdp_model_destroy(m.model);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void whole_tensors_are_not_quantised(void **state)
 {
     fsdp_model_options options = options_of(FSDP_FULL_SHARD, 0, 0);
@@ -491,6 +510,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_budget_is_that_of_the_largest_rank_and_tells_the_mean),
         cmocka_unit_test(budgets_of_a_million_ranks_need_none_of_them),
         cmocka_unit_test(a_limit_below_a_whole_tensor_names_it_and_its_rank),
+        cmocka_unit_test(a_node_without_room_for_a_whole_tensor_names_it_and_its_rank),
         cmocka_unit_test(whole_tensors_are_not_quantised),
         cmocka_unit_test(files_do_not_depend_on_granularity),
         cmocka_unit_test(single_tensors_are_exported_and_imported),
