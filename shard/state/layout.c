@@ -145,7 +145,7 @@ fsdp_status fsdp_layout_init(size_t n_tensors, const size_t *counts, const int *
                              size_t granularity, fsdp_layout *layout)
 {
     const bool  whole = granularity == FSDP_GRANULARITY_TENSOR;
-    fsdp_layout made = {.size = 1, .multiple = 1};
+    fsdp_layout made  = {.size = 1, .multiple = 1};
 
     if (layout == NULL || (counts == NULL && n_tensors > 0)) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_layout_init: %s NULL",
