@@ -35,6 +35,9 @@ void example_print_budget(const fsdp_budget *budget, int ranks, const fsdp_budge
         print_row(fsdp_memory_name((fsdp_memory_kind)kind), budget->bytes[kind], alone ? &alone->bytes[kind] : NULL);
     }
     print_row("total", budget->total, alone ? &alone->total : NULL);
+    if (budget->mean_total < budget->total) { /* whole tensors make ranks differ */
+        print_row("total of the mean rank", budget->mean_total, alone ? &alone->mean_total : NULL);
+    }
     printf("  %-26s %14zu  %zu per parameter\n\n", "unsharded state", budget->unsharded,
            budget->unsharded / budget->parameters);
     (void)fflush(stdout);
