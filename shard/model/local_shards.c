@@ -68,7 +68,10 @@ fsdp_status fsdp_unit_shard(fsdp_unit *unit, size_t i, fsdp_shard *shard)
         return fsdpi_fail(unit != NULL ? unit->model->ctx : NULL, FSDP_ERR_ARG, "%s: the place for the shard is NULL",
                           shard_name);
     }
-    FSDP_TRY(find_part(unit, i, shard_name, &part));
+    const fsdp_status status = find_part(unit, i, shard_name, &part);
+    if (status != FSDP_OK || unit == NULL || part.flat == NULL) {
+        return status;
+    }
     *shard = (fsdp_shard){.master   = fsdpi_master_at(part.flat, part.at),
                           .gradient = part.flat->has_gradient ? fsdpi_gradient_at(part.flat, part.at) : NULL,
                           .begin    = part.begin,
@@ -127,7 +130,8 @@ void *fsdp_optimizer_state(fsdp_optimizer *optimizer, fsdp_unit *unit, size_t i,
                          optimizer == NULL ? "NULL" : "another model's");
         return NULL;
     }
-    if (find_part(unit, i, state_name, &part) != FSDP_OK || check_state(optimizer, unit, i, k, &part) != FSDP_OK) {
+    if (find_part(unit, i, state_name, &part) != FSDP_OK || unit == NULL || part.flat == NULL ||
+        check_state(optimizer, unit, i, k, &part) != FSDP_OK) {
         return NULL;
     }
     unsigned char *states = optimizer->flats[index_of(part.flat)].moments[k];
