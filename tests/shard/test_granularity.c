@@ -457,6 +457,38 @@ static void single_tensors_are_exported_and_imported(void **state)
     for_each_strategy(*state, check_transfer);
 }
 
+/* ---- hooks ------------------------------------------------------------------------------------------------------- */
+
+/* fsdp_model_hash() is an error where replicas differ. What a hook rounds is near what is not rounded: it was trained. */
+static void check_hook(fsdp_context *ctx, int which, int group_size)
+{
+    const fsdp_power_sgd_options rank_2 = {.size = sizeof rank_2, .rank = 2, .min_ratio = 1.0, .seed = 1};
+    const fsdp_model_options options    = options_of(group_size > 0 ? FSDP_HYBRID_SHARD : FSDP_NO_SHARD, group_size, 0);
+    fsdp_hook               *hook;
+    divided                  m;
+
+    assert_int_equal(FSDP_OK, which == 0 ? fsdp_hook_int8(ctx, NULL, &hook) : fsdp_hook_power_sgd(ctx, &rank_2, &hook));
+    open_divided(&m, ctx, &options, FSDP_GRANULARITY_TENSOR);
+    const uint64_t before = hash_of(&m);
+    assert_int_equal(FSDP_OK, fsdp_model_set_hook(m.model, hook));
+    const double norm = train(&m, 0, STEPS);
+    assert_true(isfinite(norm) && norm > 0.0);
+    assert_true(hash_of(&m) != before);
+    fsdp_model_destroy(m.model);
+    fsdp_hook_destroy(hook);
+}
+
+static void hooks_see_whole_tensors(void **state)
+{
+    for (int which = 0; which < 2; which++) {
+        for (int group = 0; group <= fsdp_test_size(); group++) {
+            if (group == 0 || fsdp_test_size() % group == 0) {
+                check_hook(*state, which, group);
+            }
+        }
+    }
+}
+
 /* ---- bad calls --------------------------------------------------------------------------------------------------- */
 
 /* The rank that calls too early tells the others, although what they hold differs. */
@@ -514,6 +546,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(whole_tensors_are_not_quantised),
         cmocka_unit_test(files_do_not_depend_on_granularity),
         cmocka_unit_test(single_tensors_are_exported_and_imported),
+        cmocka_unit_test(hooks_see_whole_tensors),
         cmocka_unit_test(a_bad_pass_on_one_rank_fails_on_every_rank),
     };
 
