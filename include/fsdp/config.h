@@ -150,7 +150,9 @@ typedef enum fsdp_checkpoint_lock {
       "what keeps other programs from saving in a folder")                                                             \
     X(trace, PATH, "FSDP_TRACE", "", 0, "the beginning of a file's name",                                              \
       "write what was issued, begun and done when, to NAME.RANK.json")                                                 \
-    X(bind_keep, CHOICE, "FSDP_BIND_KEEP", "no", 0, "no|yes", "whether what is bound stays so after fsdp_finalize()")
+    X(bind_keep, CHOICE, "FSDP_BIND_KEEP", "no", 0, "no|yes", "whether what is bound stays so after fsdp_finalize()")  \
+    X(small_bytes, BYTES, "FSDP_SMALL_BYTES", "0", 1, "0 or more, 0 is none",                                          \
+      "parameters below this, as they are gathered, are held whole by every rank")
 
 #define FSDP_CONFIG_TYPE_CHOICE  int
 #define FSDP_CONFIG_TYPE_SECONDS int

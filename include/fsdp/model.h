@@ -347,6 +347,22 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
                                    fsdp_unit **unit);
 
 /**
+ * Gives one unit another strategy than the model's, before fsdp_model_commit(): SHARD_GRAD_OP or SHARD_OPTIM keep what is gathered
+ * of one unit, NO_SHARD holds a unit whole. Results have the same bits. Local; but every rank must do the same, which
+ * fsdp_model_commit() checks, and a failure here is its failure on every rank. The last call counts.
+ *
+ * A model with groups, HYBRID_SHARD or HYBRID_SHARD_ZERO2, has units of these two and NO_SHARD; other models have units of the
+ * others and NO_SHARD. A tensor that is tied to another follows its owner's unit. Gradients of NO_SHARD units are all-reduced in
+ * buckets, in a model with groups over the group first and then over the groups, by each rank. A gradient hook sees whole
+ * gradients of these. Budgets under another strategy count a unit's own where it goes with that, else the other one.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: `unit` is NULL or `strategy` is none; FSDP_ERR_STATE: the model is committed;
+ *         FSDP_ERR_UNSUPPORTED: a strategy that does not go with the model's, another than FULL_SHARD with `quantized_params`, or
+ *         FULL_SHARD or HYBRID_SHARD with `fixed_addresses` on a GPU. The unit is then as it was.
+ */
+FSDP_API fsdp_status fsdp_unit_set_strategy(fsdp_unit *unit, fsdp_strategy strategy);
+
+/**
  * Declares that the tensors whose names match a pattern have an optimizer of their own: the one that is made with this pattern in
  * fsdp_optimizer_options::group. Local, before fsdp_model_commit(), which compares ranks. Units may be added before or after.
  *

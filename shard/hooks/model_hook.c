@@ -137,6 +137,13 @@ fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, cons
             "%s: a hook serves NO_SHARD and HYBRID_SHARD with gradients in f32, and this model is %s in %s", function,
             fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->reduce_dtype));
     }
+    for (const fsdpi_flat *flat = model->flats; flat != NULL && !fsdpi_is_hybrid(o->strategy); flat = flat->next) {
+        if (!fsdpi_is_whole(flat)) {
+            return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                              "%s: a hook serves NO_SHARD and HYBRID_SHARD, and unit '%s' of this model is %s",
+                              function, flat->name, fsdp_strategy_name(flat->strategy));
+        }
+    }
     return FSDP_OK;
 }
 

@@ -229,8 +229,9 @@ static fsdp_status agree_on_units(const fsdp_model *model, fsdp_status status)
     (void)snprintf(label, sizeof label, "%zu unit%s", model->n_units, fsdpi_s(model->n_units));
     FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, 0, status, false));
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        (void)snprintf(label, sizeof label, "unit '%.100s' with %zu tensor%s of %zu element%s", unit->name,
-                       unit->n_tensors, fsdpi_s(unit->n_tensors), unit->elements, fsdpi_s(unit->elements));
+        (void)snprintf(label, sizeof label, "unit '%.100s' with %zu tensor%s of %zu element%s%s%s", unit->name,
+                       unit->n_tensors, fsdpi_s(unit->n_tensors), unit->elements, fsdpi_s(unit->elements),
+                       unit->has_strategy ? ", " : "", unit->has_strategy ? fsdp_strategy_name(unit->strategy) : "");
         FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, unit->fingerprint, FSDP_OK, false));
     }
     return FSDP_OK;

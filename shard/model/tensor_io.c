@@ -138,7 +138,7 @@ static fsdp_status move_part(const transfer *t, const part *p)
 
 static fsdp_status move_divided(const transfer *t)
 {
-    for (int slice = 0; slice < t->model->ctx->size; slice++) {
+    for (int slice = 0; slice < t->tensor->member->flat->layout.size; slice++) {
         const part p = part_in_slice(t, slice);
 
         FSDP_TRY(move_part(t, &p));

@@ -436,6 +436,11 @@ fsdp_status fsdpi_gather_refresh(fsdp_model *model, bool lows)
     for (fsdpi_flat *flat = model->flats; flat != NULL && lows; flat = flat->next) {
         refresh_low(flat);
     }
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->quantized && fsdpi_is_whole(flat)) { /* passes see what those of other ranks would */
+            fsdpi_read_back(flat);
+        }
+    }
     for (fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         for (size_t m = 0; m < unit->n_members; m++) {
             if (unit->members[m].flat->strategy == FSDP_SHARD_OPTIM) {

@@ -15,6 +15,7 @@
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
+#include "shard/state/unit.h"
 
 /* ---- which tensors go together ----------------------------------------------------------------------------------- */
 
@@ -27,6 +28,11 @@ static bool is_quantized(const fsdpi_tensor *tensor)
 {
     return tensor->unit->model->options.quantized_params && tensor->dtype == FSDP_F32 &&
            (tensor->flags & FSDP_TENSOR_KEEP_DTYPE) == 0;
+}
+
+static bool is_quantized_under(const fsdpi_tensor *first, const fsdpi_plan *plan)
+{
+    return plan->strategy == FSDP_FULL_SHARD && is_quantized(first);
 }
 
 /* Whose optimizer updates it; NULL: that of no group, or none. */
@@ -62,35 +68,42 @@ static const fsdpi_tensor *first_of_flat(const fsdp_unit *unit, size_t i)
     return owner;
 }
 
-static fsdp_strategy strategy_of(const fsdpi_tensor *first, const fsdpi_plan *plan)
-{
-    (void)first;
-    return plan->strategy;
-}
-
-fsdp_strategy fsdpi_tensor_strategy(const fsdpi_tensor *tensor, const fsdpi_plan *plan)
-{
-    const fsdp_unit *unit = tensor->unit;
-    size_t           i    = 0;
-
-    while (!fsdpi_go_together(&unit->tensors[i], tensor)) {
-        i++;
-    }
-    return strategy_of(&unit->tensors[i], plan);
-}
-
-/* Whether its view lies in a slot, which other units use too. */
-static bool takes_slot(fsdp_strategy strategy)
-{
-    return strategy != FSDP_NO_SHARD && !fsdpi_keeps_views(strategy);
-}
-
-/* ---- counting ---------------------------------------------------------------------------------------------------- */
-
 static size_t gathered_width(const fsdpi_tensor *first)
 {
     return fsdp_dtype_size(fsdpi_gathered_dtype(first->unit->model, first));
 }
+
+/* Below a threshold every rank holds it whole. */
+static bool is_small(const fsdpi_tensor *first)
+{
+    const fsdp_unit *unit     = first->unit;
+    const size_t     least    = (size_t)unit->model->ctx->config.small_bytes;
+    size_t           elements = 0;
+
+    for (size_t i = 0; i < unit->n_tensors; i++) {
+        elements += fsdpi_go_together(first, &unit->tensors[i]) ? unit->tensors[i].count : 0;
+    }
+    return least > 0 && elements <= (least - 1) / gathered_width(first);
+}
+
+/* Of the flat parameter of that tensor and others, under the strategy that the plan is for. */
+static fsdp_strategy strategy_of(const fsdpi_tensor *first, const fsdpi_plan *plan)
+{
+    return is_small(first) ? FSDP_NO_SHARD : fsdpi_unit_strategy(first->unit, plan->strategy);
+}
+
+fsdp_strategy fsdpi_tensor_strategy(const fsdpi_tensor *tensor, const fsdpi_plan *plan)
+{
+    return strategy_of(tensor, plan); /* that of any other one in it */
+}
+
+/* How many slices it has: one where it is small, so that it is not padded for many ranks. Whole tensors are not anyway. */
+static int slices_of(const fsdpi_tensor *first, const fsdpi_plan *plan)
+{
+    return is_small(first) && !fsdpi_is_dealt(first) ? 1 : plan->size;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -108,9 +121,10 @@ static size_t alignment_of(const fsdpi_tensor *first, bool quantized)
 
 /* What a flat parameter will be, on so many ranks. */
 typedef struct extent {
-    fsdp_layout layout;
-    size_t      n_tensors;
-    bool        quantized;
+    fsdp_layout   layout;
+    size_t        n_tensors;
+    bool          quantized;
+    fsdp_strategy strategy;
 } extent;
 
 size_t fsdpi_padded_tensor(const fsdpi_tensor *tensor)
@@ -135,8 +149,8 @@ static fsdp_status add_tensors(const fsdpi_tensor *first, extent *e)
 
 static fsdp_status measure(const fsdpi_tensor *first, const fsdpi_plan *plan, extent *e)
 {
-    *e = (extent){.quantized = strategy_of(first, plan) == FSDP_FULL_SHARD && is_quantized(first)};
-    const fsdp_status status = fsdpi_layout_begin(plan->size, alignment_of(first, e->quantized),
+    *e = (extent){.quantized = is_quantized_under(first, plan), .strategy = strategy_of(first, plan)};
+    const fsdp_status status = fsdpi_layout_begin(slices_of(first, plan), alignment_of(first, e->quantized),
                                                   fsdpi_granularity(first->unit->model, group_of(first)), &e->layout);
 
     if (status != FSDP_OK || add_tensors(first, e) != FSDP_OK) {
@@ -174,6 +188,16 @@ static size_t view_bytes(const fsdp_layout *layout, size_t width, bool quantized
     return layout->padded * width + packed_bytes(layout, quantized);
 }
 
+size_t fsdpi_low_bytes(const fsdp_model *model, size_t held, size_t width, bool quantized, bool whole)
+{
+    const size_t view = held * width;
+
+    if (quantized) {
+        return fsdpi_alloc_size(fsdpi_int8_packed_bytes(held)) + (whole ? view : 0);
+    }
+    return fsdpi_has_low(model, width) ? view : 0;
+}
+
 static void plan_optimizer(const fsdpi_tensor *first, const fsdp_layout *layout, size_t held, fsdpi_plan *plan)
 {
     const fsdpi_tensor_group *group = group_of(first);
@@ -193,28 +217,26 @@ static void plan_optimizer(const fsdpi_tensor *first, const fsdp_layout *layout,
 
 static void plan_own(const fsdpi_tensor *first, const extent *e, fsdpi_plan *plan)
 {
-    const fsdp_layout  *layout    = &e->layout;
-    const fsdp_strategy strategy  = strategy_of(first, plan);
-    const size_t        width     = gathered_width(first);
-    const bool          whole     = strategy == FSDP_NO_SHARD;
-    const bool          dealt     = !whole && fsdpi_is_dealt(first); /* then ranks differ: see shard/state/dealt.c */
-    const size_t        share     = whole ? 1 : dealt ? SIZE_MAX : (size_t)plan->group;
-    const size_t        trainable = is_frozen(first) ? 0 : layout->padded;
-    const size_t        packed    = packed_bytes(layout, e->quantized);
-    const size_t        low       = fsdpi_has_low(first->unit->model, width) ? layout->padded * width : 0;
+    const fsdp_layout *layout    = &e->layout;
+    const size_t       width     = gathered_width(first);
+    const bool         whole     = e->strategy == FSDP_NO_SHARD;
+    const bool         dealt     = !whole && fsdpi_is_dealt(first); /* then ranks differ: see shard/state/dealt.c */
+    const size_t       share     = whole ? 1 : dealt ? SIZE_MAX : (size_t)plan->group;
+    const size_t       trainable = is_frozen(first) ? 0 : layout->padded;
+    const size_t       held      = layout->padded / share;
 
     plan->parameters += layout->elements;
     plan->trainable += is_frozen(first) ? 0 : layout->elements;
-    plan_optimizer(first, layout, layout->padded / share, plan);
+    plan_optimizer(first, layout, held, plan);
     plan->padded += layout->padded;
     plan->padded_trainable += trainable;
     plan->whole_trainable += whole ? trainable : 0;
-    plan->held += layout->padded / share;
+    plan->held += held;
     plan->held_trainable += trainable / share;
-    plan->low_bytes += (packed > 0 ? packed : low) / share;
+    plan->low_bytes += dealt ? 0 : fsdpi_low_bytes(first->unit->model, held, width, e->quantized, whole);
     plan->longest = larger(plan->longest, trainable / share);
-    plan->kept += fsdpi_keeps_views(strategy) ? layout->padded * width : 0;
-    plan->n_kept += fsdpi_keeps_views(strategy);
+    plan->kept += fsdpi_keeps_views(e->strategy) ? layout->padded * width : 0;
+    plan->n_kept += fsdpi_keeps_views(e->strategy);
     plan->n_tensors += e->n_tensors;
     plan->n_flats++;
 }
@@ -264,16 +286,15 @@ fsdp_status fsdpi_unit_measure(const fsdp_unit *unit, const fsdpi_plan *plan, fs
             continue;
         }
         FSDP_TRY(measure(first, plan, &e));
-        const fsdp_strategy strategy = strategy_of(first, plan);
-        if (takes_slot(strategy)) {
+        if (fsdpi_takes_slot(e.strategy)) {
             sum->view_bytes += view_bytes(&e.layout, gathered_width(first), e.quantized);
             sum->gathers += e.quantized && !fsdpi_is_on_device(unit->model) ? 2 : 1; /* and it is unpacked */
         }
         if (is_frozen(first)) {
             continue;
         }
-        *(strategy == FSDP_NO_SHARD ? &sum->whole_gradients : &sum->gradients) += e.layout.padded;
-        sum->reductions += strategy != FSDP_NO_SHARD;
+        *(e.strategy == FSDP_NO_SHARD ? &sum->whole_gradients : &sum->gradients) += e.layout.padded;
+        sum->reductions += e.strategy != FSDP_NO_SHARD;
     }
     return FSDP_OK;
 }
@@ -355,8 +376,8 @@ static void lay_out_flat(fsdpi_flat *flat)
 {
     fsdp_layout *layout = &flat->layout;
 
-    (void)fsdpi_layout_begin(flat->model->ctx->size, alignment_of(flat->tensors[0], flat->quantized), flat->granularity,
-                             layout);
+    (void)fsdpi_layout_begin(slices_of(flat->tensors[0], &flat->model->plan),
+                             alignment_of(flat->tensors[0], flat->quantized), flat->granularity, layout);
     for (size_t k = 0; k < flat->n_tensors; k++) {
         flat->tensors[k]->offset = fsdpi_layout_add(layout, flat->counts[k]);
     }
@@ -406,9 +427,9 @@ static void add_member(fsdp_unit *unit, fsdpi_flat *flat, room *r)
     fsdpi_member *member = r->members++;
 
     *member             = (fsdpi_member){.flat = flat};
-    member->view        = takes_slot(flat->strategy) ? &member->in_slot : &flat->view;
+    member->view        = fsdpi_takes_slot(flat->strategy) ? &member->in_slot : &flat->view;
     member->slot_offset = unit->view_bytes;
-    if (takes_slot(flat->strategy)) {
+    if (fsdpi_takes_slot(flat->strategy)) {
         unit->view_bytes += view_bytes(&flat->layout, fsdp_dtype_size(flat->dtype), flat->quantized);
     }
     if (!flat->frozen) {

@@ -34,6 +34,12 @@ size_t        fsdpi_padded_tensor(const fsdpi_tensor *tensor);
 /** BYTES of one slice, packed: a multiple of FSDPI_ALIGNMENT. */
 size_t fsdpi_packed_slice_bytes(const fsdp_layout *layout);
 
+/**
+ * BYTES that hold `held` ELEMENTS as they are gathered, in a type of that WIDTH, beside their masters; of what every rank holds
+ * whole, also what passes see, if it is quantised: that is packed first, and the view lies behind it.
+ */
+size_t fsdpi_low_bytes(const fsdp_model *model, size_t held, size_t width, bool quantized, bool whole);
+
 /** BYTES of the structures of all flat parameters. */
 size_t fsdpi_flats_bytes(const fsdpi_plan *plan);
 

@@ -127,6 +127,8 @@ struct fsdp_unit {
     size_t         elements; /* of all its tensors, of tied and ignored ones too */
     size_t         bytes;    /* of this structure with all that it points to before commit */
     uint64_t       fingerprint;
+    bool           has_strategy; /* of its own */
+    fsdp_strategy  strategy;
     size_t         n_members; /* from commit on, as the rest */
     fsdpi_member  *members;
     size_t         view_bytes;                 /* of all members whose views lie in a slot */

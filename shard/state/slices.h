@@ -27,7 +27,7 @@ static inline fsdpi_held fsdpi_held_slices(const fsdpi_flat *flat)
     const int         n     = model->ctx->size / model->shards->size;
 
     if (fsdpi_is_whole(flat)) {
-        return (fsdpi_held){.first = 0, .n = model->ctx->size};
+        return (fsdpi_held){.first = 0, .n = flat->layout.size};
     }
     return (fsdpi_held){.first = model->shards->rank * n, .n = n};
 }

@@ -20,4 +20,10 @@ static inline bool fsdpi_keeps_views(fsdp_strategy strategy)
     return strategy == FSDP_SHARD_GRAD_OP || strategy == FSDP_SHARD_OPTIM || strategy == FSDP_HYBRID_SHARD_ZERO2;
 }
 
+/** Whether it lies in a slot during passes, which units take in turn. */
+static inline bool fsdpi_takes_slot(fsdp_strategy strategy)
+{
+    return strategy != FSDP_NO_SHARD && !fsdpi_keeps_views(strategy);
+}
+
 #endif

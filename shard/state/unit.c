@@ -10,6 +10,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/device/memory.h"
+#include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
 
@@ -329,6 +330,69 @@ fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fsdp_tensor
     append(model, made);
     tie(made, tensors);
     *unit = made;
+    return FSDP_OK;
+}
+
+/* ---- a strategy of its own --------------------------------------------------------------------------------------- */
+
+/* Ranks that share a copy are the model's: all of them, or those of a group. */
+static bool goes_with(fsdp_strategy own, fsdp_strategy strategy)
+{
+    return own == FSDP_NO_SHARD || fsdpi_is_hybrid(own) == fsdpi_is_hybrid(strategy);
+}
+
+fsdp_strategy fsdpi_unit_strategy(const fsdp_unit *unit, fsdp_strategy strategy)
+{
+    return unit->has_strategy && goes_with(unit->strategy, strategy) ? unit->strategy : strategy;
+}
+
+static fsdp_status check_strategy(const fsdp_unit *unit, fsdp_strategy strategy)
+{
+    static const char         function[] = "fsdp_unit_set_strategy";
+    const fsdp_model         *model      = unit->model;
+    const fsdp_model_options *options    = &model->options;
+
+    if (model->committed) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_STATE, "%s: unit '%s' is committed; set it before fsdp_model_commit",
+                          function, unit->name);
+    }
+    if ((int)strategy < 0 || (int)strategy >= FSDP_N_STRATEGIES) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: unit '%s': %d is no strategy; use one of fsdp_strategy",
+                          function, unit->name, (int)strategy);
+    }
+    if (!goes_with(strategy, options->strategy)) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                          "%s: unit '%s' with %s in a model with %s; use NO_SHARD, or %s", function, unit->name,
+                          fsdp_strategy_name(strategy), fsdp_strategy_name(options->strategy),
+                          fsdpi_is_hybrid(options->strategy) ? "one of the hybrid strategies"
+                                                             : "another strategy that is not hybrid");
+    }
+    if (options->quantized_params && strategy != FSDP_FULL_SHARD) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                          "%s: unit '%s' with %s in a model with quantized_params; only FULL_SHARD gathers quantised "
+                          "parameters",
+                          function, unit->name, fsdp_strategy_name(strategy));
+    }
+    if (options->fixed_addresses && fsdpi_is_on_device(model) && fsdpi_takes_slot(strategy)) {
+        return fsdpi_fail(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "%s: unit '%s' with %s and fixed_addresses on a GPU; use a strategy that keeps what is gathered", function,
+            unit->name, fsdp_strategy_name(strategy));
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_unit_set_strategy(fsdp_unit *unit, fsdp_strategy strategy)
+{
+    if (unit == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_unit_set_strategy: the unit is NULL; pass one from fsdp_unit_add");
+    }
+    const fsdp_status status = check_strategy(unit, strategy);
+    if (status != FSDP_OK) {
+        return unit->model->committed ? status : fsdpi_remember_failed_add(unit->model, status);
+    }
+    unit->has_strategy = true;
+    unit->strategy     = strategy;
     return FSDP_OK;
 }
 

@@ -33,6 +33,7 @@ typedef struct fsdpi_compute {
     fsdp_status (*add_squares)(fsdp_model *model, const void *x, size_t count, fsdpi_exact_sum *sum);
     fsdp_status (*absolute_maximum)(fsdp_model *model, double *most);
     void (*quantize)(fsdpi_flat *flat);
+    void (*read_back)(fsdpi_flat *flat);
     fsdp_status (*unpack)(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
 } fsdpi_compute;
 
@@ -121,7 +122,13 @@ static inline fsdp_status fsdpi_absolute_maximum(fsdp_model *model, double *most
     return model->compute->absolute_maximum(model, most);
 }
 
-/** Packs the slice that this rank holds, for the others (shard/storage/quantized.h). */
+/** Unpacks, of a flat parameter that every rank holds whole, what fsdpi_quantize() has packed, into its view. */
+static inline void fsdpi_read_back(fsdpi_flat *flat)
+{
+    flat->model->compute->read_back(flat);
+}
+
+/** Packs what this rank holds (shard/storage/quantized.h). */
 static inline void fsdpi_quantize(fsdpi_flat *flat)
 {
     flat->model->compute->quantize(flat);

@@ -190,4 +190,5 @@ const fsdpi_compute fsdpi_compute_device = {.status           = fsdpi_compute_ke
                                             .add_squares      = add_squares,
                                             .absolute_maximum = absolute_maximum,
                                             .quantize         = quantize,
+                                            .read_back        = fsdpi_read_back_on_device,
                                             .unpack           = fsdpi_unpack_on_device};

@@ -109,4 +109,5 @@ const fsdpi_compute fsdpi_compute_host = {.status           = never_fails,
                                           .add_squares      = add_squares,
                                           .absolute_maximum = absolute_maximum,
                                           .quantize         = quantize,
+                                          .read_back        = fsdpi_read_back_on_host,
                                           .unpack           = fsdpi_unpack_on_host};

@@ -27,9 +27,15 @@ fsdp_status fsdpi_gather_quantized(fsdpi_flat *flat, const fsdpi_purpose *purpos
 /** Unpacks them, behind the gather: view->unpacking. */
 fsdp_status fsdpi_unpack_on_host(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
 
+/** Unpacks what every rank holds whole into its view. */
+void fsdpi_read_back_on_host(fsdpi_flat *flat);
+
 /* On a GPU (shard/storage/quantized_device.c). */
 
-/** Packs `count` values of the slice that this rank holds, from number `begin` on, a multiple of FSDPI_INT8_BLOCK, which are at `x`. */
+/** Unpacks what every rank holds whole into its view. */
+void fsdpi_read_back_on_device(fsdpi_flat *flat);
+
+/** Packs `count` values of what this rank holds, from number `begin` on, a multiple of FSDPI_INT8_BLOCK, which are at `x`. */
 void fsdpi_quantize_run(fsdpi_flat *flat, const float *x, size_t begin, size_t count);
 
 /** Leaves that to fsdpi_dequantize(), when the gather has been waited for. */

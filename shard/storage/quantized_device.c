@@ -4,6 +4,7 @@
 #include "lib/device/memory.h"
 #include "shard/state/flat.h"
 #include "shard/state/int8_blocks.h"
+#include "shard/state/slices.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/model_gpu.h"
 #include "shard/storage/quantized.h"
@@ -15,8 +16,8 @@ void fsdpi_quantize_run(fsdpi_flat *flat, const float *x, size_t begin, size_t c
     fsdp_model       *model = flat->model;
     fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
 
-    fsdpi_compute_keep(model, gpu->ops->compute->int8_pack(gpu, x, begin, count, flat->layout.shard, FSDPI_INT8_BLOCK,
-                                                           flat->low, fsdpi_stream_of(model)));
+    fsdpi_compute_keep(model, gpu->ops->compute->int8_pack(gpu, x, begin, count, fsdpi_held_elements(flat),
+                                                           FSDPI_INT8_BLOCK, flat->low, fsdpi_stream_of(model)));
 }
 
 void fsdpi_dequantize(fsdpi_view *view)
@@ -33,6 +34,16 @@ void fsdpi_dequantize(fsdpi_view *view)
                                n, FSDPI_INT8_BLOCK, fsdpi_element_of(view->memory, slice * n, flat->dtype), flat->dtype,
                                fsdpi_stream_of(model)));
     }
+}
+
+void fsdpi_read_back_on_device(fsdpi_flat *flat)
+{
+    fsdp_model       *model = flat->model;
+    fsdpi_gpu_device *gpu   = fsdpi_gpu_of(model);
+
+    fsdpi_compute_keep(model,
+                       gpu->ops->compute->int8_unpack(gpu, flat->low, fsdpi_held_elements(flat), FSDPI_INT8_BLOCK,
+                                                      flat->view.memory, flat->dtype, fsdpi_stream_of(model)));
 }
 
 fsdp_status fsdpi_unpack_on_device(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view)

@@ -4,6 +4,7 @@
 #include "lib/context/table.h"
 #include "shard/state/flat.h"
 #include "shard/state/int8_blocks.h"
+#include "shard/state/slices.h"
 #include "shard/state/tensor.h"
 #include "shard/storage/quantized.h"
 
@@ -13,19 +14,17 @@ enum {
     STEP      = 512 * PIECE           /* and in one step of the operation */
 };
 
-/* `count` values of a packed slice, from number `begin` on. */
-static void unpack_some(const fsdp_request *request, const unsigned char *packed, size_t begin, size_t count,
-                        unsigned char *view)
+/* `count` of the `all` values of a packed slice, from number `begin` on. */
+static void unpack_some(const fsdpi_kernels *kernels, const unsigned char *packed, size_t all, size_t begin,
+                        size_t count, unsigned char *view, fsdp_dtype dtype)
 {
-    const fsdpi_call    *call    = &request->call;
-    const fsdpi_kernels *kernels = request->ctx->kernels;
-    float                piece[PIECE];
+    float piece[PIECE];
 
     for (size_t i = 0; i < count; i += PIECE) {
         const size_t n = count - i < PIECE ? count - i : PIECE;
 
-        fsdpi_int8_blocks_unpack_run(packed, call->count, FSDPI_INT8_BLOCK, begin + i, n, piece);
-        kernels->cast(fsdpi_element_of(view, begin + i, call->dtype), call->dtype, piece, FSDP_F32, n);
+        fsdpi_int8_blocks_unpack_run(packed, all, FSDPI_INT8_BLOCK, begin + i, n, piece);
+        kernels->cast(fsdpi_element_of(view, begin + i, dtype), dtype, piece, FSDP_F32, n);
     }
 }
 
@@ -42,8 +41,8 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
         *progress = FSDPI_FINISHED;
         return FSDP_OK;
     }
-    unpack_some(request, (const unsigned char *)call->in + (size_t)slice * call->in_bytes, request->at, n,
-                fsdpi_element_of(call->out, (size_t)slice * call->count, call->dtype));
+    unpack_some(ctx->kernels, (const unsigned char *)call->in + (size_t)slice * call->in_bytes, call->count,
+                request->at, n, fsdpi_element_of(call->out, (size_t)slice * call->count, call->dtype), call->dtype);
     request->at += n;
     if (request->at == call->count) {
         request->at = 0;
@@ -62,6 +61,13 @@ static const fsdpi_algorithm *choose(fsdp_request *request)
 }
 
 static const fsdpi_collective UNPACK = {.name = "unpack", .id = UNPACK_ID, .choose = choose};
+
+void fsdpi_read_back_on_host(fsdpi_flat *flat)
+{
+    const size_t n = fsdpi_held_elements(flat);
+
+    unpack_some(flat->model->ctx->kernels, flat->low, n, 0, n, flat->view.memory, flat->dtype);
+}
 
 fsdp_status fsdpi_unpack_on_host(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view)
 {

@@ -173,6 +173,17 @@ static void close_offload(fsdp_model *model)
 
 /* ---- laying out -------------------------------------------------------------------------------------------------- */
 
+/* Passes compute on what is held, padding and all; of what is quantised, on what it is read back as. `low_end`: of its `low`. */
+static fsdpi_view view_of_whole(const fsdpi_flat *flat, unsigned char *low_end)
+{
+    unsigned char *held = flat->low != NULL ? flat->low : flat->master;
+
+    if (flat->quantized) {
+        held = low_end - fsdpi_held_elements(flat) * fsdp_dtype_size(flat->dtype);
+    }
+    return (fsdpi_view){.memory = held, .gathered = true};
+}
+
 /* Every flat parameter's place in each array. */
 static void lay_out(fsdp_model *model)
 {
@@ -184,9 +195,7 @@ static void lay_out(fsdp_model *model)
                         : NULL; /* behind the slots, which may be pages */
     for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         const size_t held = fsdpi_held_elements(flat), width = fsdp_dtype_size(flat->dtype);
-        const size_t low_bytes = flat->quantized               ? fsdpi_packed_slice_bytes(&flat->layout)
-                                 : fsdpi_has_low(model, width) ? held * width
-                                                               : 0;
+        const size_t low_bytes = fsdpi_low_bytes(model, held, width, flat->quantized, fsdpi_is_whole(flat));
 
         flat->master = master;
         master       = fsdpi_at(model, master, held);
@@ -200,9 +209,8 @@ static void lay_out(fsdp_model *model)
             gradient       = fsdpi_at(model, gradient, held);
             local          = local != NULL ? fsdpi_at(model, local, flat->layout.padded) : NULL;
         }
-        if (fsdpi_is_whole(flat)) { /* passes compute on what is held, padding and all */
-            flat->view =
-                (fsdpi_view){.memory = flat->low != NULL ? flat->low : (unsigned char *)flat->master, .gathered = true};
+        if (fsdpi_is_whole(flat)) {
+            flat->view = view_of_whole(flat, low);
         } else if (fsdpi_keeps_views(flat->strategy)) {
             flat->view.memory = view;
             view += flat->layout.padded * width;

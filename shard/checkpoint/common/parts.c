@@ -232,7 +232,7 @@ int fsdpi_written_slice(const fsdpi_flat *flat)
     const fsdp_model *model = flat->model;
 
     if (fsdpi_is_whole(flat)) {
-        return model->ctx->rank;
+        return model->ctx->rank < flat->layout.size ? model->ctx->rank : -1;
     }
     return model->replicas != NULL ? model->replicas->rank : 0;
 }

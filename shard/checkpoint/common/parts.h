@@ -74,7 +74,7 @@ bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_
  */
 bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdpi_held_run *run);
 
-/** Which of the slices it holds this rank writes: under every strategy exactly one, and each slice is some rank's. */
+/** Which of the slices it holds this rank writes: one, or none (-1), and each slice is some rank's. */
 int fsdpi_written_slice(const fsdpi_flat *flat);
 
 #endif

@@ -285,8 +285,7 @@ static void need_elements(const needed *n, const fsdpi_placed_tensor *tensor, si
 }
 
 /* `held`: of each slice of what is divided, whether a rank of this node has it. */
-static void need_part(const fsdp_model *model, const needed *n, const fsdpi_part *part,
-                      const fsdpi_placed_tensor *tensor, const bool *held)
+static void need_part(const needed *n, const fsdpi_part *part, const fsdpi_placed_tensor *tensor, const bool *held)
 {
     size_t begin, count;
 
@@ -294,7 +293,7 @@ static void need_part(const fsdp_model *model, const needed *n, const fsdpi_part
         need_elements(n, tensor, 0, part->tensor->count);
         return;
     }
-    for (int slice = 0; slice < model->ctx->size; slice++) {
+    for (int slice = 0; slice < part->flat->layout.size; slice++) {
         if ((fsdpi_is_whole(part->flat) || held[slice]) && fsdpi_part_in_slice(part, slice, &begin, &count)) {
             need_elements(n, tensor, begin, count);
         }
@@ -327,7 +326,7 @@ static fsdp_status need_tensors(const fsdpi_source *source, const needed *n, fsd
         const fsdpi_placed_tensor *tensor = source->placed[p];
 
         if (tensor != NULL && tensor->file == n->file) {
-            need_part(source->model, n, &source->parts.parts[p], tensor, held);
+            need_part(n, &source->parts.parts[p], tensor, held);
         }
     }
     free(held);

@@ -91,7 +91,8 @@ static size_t list_runs(const fsdp_model *model, const fsdpi_stem *stems, fsdpi_
             const int         slice = part->flat != NULL ? fsdpi_written_slice(part->flat) : 0;
             fsdpi_written_run w     = {0};
 
-            if ((part->flat == NULL && model->ctx->rank != 0) || !fsdpi_part_run(model, part, slice, &w.run)) {
+            if (slice < 0 || (part->flat == NULL && model->ctx->rank != 0) ||
+                !fsdpi_part_run(model, part, slice, &w.run)) {
                 continue;
             }
             if (runs != NULL) {

@@ -33,7 +33,7 @@ static void describe_tensor(FILE *out, const random_model *m, size_t t)
                   (tensor->flags & FSDP_TENSOR_NO_WEIGHT_DECAY) != 0 ? ", no decay" : "");
 }
 
-static void describe_segment(FILE *out, const planned_segment *s)
+static void describe_segment(FILE *out, const random_model *m, const planned_segment *s)
 {
     static const char *const  hooks[] = {"none", "custom", "bf16", "f16", "int8", "PowerSGD"};
     const fsdp_config        *c       = &s->config;
@@ -51,7 +51,13 @@ static void describe_segment(FILE *out, const planned_segment *s)
                   ", chunks %" PRId64 ", verify %d, isa %d, progress %d, cma %d\n",
                   c->prefetch, c->views_in_flight, c->bucket_bytes, c->staging_bytes, c->message_bytes, c->chunk_bytes,
                   c->verify, c->isa, c->progress, c->cma);
-    (void)fprintf(out, "    checkpoint in %s, files of %zu bytes%s\n", fsdp_dtype_name(s->checkpoint.dtype),
+    (void)fprintf(out, "    whole below %" PRId64 " bytes", c->small_bytes);
+    for (size_t u = 0; u < m->n_units; u++) {
+        if (s->strategies[u] >= 0) {
+            (void)fprintf(out, ", %s %s", m->units[u].name, fsdp_strategy_name((fsdp_strategy)s->strategies[u]));
+        }
+    }
+    (void)fprintf(out, "\n    checkpoint in %s, files of %zu bytes%s\n", fsdp_dtype_name(s->checkpoint.dtype),
                   s->checkpoint.file_bytes, s->checkpoint.asynchronous ? ", asynchronous" : "");
 }
 
@@ -96,7 +102,7 @@ void describe_random_model(FILE *out, const random_model *m)
                       m->groups[g].options.lr_scale, m->groups[g].options.weight_decay);
     }
     for (size_t s = 0; s < m->n_segments; s++) {
-        describe_segment(out, &m->segments[s]);
+        describe_segment(out, m, &m->segments[s]);
         describe_ops(out, m, &m->segments[s]);
     }
 }

@@ -308,6 +308,26 @@ static void draw_options(const random_model *m, random_draws *d, planned_segment
     }
 }
 
+/* What every rank holds whole is averaged as the rest, but for what an int8 hook sees of it at a time. */
+static void draw_own_strategies(const random_model *m, random_draws *d, planned_segment *segment)
+{
+    static const int64_t      thresholds[] = {1, 500, 6000, (int64_t)1 << 40};
+    const fsdp_model_options *o            = &segment->options;
+    const bool                whole        = segment->hook != HOOK_INT8 || o->strategy == FSDP_NO_SHARD;
+    const bool own = !o->quantized_params && (segment->hook == HOOK_NONE || (whole && is_hybrid(o->strategy)));
+
+    if (wants(m, d, WITH_SMALL, 40) && whole) {
+        segment->config.small_bytes = CHOOSE(d, thresholds);
+    }
+    const bool wanted = wants(m, d, WITH_UNIT_STRATEGIES, 40) && own;
+    for (size_t u = 0; u < MOST_UNITS; u++) {
+        const fsdp_strategy drawn = (fsdp_strategy)draw_below(d, FSDP_N_STRATEGIES);
+        const bool          fits  = drawn == FSDP_NO_SHARD || is_hybrid(drawn) == is_hybrid(o->strategy);
+
+        segment->strategies[u] = wanted && fits && draw_chance(d, 70) ? (int)drawn : -1;
+    }
+}
+
 static void draw_checkpoint(random_draws *d, fsdp_checkpoint_options *o)
 {
     *o              = (fsdp_checkpoint_options)FSDP_CHECKPOINT_OPTIONS_DEFAULT;
@@ -356,6 +376,7 @@ static void draw_segments(random_model *m, int size)
         draw_options(m, &own, segment);
         draw_granularity(m, s, segment);
         draw_checkpoint(&own, &segment->checkpoint);
+        draw_own_strategies(m, &own, segment);
         segment->checkpoint.dtype     = m->approximate ? FSDP_F32 : segment->checkpoint.dtype;
         segment->options.buffer_dtype = (m->features >> WITH_TYPES & 1) != 0 ? buffer : FSDP_F32;
         draw_program(m, s);

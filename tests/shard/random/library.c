@@ -402,6 +402,9 @@ static void add_unit(library_run *r, size_t u)
         to->tied_to = from->owner != t ? r->m->tensors[from->owner].name : NULL;
     }
     MUST(r, fsdp_unit_add(r->model, unit->name, tensors, unit->end - unit->first, &r->units[u]));
+    if (r->segment->strategies[u] >= 0) {
+        MUST(r, fsdp_unit_set_strategy(r->units[u], (fsdp_strategy)r->segment->strategies[u]));
+    }
 }
 
 /* Of all tensors, where the model has one: what the optimizer's group is called; else NULL. */

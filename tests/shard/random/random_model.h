@@ -51,7 +51,9 @@ enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_
     X(POWER_SGD, "PowerSGD, and so results within a tolerance")                                                        \
     X(GRANULARITY, "blocks, and whole tensors")                                                                        \
     X(TENSOR_IO, "tensors exported and imported")                                                                      \
-    X(FAILURES, "steps that fail and are repeated")
+    X(FAILURES, "steps that fail and are repeated")                                                                    \
+    X(SMALL, "small parameters held whole")                                                                            \
+    X(UNIT_STRATEGIES, "units with strategies of their own")
 
 #define FEATURE_ENUMERATOR(name, text) WITH_##name,
 typedef enum feature { FEATURE_LIST(FEATURE_ENUMERATOR) N_FEATURES } feature;
@@ -123,6 +125,7 @@ typedef struct planned_segment {
     fsdp_checkpoint_options checkpoint;
     hook_kind               hook;
     size_t                  granularity; /* of the group, where the model is grouped */
+    int                     strategies[MOST_UNITS]; /* of units; -1: the model's */
     planned_op              ops[MOST_OPS];
     size_t                  n_ops;
 } planned_segment;
