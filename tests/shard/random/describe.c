@@ -40,12 +40,12 @@ static void describe_segment(FILE *out, const random_model *m, const planned_seg
     const fsdp_model_options *o       = &s->options;
 
     (void)fprintf(out,
-                  "  on %d ranks, FSDP_NODE_SIZE=%d: %s, group_size %d, parameters %s, gradients %s, divisor %g%s%s, "
-                  "hook %s, granularity %zu\n",
+                  "  on %d ranks, FSDP_NODE_SIZE=%d: %s, group_size %d, parameters %s, gradients %s, divisor %g, "
+                  "unused %d, kept %d%s%s, hook %s, granularity %zu\n",
                   s->size, c->node_size, fsdp_strategy_name(o->strategy), o->group_size,
                   fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype), o->gradient_divisor,
-                  o->quantized_params ? ", quantized" : "", o->local_gradients ? ", local gradients" : "",
-                  hooks[s->hook], s->granularity);
+                  (int)o->unused, o->kept_units, o->quantized_params ? ", quantized" : "",
+                  o->local_gradients ? ", local gradients" : "", hooks[s->hook], s->granularity);
     (void)fprintf(out,
                   "    prefetch %d, views %d, bucket %" PRId64 ", staging %" PRId64 ", messages %" PRId64
                   ", chunks %" PRId64 ", verify %d, isa %d, progress %d, cma %d\n",
@@ -63,12 +63,31 @@ static void describe_segment(FILE *out, const random_model *m, const planned_seg
 
 void describe_op(const random_model *m, const planned_op *op, char *text, size_t size)
 {
-    static const char *const words[] = {
-        "forget",          "begin_forward", "end_forward", "begin_backward", "end_backward",
-        "set_sync",        "zero_grad",     "unscale",     "clip_grad_norm", "clip_grad_norm_inf",
-        "clip_grad_value", "step",          "set_lr",      "set buffers",    "tensor_export",
-        "tensor_import",   "fail",          "recover"};
-    const char *what =
+    static const char *const words[] = {"forget",
+                                        "begin_forward",
+                                        "end_forward",
+                                        "begin_backward",
+                                        "end_backward",
+                                        "set_sync",
+                                        "keep_gathered",
+                                        "replay",
+                                        "end of replay",
+                                        "set_gradient_divisor",
+                                        "grad_norm",
+                                        "scale_grad",
+                                        "zero_grad",
+                                        "unscale",
+                                        "clip_grad_norm",
+                                        "clip_grad_norm_inf",
+                                        "clip_grad_value",
+                                        "step",
+                                        "set_lr",
+                                        "set buffers",
+                                        "tensor_export",
+                                        "tensor_import",
+                                        "fail",
+                                        "recover"};
+    const char              *what =
         op->kind == OP_EXPORT || op->kind == OP_IMPORT ? m->tensors[op->n].name : m->units[op->unit].name;
 
     (void)snprintf(text, size, "%s %s n=%zu rank=%d %g", words[op->kind], what, op->n, op->root, op->value);

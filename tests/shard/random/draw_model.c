@@ -301,6 +301,13 @@ static void draw_options(const random_model *m, random_draws *d, planned_segment
     o->local_gradients  = wants(m, d, WITH_LOCAL, 50);
     o->quantized_params = wants(m, d, WITH_QUANTIZED, 25) && o->strategy == FSDP_FULL_SHARD;
 
+    const int kept   = 1 + (int)draw_below(d, MOST_UNITS);
+    const int unused = 1 + (int)draw_below(d, 2);
+
+    o->kept_units      = wants(m, d, WITH_KEPT, 40) ? kept : 0;
+    o->unused          = wants(m, d, WITH_IDLE, 50) ? (fsdp_unused)unused : FSDP_UNUSED_ERROR;
+    o->recorded_passes = wants(m, d, WITH_ABSENT, 60) ? MOST_OPS : 0;
+
     const hook_kind hook = (hook_kind)(1 + draw_below(d, 4));
     if ((m->approximate || wants(m, d, WITH_HOOKS, 50)) && (o->strategy == FSDP_NO_SHARD || is_hybrid(o->strategy))) {
         segment->hook   = m->approximate ? HOOK_POWER_SGD : hook;

@@ -3,6 +3,7 @@
  * backward pass in the opposite order, with all that may come between.
  */
 #include <math.h>
+#include <string.h>
 
 #include "tests/shard/random/numbers.h"
 #include "tests/shard/random/random_model.h"
@@ -19,7 +20,9 @@ typedef struct writer {
     size_t           n_visits;
     bool             open[MOST_UNITS];
     size_t           n_open, most_open;
-    bool             last; /* micro-batch of the step */
+    bool             last;              /* micro-batch of the step */
+    size_t           sync;              /* of this micro-batch: an fsdp_sync */
+    bool             waits[MOST_UNITS]; /* has gradients that are not reduced over all ranks yet */
 } writer;
 
 static bool wants(writer *w, feature which, unsigned percent)
@@ -124,6 +127,13 @@ static size_t write_backward(writer *w, size_t at)
 }
 
 /* All units that need a gradient are in the last micro-batch of a step. */
+static bool is_needed(const writer *w, size_t unit)
+{
+    const bool used = w->segment->options.unused == FSDP_UNUSED_ERROR || w->waits[unit];
+
+    return w->last && w->m->units[unit].trainable && used;
+}
+
 static void draw_visits(writer *w)
 {
     w->n_visits = 0;
@@ -131,10 +141,9 @@ static void draw_visits(writer *w)
         shuffle(&w->d, w->order, w->m->n_units);
     }
     for (size_t i = 0; i < w->m->n_units; i++) {
-        const size_t unit   = w->order[i];
-        const bool   needed = w->last && w->m->units[unit].trainable;
+        const size_t unit = w->order[i];
 
-        if (!wants(w, WITH_UNUSED, 25) || needed) {
+        if (!wants(w, WITH_UNUSED, 25) || is_needed(w, unit)) {
             w->visits[w->n_visits++] = unit;
         }
         if (wants(w, WITH_REPEATED, 15) && w->n_visits > 0 && w->n_visits + w->m->n_units < MOST_VISITS) {
@@ -147,6 +156,9 @@ static void draw_visits(writer *w)
 static void write_micro_batch(writer *w)
 {
     draw_visits(w);
+    for (size_t i = 0; i < w->n_visits; i++) {
+        w->waits[w->visits[i]] = w->sync != FSDP_SYNC_ALL;
+    }
     (void)add_op(w, OP_FORGET);
     for (size_t at = 0; at < w->n_visits;) {
         at = write_forward(w, at);
@@ -171,19 +183,65 @@ static void write_evaluation(writer *w)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
+/* A hook that keeps something back would do so for sums of other passes; the reference does not follow that. */
+static bool may_stay_in_group(const writer *w)
+{
+    const fsdp_strategy strategy = w->segment->options.strategy;
+
+    return (strategy == FSDP_HYBRID_SHARD || strategy == FSDP_HYBRID_SHARD_ZERO2) && w->segment->hook < HOOK_INT8 &&
+           (w->m->features >> WITH_GROUP_SYNC & 1) != 0;
+}
+
+static void write_modes(writer *w, bool in_group)
+{
+    const bool   local = w->segment->options.local_gradients;
+    const bool   syncs = w->last || !local || draw_chance(&w->d, 30);
+    const size_t keeps = draw_chance(&w->d, 70);
+
+    w->sync = !syncs ? FSDP_SYNC_NONE : in_group ? FSDP_SYNC_GROUP : FSDP_SYNC_ALL;
+    if (local || may_stay_in_group(w)) {
+        add_op(w, OP_SYNC)->n = w->sync;
+    }
+    if (w->segment->options.kept_units > 0) {
+        add_op(w, OP_KEEP)->n = keeps;
+    }
+}
+
+/* Those within the group come first. */
 static void write_micro_batches(writer *w)
 {
-    const size_t more = 1 + draw_below(&w->d, 3), n = wants(w, WITH_MICRO_BATCHES, 60) ? more : 1;
-    const bool   local = w->segment->options.local_gradients;
+    const size_t more  = 1 + draw_below(&w->d, 3);
+    const size_t least = may_stay_in_group(w) ? 2 : 1,
+                 n     = wants(w, WITH_MICRO_BATCHES, 60) && more > least ? more : least;
+    const size_t first = 1 + draw_below(&w->d, n), in_group = wants(w, WITH_GROUP_SYNC, 70) ? first : 0;
 
+    memset(w->waits, 0, sizeof w->waits);
     for (size_t i = 0; i < n; i++) {
-        const bool syncs = i + 1 == n || draw_chance(&w->d, 30);
-
         w->last = i + 1 == n;
-        if (local) {
-            add_op(w, OP_SYNC)->n = syncs;
-        }
+        write_modes(w, i < in_group && !w->last && may_stay_in_group(w));
         write_micro_batch(w);
+    }
+}
+
+static void write_divisor(writer *w, unsigned percent)
+{
+    const double divisor = draw_uniform(&w->d, 0.5, 40);
+
+    if (wants(w, WITH_STEP_DIVISOR, percent)) {
+        add_op(w, OP_DIVISOR)->value = divisor;
+    }
+}
+
+static void write_norms(writer *w)
+{
+    const double most   = draw_chance(&w->d, 40) ? INFINITY : draw_uniform(&w->d, 0.01, 3);
+    const double factor = draw_uniform(&w->d, -2, 2);
+
+    if (wants(w, WITH_SCALING, 20)) {
+        add_op(w, OP_SCALE)->value = factor;
+    }
+    if (wants(w, WITH_NORMS, 30)) {
+        add_op(w, OP_NORM)->value = most;
     }
 }
 
@@ -246,10 +304,49 @@ static void write_rates(writer *w)
     }
 }
 
-static void write_step(writer *w)
+/* All of a step behind its passes. */
+static void write_end_of_step(writer *w)
+{
+    write_divisor(w, 20);
+    if (wants(w, WITH_CLIPPING, 50) && w->m->scales) {
+        (void)add_op(w, OP_UNSCALE);
+    }
+    write_norms(w);
+    write_clipping(w);
+    write_rates(w);
+    (void)add_op(w, OP_STEP);
+    (void)add_op(w, OP_SET_BUFFERS);
+    write_tensor_io(w);
+}
+
+/* A step, and its passes again, which one rank without samples repeats from its record. */
+static void write_absence(writer *w)
+{
+    planned_segment *segment = w->segment;
+    const int        rank    = (int)draw_below(&w->d, (size_t)segment->size);
+
+    (void)add_op(w, OP_ZERO_GRAD); /* passes of an evaluation do not count */
+    const size_t begun = segment->n_ops;
+    write_micro_batches(w);
+    const size_t end = segment->n_ops;
+    write_end_of_step(w);
+    add_op(w, OP_BEGIN_ABSENT)->root = rank;
+    for (size_t i = begun; i < end; i++) {
+        const planned_op op   = segment->ops[i];
+        const bool       here = op.kind == OP_BEGIN_BACKWARD && op.n == (size_t)rank + 1;
+        planned_op      *copy = add_op(w, op.kind);
+
+        *copy   = op;
+        copy->n = here ? 0 : op.n;
+    }
+    add_op(w, OP_END_ABSENT)->root = rank;
+}
+
+static void write_passes(writer *w)
 {
     const size_t begun = w->segment->n_ops;
 
+    write_divisor(w, 15);
     write_micro_batches(w);
     const bool repeats = w->segment->hook < HOOK_INT8; /* whose state is then that of a step that failed half way */
     if (wants(w, WITH_FAILURES, 15) && repeats) {
@@ -259,14 +356,16 @@ static void write_step(writer *w)
         (void)add_op(w, OP_ZERO_GRAD);
         write_micro_batches(w);
     }
-    if (wants(w, WITH_CLIPPING, 50) && w->m->scales) {
-        (void)add_op(w, OP_UNSCALE);
+}
+
+static void write_step(writer *w)
+{
+    if (wants(w, WITH_ABSENT, 20) && w->segment->options.recorded_passes > 0) {
+        write_absence(w);
+    } else {
+        write_passes(w);
     }
-    write_clipping(w);
-    write_rates(w);
-    (void)add_op(w, OP_STEP);
-    (void)add_op(w, OP_SET_BUFFERS);
-    write_tensor_io(w);
+    write_end_of_step(w);
     if (wants(w, WITH_EVALUATION, 30)) {
         write_evaluation(w);
     }

@@ -24,6 +24,7 @@ typedef struct library_run {
     fsdp_loss_scaler      *scaler;
     fsdp_hook             *hook;
     int                    hook_rank; /* among those that the hook averages over */
+    bool                   absent;
     activations            a;
     size_t                 passes, pass_of[MOST_UNITS];
     uint64_t               hash; /* of what was saved last */
@@ -251,6 +252,25 @@ static void clip(library_run *r, const planned_op *op)
     compare_number(r, "the norm", norm, r->serial.norm);
 }
 
+static void take_norms(library_run *r, const planned_op *op)
+{
+    fsdp_tensor_norm norms[MOST_TENSORS];
+    size_t           n, at = 0;
+    double           norm = -1.0;
+
+    MUST(r, fsdp_grad_norm(&r->model, 1, &norm));
+    compare_number(r, "the norm", norm, r->serial.norm);
+    MUST(r, fsdp_grad_norm_per_tensor(r->model, norms, MOST_TENSORS, &n));
+    for (size_t t = 0; t < r->m->n_tensors && r->differences == 0; t++) {
+        if (r->m->tensors[t].owner == t && has_gradient(r->m, t)) {
+            compare_number(r, norms[at].name, norms[at].norm, r->serial.tensors[t].norm);
+            at++;
+        }
+    }
+    compare_number(r, "the number of norms", (double)n, (double)at);
+    MUST(r, fsdp_clip_grad_with_norm(r->model, op->value, norm));
+}
+
 static void step(library_run *r)
 {
     int stepped = 1;
@@ -325,6 +345,10 @@ static void fail_on_purpose(library_run *r, const planned_op *op)
 
 static void do_op(library_run *r, const planned_op *op)
 {
+    if (r->absent && op->kind != OP_END_ABSENT) {
+        r->passes += op->kind == OP_BEGIN_BACKWARD; /* nothing else of what the others do */
+        return;
+    }
     switch (op->kind) {
     case OP_FORGET:
         forget_activations(&r->a, r->m->seed, r->rank, r->passes);
@@ -342,7 +366,28 @@ static void do_op(library_run *r, const planned_op *op)
         end_backward(r, op->unit);
         break;
     case OP_SYNC:
-        MUST(r, fsdp_model_set_sync(r->model, op->n != 0));
+        MUST(r, fsdp_model_set_sync(r->model, (int)op->n));
+        break;
+    case OP_KEEP:
+        MUST(r, fsdp_model_keep_gathered(r->model, op->n != 0));
+        break;
+    case OP_BEGIN_ABSENT:
+        r->absent = r->rank == op->root;
+        if (r->absent) {
+            MUST(r, fsdp_model_replay(r->model));
+        }
+        break;
+    case OP_END_ABSENT:
+        r->absent = false;
+        break;
+    case OP_DIVISOR:
+        MUST(r, fsdp_model_set_gradient_divisor(r->model, op->value));
+        break;
+    case OP_NORM:
+        take_norms(r, op);
+        break;
+    case OP_SCALE:
+        MUST(r, fsdp_scale_grad(r->model, op->value));
         break;
     case OP_ZERO_GRAD:
         MUST(r, fsdp_model_zero_grad(r->model));

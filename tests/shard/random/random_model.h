@@ -37,12 +37,19 @@ enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_
     X(NESTED, "nested units")                                                                                          \
     X(RECOMPUTED, "forward passes within backward ones")                                                               \
     X(UNUSED, "units that a micro-batch leaves out")                                                                   \
+    X(IDLE, "units that a step leaves out")                                                                            \
+    X(ABSENT, "ranks without samples")                                                                                 \
+    X(KEPT, "parameters that stay gathered")                                                                           \
+    X(GROUP_SYNC, "gradients reduced within the group only")                                                           \
     X(EVALUATION, "forward passes between steps")                                                                      \
     X(OPTIMIZERS, "optimizers other than SGD")                                                                         \
     X(GROUPS, "groups of an optimizer")                                                                                \
     X(MOMENTS, "bf16 moments")                                                                                         \
     X(RATES, "learning rates that change")                                                                             \
     X(DIVISOR, "a gradient divisor")                                                                                   \
+    X(STEP_DIVISOR, "a gradient divisor for one step")                                                                 \
+    X(NORMS, "norms apart from clipping, of the model and of each tensor")                                             \
+    X(SCALING, "gradients scaled by a factor")                                                                         \
     X(CLIPPING, "clipping")                                                                                            \
     X(SCALER, "a loss scaler")                                                                                         \
     X(OVERFLOWS, "gradients that overflow")                                                                            \
@@ -93,7 +100,13 @@ typedef enum op_kind {
     OP_END_FORWARD,    /* of a unit */
     OP_BEGIN_BACKWARD, /* of a unit; n: 1 + the rank on which a gradient overflows */
     OP_END_BACKWARD,   /* of a unit */
-    OP_SYNC,           /* n: 0 or 1 */
+    OP_SYNC,           /* n: an fsdp_sync */
+    OP_KEEP,           /* n: 0 or 1 */
+    OP_BEGIN_ABSENT,   /* rank `root` repeats the passes up to the next one from its record */
+    OP_END_ABSENT,
+    OP_DIVISOR, /* value: for this step */
+    OP_NORM,    /* then clipping with it; value: the most */
+    OP_SCALE,   /* value: the factor */
     OP_ZERO_GRAD,
     OP_UNSCALE,
     OP_CLIP_NORM,     /* value: the most */

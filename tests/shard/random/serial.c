@@ -35,6 +35,8 @@ static void divide_memory(serial_model *s)
             tensor->local[r]  = take(&rest, n);
             tensor->buffer[r] = take(&rest, n);
             tensor->pass[r]   = take(&rest, n);
+
+            tensor->partial[r] = take(&rest, n);
         }
     }
 }
@@ -74,7 +76,7 @@ int serial_open(serial_model *s, const random_model *m)
     memset(s, 0, sizeof *s);
     s->m = m;
     for (size_t t = 0; t < m->n_tensors; t++) {
-        n += m->tensors[t].count * (6 + 3 * MOST_RANKS);
+        n += m->tensors[t].count * (6 + 4 * MOST_RANKS);
     }
     s->memory = calloc(n, sizeof *s->memory);
     if (s->memory == NULL) {
@@ -115,9 +117,11 @@ void serial_begin_segment(serial_model *s, const planned_segment *segment)
 {
     const bool first = s->segment == NULL;
 
-    s->segment = segment;
-    s->syncs   = true;
-    s->lr      = s->m->optimizer.lr;
+    s->segment  = segment;
+    s->syncs    = true;
+    s->in_group = false;
+    s->absent   = -1;
+    s->lr       = s->m->optimizer.lr;
     for (size_t g = 0; g < s->m->n_groups; g++) {
         s->group_lr[g] = s->m->groups[g].options.lr;
     }
@@ -180,7 +184,7 @@ static void add_gradients(serial_model *s, size_t unit, bool early)
             float       *view = s->tensors[m->tensors[t].first].pass[r];
             const float *w    = values_on(s, t, r);
 
-            for (size_t i = 0; i < m->tensors[t].count; i++) {
+            for (size_t i = 0; i < m->tensors[t].count && r != s->absent; i++) {
                 const float more = gradient_of(m, &s->ranks[r], t, i, w[i], r, pass, m->scales ? s->scale : 1.0);
 
                 view[i] = nearest_of(dtype, view[i] + more);
@@ -225,9 +229,9 @@ float serial_term(const serial_model *s, size_t name, int rank, size_t i)
 /* Multiplied in f32 by ranks / divisor. */
 void serial_add_means(serial_model *s, size_t name, const float *means)
 {
-    const double   divisor = s->segment->options.gradient_divisor;
-    const float    factor  = divisor > 0.0 ? (float)((double)s->segment->size / divisor) : 1.0F;
     serial_tensor *owner   = &s->tensors[s->m->tensors[name].owner];
+    const double   divisor = owner->divided ? s->divisor : s->segment->options.gradient_divisor;
+    const float    factor  = (float)serial_factor(s, divisor);
 
     for (size_t i = 0; i < s->m->tensors[name].count; i++) {
         const float term = means[i] * factor;
@@ -238,10 +242,54 @@ void serial_add_means(serial_model *s, size_t name, const float *means)
     owner->has_gradient = true;
 }
 
+/* What the groups have, with what passes within them have left. */
+static void add_partials(const serial_model *s, const serial_tensor *owner, size_t i, float *sums)
+{
+    const int n = s->segment->size / serial_group_size(s->segment);
+
+    for (int g = 0; g < n && owner->has_partial; g++) {
+        const float sum = owner->partial[g][i] + sums[g];
+
+        sums[g] = s->in_group ? sum : nearest_of(s->segment->options.reduce_dtype, sum);
+    }
+}
+
+/* Within the groups, and, unless the present pass ends there, over them. */
+static void reduce_by_groups(serial_model *s, size_t name)
+{
+    serial_tensor   *owner = &s->tensors[s->m->tensors[name].owner];
+    const fsdp_dtype dtype = s->segment->options.reduce_dtype;
+    float           *means = s->tensors[name].means;
+
+    for (size_t i = 0; i < s->m->tensors[name].count; i++) {
+        float terms[MOST_RANKS], sums[MOST_RANKS];
+
+        for (int r = 0; r < s->segment->size; r++) {
+            terms[r] = serial_term(s, name, r, i);
+        }
+        serial_sums_of_groups(s->segment, terms, dtype, sums);
+        add_partials(s, owner, i, sums);
+        for (int g = 0; g < s->segment->size / serial_group_size(s->segment); g++) {
+            owner->partial[g][i] = sums[g];
+        }
+        means[i] = serial_mean_of_sums(s->segment, sums, dtype);
+    }
+    owner->has_partial = s->in_group;
+    if (s->in_group) {
+        owner->has_local = false;
+    } else {
+        serial_add_means(s, name, means);
+    }
+}
+
 static void reduce_tensor(serial_model *s, size_t name)
 {
     float *means = s->tensors[name].means;
 
+    if (serial_has_groups(s->segment)) {
+        reduce_by_groups(s, name);
+        return;
+    }
     for (size_t i = 0; i < s->m->tensors[name].count; i++) {
         float terms[MOST_RANKS];
 
@@ -369,7 +417,23 @@ void serial_do(serial_model *s, const planned_op *op)
         do_pass(s, op);
         break;
     case OP_SYNC:
-        s->syncs = op->n != 0;
+        s->syncs    = op->n != FSDP_SYNC_NONE;
+        s->in_group = op->n == FSDP_SYNC_GROUP;
+        break;
+    case OP_BEGIN_ABSENT:
+        s->absent = op->root;
+        break;
+    case OP_END_ABSENT:
+        s->absent = -1;
+        break;
+    case OP_DIVISOR:
+        s->divisor = op->value;
+        break;
+    case OP_NORM:
+        serial_norms(s, op);
+        break;
+    case OP_SCALE:
+        serial_scale(s, op->value);
         break;
     case OP_ZERO_GRAD:
     case OP_RECOVER:
@@ -396,6 +460,7 @@ void serial_do(serial_model *s, const planned_op *op)
     case OP_IMPORT:
         import(s, op);
         break;
+    case OP_KEEP:
     case OP_EXPORT:
     case OP_FAIL:
         break;

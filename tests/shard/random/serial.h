@@ -17,8 +17,10 @@ typedef struct serial_tensor {
     float *means;             /* of the pass that was reduced last */
     float *local[MOST_RANKS]; /* gradients that were not communicated */
     float *buffer[MOST_RANKS];
-    float *pass[MOST_RANKS]; /* gradient view of an open backward pass of its unit: of each name, owner or not */
-    bool   has_gradient, has_local;
+    float *pass[MOST_RANKS];    /* gradient view of an open backward pass of its unit: of each name, owner or not */
+    float *partial[MOST_RANKS]; /* by group: what was reduced within it only */
+    double norm;
+    bool   has_gradient, has_local, has_partial, divided;
 } serial_tensor;
 
 typedef struct serial_model {
@@ -30,7 +32,9 @@ typedef struct serial_model {
     bool                   open[MOST_UNITS];
     size_t                 pass_of[MOST_UNITS]; /* number of its open backward pass */
     size_t                 passes;              /* backward passes so far */
-    bool                   syncs;
+    bool                   syncs, in_group;
+    int                    absent;  /* the rank without samples; -1 */
+    double                 divisor; /* of this step; 0 */
     size_t                 steps;
     double                 lr, group_lr[MOST_GROUPS];
     double                 norm; /* of the last clipping */
@@ -55,6 +59,11 @@ void serial_do(serial_model *s, const planned_op *op);
 
 /** The mean over ranks of `values`, each in `dtype`, as the model's strategy reduces them. */
 float serial_mean(const planned_segment *segment, const float *values, fsdp_dtype dtype);
+/** The same in two steps: what each group has, and the mean of that over all ranks. */
+void  serial_sums_of_groups(const planned_segment *segment, const float *values, fsdp_dtype dtype, float *sums);
+float serial_mean_of_sums(const planned_segment *segment, const float *sums, fsdp_dtype dtype);
+/** Whether there is more than one group. */
+bool serial_has_groups(const planned_segment *segment);
 /** How many ranks share one copy of the model; all, unless the strategy is a hybrid one. */
 int serial_group_size(const planned_segment *segment);
 
@@ -76,10 +85,15 @@ void serial_reduce_by_int8(serial_model *s, size_t unit);
 void serial_rescale_hook(serial_model *s, double factor);
 void serial_forget_hook(serial_model *s);
 
-void serial_unscale(serial_model *s);
-void serial_clip(serial_model *s, const planned_op *op);
-void serial_step(serial_model *s);
-void serial_forget_gradients(serial_model *s);
+/** What the divisor of the step, and that of the options, multiply a mean by. */
+double serial_factor(const serial_model *s, double divisor);
+void   serial_divide(serial_model *s);
+void   serial_norms(serial_model *s, const planned_op *op);
+void   serial_scale(serial_model *s, double factor);
+void   serial_unscale(serial_model *s);
+void   serial_clip(serial_model *s, const planned_op *op);
+void   serial_step(serial_model *s);
+void   serial_forget_gradients(serial_model *s);
 
 /** Gathers a tensor of blocks of 8-bit integers: those of a unit that are gathered together. */
 void serial_gather_quantized(serial_model *s, size_t unit);

@@ -84,36 +84,44 @@ float serial_mean_of_groups(const planned_segment *segment, const float *values,
     return reduce(&list, dtype, list.n);
 }
 
-/*
- * Within each group and then over the groups. f32 and bf16 are summed and divided at the end; f16, whose range is narrow, is a
- * mean of means.
- */
-static float mean_over_groups(const planned_segment *segment, const float *values, int group, fsdp_dtype dtype)
+bool serial_has_groups(const planned_segment *segment)
 {
-    const bool means = dtype == FSDP_F16;
-    float      sums[MOST_RANKS];
+    return serial_group_size(segment) < segment->size;
+}
+
+/* f32 and bf16 are summed and divided at the end; f16, whose range is narrow, is a mean of means. */
+void serial_sums_of_groups(const planned_segment *segment, const float *values, fsdp_dtype dtype, float *sums)
+{
+    const int group = serial_group_size(segment);
 
     for (int g = 0; g * group < segment->size; g++) {
         const rank_list list = {values + (ptrdiff_t)g * group, group, segment->config.node_size};
 
-        sums[g] = reduce(&list, dtype, means ? group : 1);
+        sums[g] = reduce(&list, dtype, dtype == FSDP_F16 ? group : 1);
     }
-    const rank_list list = list_of_groups(segment, sums, group);
-    const float     sum  = reduce(&list, dtype, means ? list.n : 1);
+}
+
+static float mean_over_groups(const planned_segment *segment, const float *sums, fsdp_dtype dtype)
+{
+    const bool      means = dtype == FSDP_F16;
+    const rank_list list  = list_of_groups(segment, sums, serial_group_size(segment));
+    const float     sum   = reduce(&list, dtype, means ? list.n : 1);
+
     return means ? sum : nearest_of(dtype, sum / (float)segment->size);
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
-/* A hook sees means of groups. */
-static float mean_by_hook(const planned_segment *segment, const float *values)
+/* A hook sees means of groups. `sums` are those of groups; NULL: of `values`. */
+static float mean_by_hook(const planned_segment *segment, const float *values, const float *sums)
 {
     const fsdp_dtype half  = segment->hook == HOOK_BF16 ? FSDP_BF16 : FSDP_F16;
     const int        group = serial_hook_group(segment), n = segment->size / group;
     float            means[MOST_RANKS];
 
     for (int g = 0; g < n; g++) {
-        const float mean = serial_mean_of_group(segment, values + (ptrdiff_t)g * group);
+        const float mean =
+            sums != NULL ? sums[g] / (float)group : serial_mean_of_group(segment, values + (ptrdiff_t)g * group);
 
         means[g] = segment->hook == HOOK_CUSTOM ? before_hook(mean, g) : n > 1 ? nearest_of(half, mean) : mean;
     }
@@ -137,14 +145,14 @@ bool serial_uses_int8(const planned_segment *segment)
 
 /* ---- strategies -------------------------------------------------------------------------------------------------- */
 
+float serial_mean_of_sums(const planned_segment *segment, const float *sums, fsdp_dtype dtype)
+{
+    return is_called(segment) ? mean_by_hook(segment, NULL, sums) : mean_over_groups(segment, sums, dtype);
+}
+
 float serial_mean(const planned_segment *segment, const float *values, fsdp_dtype dtype)
 {
-    const int       group = serial_group_size(segment);
-    const rank_list all   = {values, segment->size, segment->config.node_size};
+    const rank_list all = {values, segment->size, segment->config.node_size};
 
-    if (is_called(segment)) {
-        return mean_by_hook(segment, values);
-    }
-    return group == segment->size ? reduce(&all, dtype, segment->size)
-                                  : mean_over_groups(segment, values, group, dtype);
+    return is_called(segment) ? mean_by_hook(segment, values, NULL) : reduce(&all, dtype, segment->size);
 }

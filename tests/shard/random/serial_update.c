@@ -1,6 +1,7 @@
 /* From gradients to parameters: the loss scaler, clipping, and the optimizers as their papers write them. */
 #include <fnmatch.h>
 #include <math.h>
+#include <string.h>
 
 #include "tests/shard/random/numbers.h"
 #include "tests/shard/random/serial.h"
@@ -27,6 +28,28 @@ static void scale_gradients(serial_model *s, float factor)
     }
 }
 
+/* ---- the divisor of a step --------------------------------------------------------------------------------------- */
+
+double serial_factor(const serial_model *s, double divisor)
+{
+    return divisor > 0.0 ? (double)s->segment->size / divisor : 1.0;
+}
+
+/* Gradients that it has not been applied to, once somebody looks at them. */
+void serial_divide(serial_model *s)
+{
+    const double options = s->segment->options.gradient_divisor;
+    const float  factor  = (float)(serial_factor(s, s->divisor) / serial_factor(s, options));
+
+    FOR_EACH_GRADIENT(s, t)
+    {
+        for (size_t i = 0; i < s->m->tensors[t].count && s->divisor > 0.0 && !s->tensors[t].divided; i++) {
+            s->tensors[t].gradient[i] *= factor;
+        }
+        s->tensors[t].divided = s->divisor > 0.0;
+    }
+}
+
 /* ---- loss scaler ------------------------------------------------------------------------------------------------- */
 
 static bool all_finite(const serial_model *s)
@@ -44,6 +67,7 @@ static bool all_finite(const serial_model *s)
 
 void serial_unscale(serial_model *s)
 {
+    serial_divide(s);
     if (s->unscaled) {
         return;
     }
@@ -124,17 +148,45 @@ static void clamp_gradients(serial_model *s, float limit)
     }
 }
 
+static void scale_to(serial_model *s, double most)
+{
+    const double factor = most / (s->norm + 1e-6);
+
+    if (isfinite(s->norm) && factor < 1.0) {
+        scale_gradients(s, (float)factor);
+    }
+}
+
+void serial_norms(serial_model *s, const planned_op *op)
+{
+    serial_divide(s);
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        exact_squares sum = {{0}, false, false};
+
+        for (size_t i = 0; i < s->m->tensors[t].count && s->tensors[t].has_gradient; i++) {
+            add_square(&sum, s->tensors[t].gradient[i]);
+        }
+        s->tensors[t].norm = root_of(sum);
+    }
+    s->norm = norm_2(s);
+    scale_to(s, op->value);
+}
+
+void serial_scale(serial_model *s, double factor)
+{
+    serial_divide(s);
+    scale_gradients(s, (float)factor);
+}
+
 void serial_clip(serial_model *s, const planned_op *op)
 {
+    serial_divide(s);
     if (op->kind == OP_CLIP_VALUE) {
         clamp_gradients(s, (float)op->value);
         return;
     }
-    s->norm             = op->kind == OP_CLIP_NORM ? norm_2(s) : norm_inf(s);
-    const double factor = op->value / (s->norm + 1e-6);
-    if (isfinite(s->norm) && factor < 1.0) {
-        scale_gradients(s, (float)factor);
-    }
+    s->norm = op->kind == OP_CLIP_NORM ? norm_2(s) : norm_inf(s);
+    scale_to(s, op->value);
 }
 
 /* ---- optimizers -------------------------------------------------------------------------------------------------- */
@@ -234,14 +286,29 @@ static void update_tensor(serial_model *s, size_t t)
     }
 }
 
+/* What no pass has used has a gradient of zero, where the options say so. */
+static void clear_unused(serial_model *s)
+{
+    for (size_t t = 0; t < s->m->n_tensors && s->segment->options.unused == FSDP_UNUSED_ZERO; t++) {
+        serial_tensor *tensor = &s->tensors[t];
+
+        if (s->m->tensors[t].owner == t && has_gradient(s->m, t) && !tensor->has_gradient) {
+            memset(tensor->gradient, 0, s->m->tensors[t].count * sizeof *tensor->gradient);
+            tensor->has_gradient = true;
+        }
+    }
+}
+
 void serial_step(serial_model *s)
 {
+    serial_divide(s);
     if (s->m->scales) {
         serial_unscale(s);
     }
     s->stepped = !s->m->scales || s->finite;
     if (s->stepped) {
         s->steps++;
+        clear_unused(s);
         FOR_EACH_GRADIENT(s, t)
         {
             update_tensor(s, t);
@@ -258,6 +325,9 @@ void serial_forget_gradients(serial_model *s)
     for (size_t t = 0; t < s->m->n_tensors; t++) {
         s->tensors[t].has_gradient = false;
         s->tensors[t].has_local    = false;
+        s->tensors[t].has_partial  = false;
+        s->tensors[t].divided      = false;
     }
+    s->divisor  = 0.0;
     s->unscaled = false;
 }
