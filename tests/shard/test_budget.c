@@ -58,6 +58,8 @@ static void check_budget_to_the_byte(fsdp_strategy strategy, fsdp_optimizer_kind
     options.strategy        = strategy;
     options.moment_dtype    = moment_dtype;
     options.fixed_addresses = fixed_addresses;
+    options.kept_units      = 2 * fixed_addresses;
+    options.recorded_passes = 101 * (size_t)fixed_addresses;
     small_model_build(&m, MPI_COMM_WORLD, NULL, &options);
     assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
     train_a_step(&m, kind, moment_dtype);
