@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/device/memory.h"
-#include "shard/state/unit.h"
+#include "shard/state/failed_add.h"
 
 static fsdp_status check_pointers(const char *function, const fsdp_tensor *tensors, size_t n, const size_t *first,
                                   const size_t *n_groups)

@@ -10,9 +10,9 @@
 #include "lib/base/hash.h"
 #include "lib/base/options.h"
 #include "lib/device/memory.h"
+#include "shard/state/failed_add.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/tensor.h"
-#include "shard/state/unit.h"
 
 static bool matches(const char *pattern, const char *name)
 {

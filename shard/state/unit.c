@@ -10,6 +10,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/device/memory.h"
+#include "shard/state/failed_add.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
@@ -18,16 +19,6 @@ static const unsigned KNOWN_FLAGS =
     FSDP_TENSOR_NO_WEIGHT_DECAY | FSDP_TENSOR_FROZEN | FSDP_TENSOR_IGNORED | FSDP_TENSOR_KEEP_DTYPE;
 
 /* ---- what can be wrong ------------------------------------------------------------------------------------------- */
-
-fsdp_status fsdpi_remember_failed_add(fsdp_model *model, fsdp_status status)
-{
-    if (model->add_status == FSDP_OK) {
-        model->add_status = status;
-        (void)snprintf(model->add_error, sizeof model->add_error, "%.*s", FSDPI_DETAIL_BYTES - 1,
-                       fsdpi_error_recorded(model->ctx));
-    }
-    return status;
-}
 
 static bool name_is_good(const char *name)
 {

@@ -7,9 +7,6 @@
 
 #include "shard/state/model.h"
 
-/** Keeps the failure of adding a unit until commit, where the other ranks learn of it. Returns `status`. */
-fsdp_status fsdpi_remember_failed_add(fsdp_model *model, fsdp_status status);
-
 /** The strategy of the unit's own flat parameters in a model under `strategy`: its own, where it has one that goes with that. */
 fsdp_strategy fsdpi_unit_strategy(const fsdp_unit *unit, fsdp_strategy strategy);
 
