@@ -137,7 +137,7 @@ typedef struct planned_segment {
     fsdp_model_options      options;
     fsdp_checkpoint_options checkpoint;
     hook_kind               hook;
-    size_t                  granularity; /* of the group, where the model is grouped */
+    size_t                  granularity;            /* of the group, where the model is grouped */
     int                     strategies[MOST_UNITS]; /* of units; -1: the model's */
     planned_op              ops[MOST_OPS];
     size_t                  n_ops;
