@@ -78,9 +78,10 @@ typedef enum fsdp_optimizer_kind {
     FSDP_ADAMW        = 2, /**< two moments per parameter */
     FSDP_ADAM         = 3, /**< two moments per parameter */
     FSDP_LION         = 4, /**< one moment per parameter */
-    FSDP_CUSTOM       = 5  /**< the program's own: as many states per parameter as it says */
+    FSDP_CUSTOM       = 5, /**< the program's own: as many states per parameter as it says */
+    FSDP_MUON         = 6  /**< one moment per parameter, and room to work in for the largest matrix of the group */
 } fsdp_optimizer_kind;
-#define FSDP_N_OPTIMIZER_KINDS 6
+#define FSDP_N_OPTIMIZER_KINDS 7
 
 /** Most states per parameter of an optimizer of the program's own. */
 #define FSDP_MAX_STATES 8

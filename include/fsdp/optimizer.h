@@ -11,6 +11,13 @@
  * FSDP_LION                    Chen et al., "Symbolic discovery of optimization algorithms" (2023): one moment, of which
  *                              only the sign moves the weights; decay as in AdamW.
  *
+ * FSDP_MUON                    Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024), for matrices: the
+ *                              momentum buffer is B = mu B + G, and the direction G + mu B (Nesterov) or B is made nearly orthogonal:
+ *                              X = D / (|D| + eps), with the Frobenius norm, and five times X = a X + (b A + c A A) X, A = X X^T,
+ *                              with a = 3.4445, b = -4.7750, c = 2.0315 (X^T X on the right where there are more rows than columns).
+ *                              Then W = W - rate decay W - rate scale X: see fsdp_optimizer_options::muon_scale. A tensor of more
+ *                              than two dimensions is the matrix of its first extent and all others. Computed in the masters'
+ *                              type, each matrix by the rank that holds it.
  * FSDP_CUSTOM                  the program's own function, called for what this rank holds of each tensor: see
  *                              fsdp_update_function.
  *
@@ -83,15 +90,16 @@ typedef struct fsdp_optimizer_options {
     double              lr;           /**< 0 or more */
     double              weight_decay; /**< 0 or more; AdamW, Lion: decoupled; Adam, SGD: added to the gradient */
     double              beta1, beta2; /**< Adam, AdamW, Lion: 0 up to, not including, 1 */
-    double              eps;          /**< Adam, AdamW: above 0 */
-    double              momentum;     /**< FSDP_SGD_MOMENTUM: above 0, below 1 */
-    int                 nesterov;     /**< FSDP_SGD_MOMENTUM: 1 for Nesterov's form */
+    double              eps;          /**< Adam, AdamW, Muon: above 0 */
+    double              momentum;     /**< FSDP_SGD_MOMENTUM: above 0, below 1; FSDP_MUON: 0 or more, below 1 */
+    int                 nesterov;     /**< FSDP_SGD_MOMENTUM, FSDP_MUON: 1 for Nesterov's form */
 
     /**
      * The type of moments between steps: FSDP_F32; or FSDP_BF16, for half the memory. They are computed and used in f32 and
      * then rounded to nearest even. A change of a bf16 moment by less than 1/512 of it, and at times up to 1/256, is lost:
      * with Adam's and AdamW's default beta2 of 0.999 the second moment never falls, and fsdp_optimizer_create() warns.
-     * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 or the type of masters.
+     * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 or the type of masters,
+     * FSDP_MUON in the type of masters.
      *
      * Or FSDP_U8, for about a quarter: 8-bit codes, and one f32 scale for every 256 elements of a tensor (Dettmers et al., "8-bit
      * optimizers via block-wise quantization", 2022). Moments are computed and used in f32 and then quantised; second moments above 0
@@ -113,6 +121,11 @@ typedef struct fsdp_optimizer_options {
     /** `n_states` names, by which checkpoints know the states: 1 to 30 letters, digits, `_` and `-`, all different, none "master".
      * Copied. NULL: "state_0" and so on. */
     const char *const *state_names;
+
+    /** FSDP_MUON: by what an orthogonal matrix is scaled. 0: the root of max(1, rows / columns), as Jordan et al. do; above 0: this
+     * times the root of max(rows, columns). 0.2 gives updates the size of AdamW's, whose rate and decay then serve both (Liu et al.,
+     * "Muon is scalable for LLM training", 2025). */
+    double muon_scale;
 } fsdp_optimizer_options;
 
 /** For the rate or the weight decay of a group: use the optimizer's. */
@@ -149,7 +162,7 @@ static inline void fsdp_optimizer_group_init(fsdp_optimizer_group *options)
 /**
  * The defaults of a kind: Adam and AdamW lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01 for AdamW and none for Adam;
  * Lion a tenth of AdamW's rate and ten times its decay, betas 0.9 and 0.99; SGD lr 1e-2, momentum 0.9 where it has one, no
- * decay. Moments in f32. Local.
+ * decay; Muon lr 0.02, momentum 0.95 in Nesterov's form, eps 1e-7, no decay. Moments in f32. Local.
  *
  * fsdp_optimizer_options_init_size() is for other languages: it sets the first `size` BYTES, as far as the library knows them,
  * and those behind them to zero.
@@ -170,7 +183,8 @@ static inline fsdp_status fsdp_optimizer_options_init(fsdp_optimizer_kind kind, 
  * @param[in]  options    the same on all ranks; copied
  * @param[out] optimizer  belongs to the model and is released with it, or before by fsdp_optimizer_destroy()
  * @return FSDP_OK; FSDP_ERR_ARG: a coefficient or moment type out of range, a group that the model does not have, a NULL pointer;
- *         FSDP_ERR_UNSUPPORTED: FSDP_CUSTOM for a group with a granularity, in a model that is offloaded;
+ *         or FSDP_MUON for tensors whose group has not FSDP_GRANULARITY_TENSOR, or that have fewer than two dimensions (names one);
+ *         FSDP_ERR_UNSUPPORTED: FSDP_CUSTOM for a group with a granularity, in a model that is offloaded; FSDP_MUON on a GPU;
  *         FSDP_ERR_STATE: the model is not committed, or these parameters have an optimizer already (names the first);
  *         FSDP_ERR_MISMATCH: options differ between ranks; FSDP_ERR_MEMORY.
  */

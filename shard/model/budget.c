@@ -66,17 +66,19 @@ static fsdp_model_group plain_group(const fsdp_model *model, fsdp_optimizer_kind
 }
 
 /* BYTES through which the steps of one, or of all, work. */
-static size_t working_bytes(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *assumed)
+static size_t working_bytes(const fsdp_model *model, const fsdpi_plan *plan, const fsdpi_tensor_group *group,
+                            const fsdp_model_group *assumed)
 {
-    return fsdpi_optimizer_staging(model, plan, assumed) + fsdpi_optimizer_scratch(model, plan, assumed);
+    return fsdpi_optimizer_staging(model, plan, assumed) +
+           fsdpi_alloc_size(fsdpi_optimizer_scratch(model, plan, group, assumed));
 }
 
 static size_t all_working_bytes(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *plain)
 {
-    size_t bytes = plan->plain > 0 ? working_bytes(model, plan, plain) : 0;
+    size_t bytes = plan->plain > 0 ? working_bytes(model, plan, NULL, plain) : 0;
 
     for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
-        bytes += working_bytes(model, plan, &group->own);
+        bytes += working_bytes(model, plan, group, &group->own);
     }
     return bytes;
 }

@@ -7,6 +7,7 @@
 
 #include "lib/base/log.h"
 #include "lib/device/memory.h"
+#include "shard/optimizer/muon.h"
 #include "shard/optimizer/optimizer_custom.h"
 #include "shard/optimizer/optimizer_groups.h"
 #include "shard/optimizer/optimizer_state.h"
@@ -90,6 +91,17 @@ static fsdp_status check_custom(fsdp_context *ctx, const fsdp_optimizer_options 
     return FSDP_OK;
 }
 
+static fsdp_status check_muon(fsdp_context *ctx, const fsdp_optimizer_options *options)
+{
+    if (!(options->momentum >= 0.0 && options->momentum < 1.0)) {
+        return out_of_range(ctx, "momentum", options->momentum, "0 or more, and below 1");
+    }
+    if (!(isfinite(options->muon_scale) && options->muon_scale >= 0.0)) {
+        return out_of_range(ctx, "muon_scale", options->muon_scale, "0 or more");
+    }
+    return isfinite(options->eps) && options->eps > 0.0 ? FSDP_OK : out_of_range(ctx, "eps", options->eps, "above 0");
+}
+
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
 {
     FSDP_TRY(fsdpi_check_states(ctx, "fsdp_optimizer_options:", "fsdp_optimizer_options_init", options->kind,
@@ -116,6 +128,8 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options
                                                             : out_of_range(ctx, "eps", options->eps, "above 0");
     case FSDP_CUSTOM:
         return check_custom(ctx, options);
+    case FSDP_MUON:
+        return check_muon(ctx, options);
     }
     return FSDP_OK;
 }
@@ -133,7 +147,8 @@ static double slowest_beta(const fsdp_optimizer_options *options)
     case FSDP_ADAM:
     case FSDP_ADAMW:
         return fmax(options->beta1, options->beta2);
-    case FSDP_CUSTOM: /* has no bf16 */
+    case FSDP_CUSTOM: /* have no bf16 */
+    case FSDP_MUON:
         return 0.0;
     }
     return 0.0;
@@ -158,7 +173,7 @@ static size_t scratch_bytes(const fsdp_optimizer *optimizer)
     fsdp_model_group as = fsdpi_group_of_options(&optimizer->options);
 
     as.granularity = fsdpi_granularity(optimizer->model, optimizer->group);
-    return fsdpi_optimizer_scratch(optimizer->model, &optimizer->model->plan, &as);
+    return fsdpi_optimizer_scratch(optimizer->model, &optimizer->model->plan, optimizer->group, &as);
 }
 
 static size_t moments_bytes(const fsdp_optimizer *optimizer, const fsdpi_flat *flat)
@@ -259,10 +274,10 @@ static void describe_options(const fsdp_optimizer_options *o, char *text, size_t
     (void)snprintf(
         text, size,
         "kind %d, moments %s, lr %.9g, weight_decay %.9g, betas %.9g %.9g, eps %.9g, momentum %.9g%s%s%.100s, "
-        "%zu states",
+        "%zu states, scale %.9g",
         (int)o->kind, fsdp_dtype_name(o->moment_dtype), o->lr, o->weight_decay, o->beta1, o->beta2, o->eps, o->momentum,
         o->nesterov ? ", nesterov" : "", o->group != NULL ? ", group " : "", o->group != NULL ? o->group : "",
-        o->n_states);
+        o->n_states, o->muon_scale);
 }
 
 /* A trainable one of a group, NULL for none, for an error; "" if there is none. */
@@ -368,6 +383,9 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
     FSDP_TRY(check_options(model->ctx, chosen));
     FSDP_TRY(find_group(model, chosen, group));
     FSDP_TRY(chosen->moment_dtype == FSDP_U8 ? check_blocks(model, *group) : FSDP_OK);
+    if (chosen->kind == FSDP_MUON) {
+        return fsdpi_muon_check(model, *group, chosen);
+    }
     return chosen->kind == FSDP_CUSTOM ? check_place_of_custom(model, chosen, *group) : FSDP_OK;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "shard/optimizer/muon.h"
 #include "shard/optimizer/optimizer_groups.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
@@ -21,8 +22,12 @@ static size_t most_elements(size_t granularity, size_t longest)
     return longest < most ? longest : most;
 }
 
-size_t fsdpi_optimizer_scratch(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *assumed)
+size_t fsdpi_optimizer_scratch(const fsdp_model *model, const fsdpi_plan *plan, const fsdpi_tensor_group *group,
+                               const fsdp_model_group *assumed)
 {
+    if (assumed->optimizer == FSDP_MUON) {
+        return group != NULL ? fsdpi_muon_scratch(model, group) : 0;
+    }
     return assumed->optimizer == FSDP_CUSTOM
                ? most_elements(assumed->granularity, plan->longest) * fsdpi_master_width(model)
                : 0;

@@ -12,8 +12,9 @@
 
 #include "shard/optimizer/optimizer_state.h"
 
-/** BYTES of masters that are copied aside at a time; 0 for other kinds. */
-size_t fsdpi_optimizer_scratch(const fsdp_model *model, const fsdpi_plan *plan, const fsdp_model_group *assumed);
+/** BYTES of masters that are copied aside at a time; of FSDP_MUON, in which a matrix of the group is worked on; 0 for other kinds. */
+size_t fsdpi_optimizer_scratch(const fsdp_model *model, const fsdpi_plan *plan, const fsdpi_tensor_group *group,
+                               const fsdp_model_group *assumed);
 
 /** Elements `begin` up to `end` of what is held of a flat parameter, and where they are to be worked on. */
 typedef struct fsdpi_custom_stretch {

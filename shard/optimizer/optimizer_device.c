@@ -278,6 +278,7 @@ static void update_run(const void *what, size_t at, size_t count, const fsdpi_co
         fsdpi_compute_keep(model, by->adamw(gpu, w, g, m, v, count, &c->adam, stream));
         break;
     case FSDP_CUSTOM: /* is not for kernels */
+    case FSDP_MUON:   /* is not on GPUs */
         break;
     }
 }

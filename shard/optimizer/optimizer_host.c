@@ -1,6 +1,7 @@
 /*
  * Steps on the host: one kernel for each run of elements.
  */
+#include "shard/optimizer/muon.h"
 #include "shard/optimizer/optimizer_custom.h"
 #include "shard/optimizer/optimizer_runs.h"
 #include "shard/state/optimizer_kind.h"
@@ -26,6 +27,7 @@ static void update_in_f32(const fsdp_optimizer *optimizer, float *w, const float
         kernels->adamw(w, g, moments[0], moments[1], count, &c->adam);
         break;
     case FSDP_CUSTOM: /* is not for kernels */
+    case FSDP_MUON:   /* nor is this */
         break;
     }
 }
@@ -122,6 +124,10 @@ static fsdp_status update(fsdp_optimizer *optimizer)
 
     if (optimizer->options.kind == FSDP_CUSTOM) {
         return fsdpi_custom_update_all(optimizer);
+    }
+    if (optimizer->options.kind == FSDP_MUON) {
+        fsdpi_muon_update(optimizer);
+        return FSDP_OK;
     }
     for (fsdpi_flat *flat = optimizer->model->flats; flat != NULL; flat = flat->next, u++) {
         const target t = {.optimizer = optimizer, .flat = flat, .state = &optimizer->flats[u]};

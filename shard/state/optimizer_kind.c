@@ -10,6 +10,7 @@ size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states)
         return 0;
     case FSDP_SGD_MOMENTUM:
     case FSDP_LION:
+    case FSDP_MUON:
         return 1;
     case FSDP_ADAM:
     case FSDP_ADAMW:
@@ -22,7 +23,7 @@ size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states)
 
 static bool takes_moments(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype)
 {
-    if (kind == FSDP_CUSTOM) {
+    if (kind == FSDP_CUSTOM || kind == FSDP_MUON) {
         return moment_dtype == FSDP_F32 || moment_dtype == FSDP_F64;
     }
     return moment_dtype == FSDP_F32 || moment_dtype == FSDP_BF16 || moment_dtype == FSDP_U8;
@@ -36,10 +37,11 @@ fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *de
                                    (int)kind);
     }
     if (!takes_moments(kind, moment_dtype)) {
-        return fsdpi_fail_together(
-            ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use FSDP_F32%s, and start from %s", of,
-            fsdp_dtype_name(moment_dtype),
-            kind == FSDP_CUSTOM ? ", or FSDP_F64 with masters in f64" : " or FSDP_BF16, or FSDP_U8", defaults);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use FSDP_F32%s, and start from %s", of,
+                                   fsdp_dtype_name(moment_dtype),
+                                   takes_moments(kind, FSDP_F64) ? ", or FSDP_F64 with masters in f64"
+                                                                 : " or FSDP_BF16, or FSDP_U8",
+                                   defaults);
     }
     if (n_states > FSDP_MAX_STATES || (n_states > 0 && kind != FSDP_CUSTOM)) {
         return fsdpi_fail_together(
@@ -57,6 +59,7 @@ fsdp_status fsdp_optimizer_options_init_size(fsdp_optimizer_kind kind, fsdp_opti
         [FSDP_ADAMW]        = {.lr = 1e-3, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
         [FSDP_ADAM]         = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
         [FSDP_CUSTOM]       = {.lr = 1e-3},
+        [FSDP_MUON]         = {.lr = 0.02, .momentum = 0.95, .nesterov = 1, .eps = 1e-7},
         [FSDP_LION]         = {.lr = 1e-4, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99},
     };
 

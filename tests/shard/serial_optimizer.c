@@ -90,7 +90,8 @@ static void update_element(serial_model *s, const fsdp_optimizer_options *o, siz
         sgd_element(s, o, k, lr, wd);
         break;
     case FSDP_CUSTOM:
-        fail_msg("what an optimizer of the program's own does is not known here");
+    case FSDP_MUON:
+        fail_msg("what an optimizer of the program's own, or of matrices, does is not known here");
     }
     if (o->moment_dtype == FSDP_BF16) {
         s->first[k]  = nearest_bf16(s->first[k]);

@@ -26,6 +26,8 @@ const char *fsdpi_optimizer_kind_name(fsdp_optimizer_kind kind)
         return "lion";
     case FSDP_CUSTOM:
         return "custom";
+    case FSDP_MUON:
+        return "muon";
     }
     return "unknown";
 }
@@ -37,7 +39,7 @@ const char *fsdpi_moment_name(const fsdp_optimizer *optimizer, size_t k)
     if (kind == FSDP_CUSTOM) {
         return optimizer->state_names[k];
     }
-    return kind == FSDP_SGD_MOMENTUM ? "momentum_buffer" : k == 0 ? "exp_avg" : "exp_avg_sq";
+    return kind == FSDP_SGD_MOMENTUM || kind == FSDP_MUON ? "momentum_buffer" : k == 0 ? "exp_avg" : "exp_avg_sq";
 }
 
 /* ---- listing ----------------------------------------------------------------------------------------------------- */
