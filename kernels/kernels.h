@@ -94,6 +94,37 @@ typedef struct fsdpi_product {
     void *work;      /* FSDPI_PRODUCT_WORK_BYTES, which overlap none of the matrices */
 } fsdpi_product;
 
+enum { FSDPI_DOT_DIGITS = 134 };
+
+/**
+ * A sum of products of f64 that nothing has been rounded off, after Kulisch: the sum over k of digits[k] 2^(32 k - 2154), since all
+ * products are multiples of 2^-2148; and the number of products that are infinite, of either sign, or NaN, which the sum leaves out.
+ * As with an fsdpi_exact_sum, sums are joined by adding them word by word, in any order. It holds 2^44 products.
+ */
+typedef struct fsdpi_exact_dot {
+    int64_t digits[FSDPI_DOT_DIGITS];
+    int64_t infinities, minus_infinities, nans;
+} fsdpi_exact_dot;
+
+/** An fsdpi_exact_dot as int64_t. */
+enum { FSDPI_DOT_WORDS = FSDPI_DOT_DIGITS + 3 };
+
+/** Adds a[i] b[i] of f64, f32, bf16 or f16 to `dot`, exactly; its digits but the last are in 0 .. 2^32 - 1 afterwards. The arrays may be
+ *  one. Subnormals count whatever the processor was told. */
+void fsdpi_exact_dot_add(fsdpi_exact_dot *dot, const void *a, const void *b, size_t count, fsdp_dtype dtype);
+
+/** Adds a sum of squares to `dot`. */
+void fsdpi_exact_dot_add_sum(fsdpi_exact_dot *dot, const fsdpi_exact_sum *sum);
+
+/**
+ * The sum in f64, rounded once, to nearest even, infinite where it is beyond the range of f64; NaN where a product was or where
+ * there are infinities of both signs, otherwise infinite where one was. A sum of 0 is +0.
+ */
+double fsdpi_exact_dot_value(const fsdpi_exact_dot *dot);
+
+/** The square root of a sum that is not negative, rounded once, to nearest even: also where the sum itself is beyond the range of f64. */
+double fsdpi_exact_dot_root(const fsdpi_exact_dot *dot);
+
 typedef struct fsdpi_kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */
 
