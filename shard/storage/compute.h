@@ -32,6 +32,7 @@ typedef struct fsdpi_compute {
     fsdp_status (*sum_squares)(fsdp_model *model, fsdpi_exact_sum *sum);
     fsdp_status (*add_squares)(fsdp_model *model, const void *x, size_t count, fsdpi_exact_sum *sum);
     fsdp_status (*absolute_maximum)(fsdp_model *model, double *most);
+    void (*dot)(fsdp_model *model, fsdpi_exact_dot *dot, const void *a, const void *b, size_t count);
     void (*quantize)(fsdpi_flat *flat);
     void (*read_back)(fsdpi_flat *flat);
     fsdp_status (*unpack)(fsdpi_flat *flat, const fsdpi_purpose *purpose, fsdpi_view *view);
@@ -120,6 +121,13 @@ static inline fsdp_status fsdpi_add_squares(fsdp_model *model, const void *x, si
 static inline fsdp_status fsdpi_absolute_maximum(fsdp_model *model, double *most)
 {
     return model->compute->absolute_maximum(model, most);
+}
+
+/** Adds a[i] b[i] of two arrays in the masters' type, where masters are, to `dot`. On a GPU it waits. */
+static inline void fsdpi_compute_dot(fsdp_model *model, fsdpi_exact_dot *dot, const void *a, const void *b,
+                                     size_t count)
+{
+    model->compute->dot(model, dot, a, b, count);
 }
 
 /** Unpacks, of a flat parameter that every rank holds whole, what fsdpi_quantize() has packed, into its view. */

@@ -170,6 +170,22 @@ static fsdp_status absolute_maximum(fsdp_model *model, double *most)
     return fsdpi_compute_status(model);
 }
 
+/* Piece by piece on the host, where offloaded arrays are. */
+static void dot(fsdp_model *model, fsdpi_exact_dot *sum, const void *a, const void *b, size_t count)
+{
+    const size_t     width = fsdpi_master_width(model);
+    const fsdp_dtype dtype = model->master_dtype;
+    double           first[PIECE], second[PIECE]; /* of the masters' type */
+
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t n = count - i < PIECE ? count - i : PIECE;
+
+        read_to_host(model, first, dtype, (const unsigned char *)a + i * width, dtype, n);
+        read_to_host(model, second, dtype, (const unsigned char *)b + i * width, dtype, n);
+        fsdpi_exact_dot_add(sum, first, second, n, dtype);
+    }
+}
+
 static void quantize(fsdpi_flat *flat)
 {
     fsdpi_quantize_run(flat, flat->master, 0, fsdpi_held_elements(flat));
@@ -189,6 +205,7 @@ const fsdpi_compute fsdpi_compute_device = {.status           = fsdpi_compute_ke
                                             .sum_squares      = sum_squares,
                                             .add_squares      = add_squares,
                                             .absolute_maximum = absolute_maximum,
+                                            .dot              = dot,
                                             .quantize         = quantize,
                                             .read_back        = fsdpi_read_back_on_device,
                                             .unpack           = fsdpi_unpack_on_device};

@@ -89,6 +89,11 @@ static fsdp_status absolute_maximum(fsdp_model *model, double *most)
     return FSDP_OK;
 }
 
+static void dot(fsdp_model *model, fsdpi_exact_dot *sum, const void *a, const void *b, size_t count)
+{
+    fsdpi_exact_dot_add(sum, a, b, count, model->master_dtype);
+}
+
 static void quantize(fsdpi_flat *flat)
 {
     fsdpi_int8_pack(flat->master, fsdpi_held_elements(flat), flat->low);
@@ -108,6 +113,7 @@ const fsdpi_compute fsdpi_compute_host = {.status           = never_fails,
                                           .sum_squares      = sum_squares,
                                           .add_squares      = add_squares,
                                           .absolute_maximum = absolute_maximum,
+                                          .dot              = dot,
                                           .quantize         = quantize,
                                           .read_back        = fsdpi_read_back_on_host,
                                           .unpack           = fsdpi_unpack_on_host};
