@@ -16,13 +16,15 @@ fsdp_status fsdpi_shard_dots_join(fsdp_model *model, const char *function, fsdp_
                                   fsdpi_exact_dot *dots)
 {
     const fsdpi_purpose purpose = {.name = function, .label = "dot products over shards", .status = status};
+    const bool          joins   = model->divides && model->shards->size > 1;
 
     if (model->failed) {
         return status;
     }
-    if (model->shards != model->ctx) {
-        FSDP_TRY(fsdpi_step_agree(model, function, purpose.label, 0, status, false));
+    if (!joins || model->shards != model->ctx) {
+        FSDP_TRY(fsdpi_step_agree(model, function, purpose.label, 0, status, true));
     }
-    return fsdpi_step_tell(
-        model, fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, dots, n * FSDPI_DOT_WORDS, FSDP_I64, FSDP_SUM));
+    return joins ? fsdpi_step_tell(model, fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, dots,
+                                                          n * FSDPI_DOT_WORDS, FSDP_I64, FSDP_SUM))
+                 : FSDP_OK;
 }
