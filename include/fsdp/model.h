@@ -164,8 +164,9 @@ typedef struct fsdp_tensor {
     size_t      shape[FSDP_MAX_DIMS]; /**< row-major, every extent at least 1 */
 
     /**
-     * The type in which it is gathered: FSDP_BF16 and FSDP_F16 stand for themselves; FSDP_F32 stands for the model's
-     * `param_dtype` (for an ignored tensor, `buffer_dtype`) unless FSDP_TENSOR_KEEP_DTYPE is set. Masters are always f32.
+     * The type in which it is gathered. 0, where it has not been set, is the model's own: `param_dtype`, or `buffer_dtype` for an
+     * ignored tensor, whatever the flags; so is FSDP_F64, which is the same number. FSDP_BF16 and FSDP_F16 stand for themselves;
+     * FSDP_F32 stands for the model's own too, unless FSDP_TENSOR_KEEP_DTYPE is set. Masters are always f32.
      */
     fsdp_dtype dtype;
     fsdp_fill  fill;

@@ -15,6 +15,10 @@
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
 
+/* What `dtype` is where it has not been set. */
+static const fsdp_dtype MODELS_OWN = FSDP_F64;
+_Static_assert(FSDP_F64 == 0, "the type of a zeroed description");
+
 static const unsigned KNOWN_FLAGS =
     FSDP_TENSOR_NO_WEIGHT_DECAY | FSDP_TENSOR_FROZEN | FSDP_TENSOR_IGNORED | FSDP_TENSOR_KEEP_DTYPE;
 
@@ -91,11 +95,13 @@ static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, c
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor '%s': %d is no element type", unit, tensor->name,
                           (int)tensor->dtype);
     }
-    if (tensor->dtype != FSDP_F32 && tensor->dtype != FSDP_BF16 && tensor->dtype != FSDP_F16) {
-        return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "unit '%s', tensor '%s': dtype is %s%s; set it to FSDP_F32, FSDP_BF16 or FSDP_F16", unit,
-                          tensor->name, fsdp_dtype_name(tensor->dtype),
-                          tensor->dtype == FSDP_F64 ? ", as where it has not been set" : "");
+    if (tensor->dtype != MODELS_OWN && tensor->dtype != FSDP_F32 && tensor->dtype != FSDP_BF16 &&
+        tensor->dtype != FSDP_F16) {
+        return fsdpi_fail(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "unit '%s', tensor '%s': dtype is %s; set it to FSDP_F32, FSDP_BF16 or FSDP_F16, or leave it 0 "
+            "for the model's own",
+            unit, tensor->name, fsdp_dtype_name(tensor->dtype));
     }
     FSDP_TRY(check_fill(ctx, unit, tensor));
     return count_elements(ctx, unit, tensor, count);
@@ -217,6 +223,18 @@ static const char *copy_name(char **room, const char *name)
     return copy;
 }
 
+/* A tensor whose type has not been set is one that the model's types are for, and has none of its own to keep. */
+static fsdp_tensor with_dtype(const fsdp_tensor *tensor)
+{
+    fsdp_tensor own = *tensor;
+
+    if (tensor->tied_to == NULL && tensor->dtype == MODELS_OWN) {
+        own.dtype = FSDP_F32;
+        own.flags &= ~FSDP_TENSOR_KEEP_DTYPE;
+    }
+    return own;
+}
+
 static uint64_t hash_tensor(uint64_t hash, const fsdp_tensor *tensor)
 {
     hash = fsdpi_hash_text(hash, tensor->name);
@@ -279,7 +297,9 @@ static void fill_unit(fsdp_unit *unit, const char *name, const fsdp_tensor *tens
     unit->name        = copy_name(&names, name);
     unit->fingerprint = fsdpi_hash_text(FSDPI_HASH_START, name);
     for (size_t i = 0; i < n; i++) {
-        describe_tensor(unit, &tensors[i], &names);
+        const fsdp_tensor tensor = with_dtype(&tensors[i]);
+
+        describe_tensor(unit, &tensor, &names);
     }
 }
 

@@ -377,9 +377,44 @@ static void a_model_left_open_is_named_and_nothing_else(void **state)
     assert_int_equal(fsdp_test_size(), printed);
 }
 
-static void a_dtype_that_was_not_set_is_said_to_be_none(void **state)
+/* The 100 elements of 'w' in 16 bits, as a model in bf16 gathers them. */
+static void gather_in_bf16(fsdp_context *ctx, fsdp_dtype dtype, unsigned flags, uint16_t *values)
 {
-    const fsdp_tensor tensor = {.name = "w", .n_dims = 1, .shape = {100}};
+    const fsdp_tensor tensor = {
+        .name = "w", .n_dims = 1, .shape = {100}, .dtype = dtype, .fill = FSDP_FILL_NORMAL, .b = 1.0, .flags = flags};
+    fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    fsdp_model        *model;
+    fsdp_unit         *unit;
+
+    options.param_dtype = FSDP_BF16;
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, &options, &model));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(model, "u", &tensor, 1, &unit));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(model));
+    assert_int_equal(FSDP_OK, fsdp_unit_begin_forward(unit));
+    memcpy(values, fsdp_unit_param(unit, 0), 100 * sizeof *values);
+    assert_int_equal(FSDP_OK, fsdp_unit_end_forward(unit));
+    fsdp_model_destroy(model);
+}
+
+static void a_dtype_that_was_not_set_is_the_models_own(void **state)
+{
+    uint16_t      expected[100], found[100];
+    fsdp_context *ctx;
+
+    (void)state;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
+    gather_in_bf16(ctx, FSDP_BF16, 0, expected);
+    gather_in_bf16(ctx, (fsdp_dtype)0, 0, found);
+    assert_memory_equal(expected, found, sizeof found);
+    memset(found, 0, sizeof found);
+    gather_in_bf16(ctx, FSDP_F64, FSDP_TENSOR_KEEP_DTYPE, found);
+    assert_memory_equal(expected, found, sizeof found);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+static void a_dtype_that_no_model_has_is_refused(void **state)
+{
+    const fsdp_tensor tensor = {.name = "w", .n_dims = 1, .shape = {100}, .dtype = FSDP_I32};
     fsdp_context     *ctx;
     fsdp_model       *model;
     fsdp_unit        *unit;
@@ -388,7 +423,7 @@ static void a_dtype_that_was_not_set_is_said_to_be_none(void **state)
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
     assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &model));
     assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_unit_add(model, "u", &tensor, 1, &unit));
-    assert_says(ctx, "tensor 'w': dtype is f64, as where it has not been set; set it to FSDP_F32");
+    assert_says(ctx, "tensor 'w': dtype is i32; set it to FSDP_F32");
     fsdp_model_destroy(model);
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
@@ -427,7 +462,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(passes_out_of_order_are_refused_and_the_model_stays_good),
         cmocka_unit_test(more_open_units_than_views_are_refused),
         cmocka_unit_test(a_model_left_open_is_named_and_nothing_else),
-        cmocka_unit_test(a_dtype_that_was_not_set_is_said_to_be_none),
+        cmocka_unit_test(a_dtype_that_was_not_set_is_the_models_own),
+        cmocka_unit_test(a_dtype_that_no_model_has_is_refused),
         cmocka_unit_test(options_that_were_not_begun_with_defaults_are_told_to),
         cmocka_unit_test(ranks_that_begin_different_units_are_told),
         cmocka_unit_test(steps_and_clips_in_the_middle_of_a_pass_are_refused),
