@@ -508,8 +508,7 @@ FSDP_API const char *fsdp_unit_name(const fsdp_unit *unit);
  * this rank's part, without further memory; the unit's next pass with FSDP_SYNC_ALL adds its own, rounds to `reduce_dtype` once,
  * and reduces over the groups. So the bits are those of one reduction over the groups per step instead of one per pass. Once a
  * unit's gradients have been reduced over all ranks, a pass with FSDP_SYNC_GROUP is an error until the step, because the two
- * cannot share a place. A hook sees the sums of all these passes once, in the last. Small parameters that every rank holds whole are
- * always reduced over all ranks.
+ * cannot share a place. A hook sees the sums of all these passes once, in the last.
  *
  * Local, but must be called alike on all ranks.
  *

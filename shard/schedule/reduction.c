@@ -72,7 +72,7 @@ static fsdp_redop stage_op(const fsdp_model *model)
     return model->replicas == NULL || model->options.reduce_dtype == FSDP_F16 ? FSDP_AVG : FSDP_SUM;
 }
 
-/* Whether what divided flat parameters leave now is only reduced within the group. */
+/* Whether what passes leave now is only reduced within the group. */
 static bool stays_in_group(const fsdp_model *model)
 {
     return model->group_only && model->replicas != NULL;
@@ -92,7 +92,7 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
     fsdpi_flat         *flat    = member->flat;
     fsdp_model         *model   = flat->model;
     const fsdpi_purpose purpose = {
-        .name = stays_in_group(model) ? end_in_group_name : end_name, .label = flat->name, .reserved = true};
+        .name = member->bucket->group_only ? end_in_group_name : end_name, .label = flat->name, .reserved = true};
     unsigned char *view = fsdpi_element_of(member->bucket->memory, member->bucket_offset, model->options.reduce_dtype);
 
     member->landed   = lands_at_once(flat);
@@ -108,10 +108,11 @@ static fsdp_status issue_reduce_scatter(fsdpi_member *member)
 /* The label tells ranks apart whose units came in another order. */
 static fsdp_status issue_allreduce(fsdp_model *model, fsdp_context *over, fsdpi_bucket *bucket)
 {
-    const fsdpi_purpose purpose = {.name = end_name, .label = bucket->label, .reserved = true};
-    const char         *last    = "";
-    uint64_t            order   = FSDPI_HASH_START;
-    size_t              n       = 0;
+    const fsdpi_purpose purpose = {
+        .name = bucket->group_only ? end_in_group_name : end_name, .label = bucket->label, .reserved = true};
+    const char *last  = "";
+    uint64_t    order = FSDPI_HASH_START;
+    size_t      n     = 0;
 
     for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket, n++) {
         last  = member->flat->name;
@@ -316,9 +317,8 @@ static fsdp_status issue(fsdp_model *model, fsdpi_bucket *bucket)
 {
     fsdp_status status = issue_reductions(model, bucket);
 
-    bucket->issued     = true;
-    bucket->failed     = status != FSDP_OK;
-    bucket->group_only = stays_in_group(model) && !bucket->whole;
+    bucket->issued = true;
+    bucket->failed = status != FSDP_OK;
     for (const fsdpi_member *member = bucket->first; member != NULL; member = member->next_in_bucket) {
         member->flat->reducing++;
         member->flat->over_all = !bucket->group_only;
@@ -373,9 +373,17 @@ static fsdp_status take_bucket(fsdp_model *model, bool whole, size_t count, fsdp
                          "fsdp_unit_begin_backward: no room for %zu gradients; end other backward passes first", count);
         return FSDP_ERR_STATE;
     }
-    bucket->taken = true;
-    *taken        = bucket;
+    bucket->taken      = true;
+    bucket->group_only = stays_in_group(model);
+    *taken             = bucket;
     return FSDP_OK;
+}
+
+/* Whether `count` ELEMENTS more fit in, which are reduced as far as those in it. */
+static bool has_room(const fsdp_model *model, const fsdpi_bucket *bucket, size_t count)
+{
+    return !is_full(model, bucket) && bucket->used + count <= bucket->room && model->syncs &&
+           bucket->group_only == stays_in_group(model);
 }
 
 /* Room for `count` ELEMENTS: of what is `whole`, in the bucket being filled, if they fit in. */
@@ -388,7 +396,7 @@ static fsdp_status find_bucket(fsdp_model *model, bool whole, size_t count, fsdp
         (*found)->closed = true;
         return FSDP_OK;
     }
-    if (bucket != NULL && !is_full(model, bucket) && bucket->used + count <= bucket->room && model->syncs) {
+    if (bucket != NULL && has_room(model, bucket, count)) {
         *found = bucket;
         return FSDP_OK;
     }
@@ -431,6 +439,13 @@ static fsdpi_member *behind(const fsdp_unit *unit, const fsdpi_member *member)
     return next_trainable(unit, fsdpi_is_whole(member->flat), (size_t)(member - unit->members) + 1);
 }
 
+static void clear_view(const fsdpi_member *member)
+{
+    fsdp_model *model = member->flat->model;
+
+    fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
+}
+
 static void join_bucket(fsdpi_member *member, fsdpi_bucket *bucket)
 {
     fsdp_model *model = member->flat->model;
@@ -447,7 +462,7 @@ static void join_bucket(fsdpi_member *member, fsdpi_bucket *bucket)
     bucket->last = member;
     bucket->used += member->flat->layout.padded;
     bucket->open++;
-    fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
+    clear_view(member);
 }
 
 static void unlink_member(fsdpi_bucket *bucket, const fsdpi_member *member)
@@ -601,7 +616,7 @@ static void withdraw(fsdp_unit *unit, bool whole)
     fsdpi_bucket *bucket = first != NULL && first->gradient_view != NULL ? first->bucket : NULL;
 
     for (fsdpi_member *member = first; member != NULL && bucket != NULL; member = behind(unit, member)) {
-        fsdpi_compute_clear(model, member->gradient_view, member->flat->layout.padded * width_of(model));
+        clear_view(member);
         unlink_member(bucket, member);
         member->bucket        = NULL;
         member->gradient_view = NULL;
@@ -661,13 +676,14 @@ static fsdp_status check_group_only(const fsdp_unit *unit)
 {
     const fsdp_model *model = unit->model;
 
-    for (const fsdpi_member *m = first_trainable(unit, false); m != NULL && stays_in_group(model);
-         m                     = behind(unit, m)) {
-        if (m->flat->over_all) {
+    for (size_t m = 0; m < unit->n_members && stays_in_group(model); m++) {
+        const fsdpi_flat *flat = unit->members[m].flat;
+
+        if (flat->over_all) {
             return fsdpi_fail(model->ctx, FSDP_ERR_STATE,
                               "%s: unit '%s' has gradients that were reduced over all ranks in this step, and "
                               "FSDP_SYNC_GROUP is set; set FSDP_SYNC_ALL from a unit's first such pass to the step",
-                              end_name, m->flat->name);
+                              end_name, flat->name);
         }
     }
     return FSDP_OK;

@@ -15,6 +15,7 @@ if ! command -v "$compiler" >/dev/null; then
 fi
 
 flags=(-std=c11 -D_GNU_SOURCE -fsyntax-only -I. -Iinclude -idirafter /usr/include)
+flags+=(-DFSDPI_PRELOAD_VERSION='"0"' -DFSDPI_PRELOAD_MPI='"MPI"' -DFSDPI_PRELOAD_ENGINE='"engine"') # the build's words
 flags+=(-Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpedantic -Werror)
 for folder in "$@"; do
     flags+=(-isystem "$folder")
