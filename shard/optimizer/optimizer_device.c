@@ -307,7 +307,7 @@ static fsdp_status update_stretch(const stretch *s, size_t flat_index)
     if (offloaded) {
         bring_offloaded(s);
     }
-    if (s->optimizer->options.kind == FSDP_CUSTOM) {
+    if (s->piece != NULL && s->optimizer->options.kind == FSDP_CUSTOM) {
         FSDP_TRY(update_piece(s, flat_index));
     } else {
         widen_moments(s);

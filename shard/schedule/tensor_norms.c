@@ -88,7 +88,7 @@ static fsdp_status norms_of_all(fsdp_model *model, fsdp_tensor_norm *norms, size
     do {
         FSDP_TRY(fsdpi_step_fail(model, join(model, &b, measure(&w, &b))));
         for (size_t i = 0; i < b.n; i++, (*n)++) {
-            if (*n < room) {
+            if (norms != NULL && *n < room) {
                 norms[*n] = (fsdp_tensor_norm){b.tensors[i]->name, sqrt(fsdpi_exact_sum_value(&b.sums[i]))};
             }
         }

@@ -167,13 +167,13 @@ fsdp_status fsdp_model_add_group(fsdp_model *model, const char *pattern, const f
     if (status != FSDP_OK) {
         return model->committed ? status : fsdpi_remember_failed_add(model, status);
     }
-    const size_t        bytes = sizeof(fsdpi_tensor_group) + strlen(pattern) + 1;
-    fsdpi_tensor_group *made  = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
+    const size_t        length = strlen(pattern) + 1, bytes = sizeof(fsdpi_tensor_group) + length;
+    fsdpi_tensor_group *made = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
     if (made == NULL) {
         return fsdpi_remember_failed_add(model, FSDP_ERR_MEMORY);
     }
     *made = (fsdpi_tensor_group){.bytes = bytes, .own = chosen};
-    (void)strcpy(made->pattern, pattern);
+    memcpy(made->pattern, pattern, length);
     append(model, made);
     join(model, made);
     return FSDP_OK;

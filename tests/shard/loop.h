@@ -52,10 +52,12 @@ void loop_pass(small_model *m, unsigned units, int pass, bool computes);
 void loop_add_mean(float *g, unsigned units, int pass, int ranks, int size, bool fresh);
 
 /** Calls the body for element `k` of all, the `i`-th of tensor `t`, of unit `u`. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): they are names of variables */
 #define LOOP_ELEMENTS(u, t, i, k)                                                                                      \
     for (size_t u = 0, k = 0; u < N_UNITS; u++)                                                                        \
         for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++)                                                 \
             for (size_t i = 0; i < tensor_elements(t); i++, k++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /** Fails unless the parameters are these, to the bit. Collective. */
 void loop_expect_parameters(small_model *m, const float *expected, const char *what);

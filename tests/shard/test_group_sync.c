@@ -124,21 +124,20 @@ static void without_replicas_it_is_as_ever(void **state)
 static void check_bf16(const loop_case *c)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
-    const int          size    = fsdp_size(c->ctx);
+    const int          passes  = 300 / fsdp_size(c->ctx);
     small_model        m;
     double             norm;
 
     options.reduce_dtype = FSDP_BF16;
     loop_open(&m, c, options);
-    for (int pass = 0; pass < 300 / size; pass++) {
-        assert_int_equal(FSDP_OK,
-                         fsdp_model_set_sync(m.model, pass + 1 < 300 / size ? FSDP_SYNC_GROUP : FSDP_SYNC_ALL));
+    for (int pass = 0; pass < passes; pass++) {
+        assert_int_equal(FSDP_OK, fsdp_model_set_sync(m.model, pass + 1 < passes ? FSDP_SYNC_GROUP : FSDP_SYNC_ALL));
         assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m.units[1]));
         ((uint16_t *)fsdp_unit_grad(m.units[1], 0))[0] = 0x3f80;
         assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m.units[1]));
     }
     assert_int_equal(FSDP_OK, fsdp_clip_grad_norm(m.model, INFINITY, &norm));
-    const double sum = 300 / size, least = sum * (1.0 - 1.0 / 128), most = sum * (1.0 + 1.0 / 128);
+    const double sum = passes, least = sum * (1.0 - 1.0 / 128), most = sum * (1.0 + 1.0 / 128);
     assert_true(norm >= least && norm <= most);
     fsdp_model_destroy(m.model);
 }

@@ -131,7 +131,7 @@ static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
         (void)snprintf(c->state.strategy, sizeof c->state.strategy, "%s",
                        fsdp_strategy_name(c->model->options.strategy));
     }
-    if (c->optimizer != NULL) {
+    if (c->model != NULL && c->optimizer != NULL) {
         set_optimizers(c->model, &c->state);
     }
     if (c->model != NULL && c->model->loss_scaler != NULL) {
