@@ -20,6 +20,7 @@
 #include "fsdp/grouping.h"
 #include "fsdp/hook.h"
 #include "fsdp/layout.h"
+#include "fsdp/lbfgs.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/lr_schedule.h"
 #include "fsdp/model.h"

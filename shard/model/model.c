@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "fsdp/lbfgs.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/base/options.h"
@@ -284,6 +285,7 @@ void fsdp_model_destroy(fsdp_model *model)
     fsdp_context *ctx = model->ctx;
     fsdpi_disown(ctx, &model->owned);
     fsdp_loss_scaler_destroy(model->loss_scaler);
+    fsdp_lbfgs_destroy(model->lbfgs);
     fsdpi_optimizers_release(model);
     if (model->committed) {
         fsdpi_step_end(model);

@@ -12,6 +12,11 @@ static fsdp_status check_hook(fsdp_model *model, const fsdp_hook *hook)
     if (hook == NULL) {
         return FSDP_OK;
     }
+    if (model->lbfgs != NULL) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                          "fsdp_model_set_hook: the model has L-BFGS, which needs gradients as they are; call "
+                          "fsdp_lbfgs_destroy first");
+    }
     FSDP_TRY(fsdpi_hook_fits(model, hook, "fsdp_model_set_hook"));
     return fsdpi_hook_room_open(model);
 }

@@ -379,6 +379,11 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
                                    "fsdp_optimizer_create: the model is not committed; call "
                                    "fsdp_model_commit first");
     }
+    if (model->lbfgs != NULL) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
+                                   "fsdp_optimizer_create: the model has L-BFGS, which updates all of its trainable "
+                                   "tensors; call fsdp_lbfgs_destroy first");
+    }
     FSDP_TRY(fsdpi_optimizer_options_take(model->ctx, options, chosen));
     FSDP_TRY(check_options(model->ctx, chosen));
     FSDP_TRY(find_group(model, chosen, group));

@@ -265,6 +265,7 @@ struct fsdp_model {
     fsdpi_replay  replay; /* of passes */
     uint64_t      order;  /* a hash of the events since the last step, which says whether ranks know the same ones */
     struct fsdp_optimizer *optimizers;
+    struct fsdp_lbfgs     *lbfgs;            /* instead of optimizers; NULL: none */
     fsdp_loss_scaler      *loss_scaler;      /* NULL: none */
     fsdp_loss_scaler       loss_scaler_room; /* where it is, so that budgets count it */
 };

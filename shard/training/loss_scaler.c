@@ -81,6 +81,11 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_loss_scaler_opti
                 flat->name);
         }
     }
+    if (model->lbfgs != NULL) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
+                                   "fsdp_loss_scaler_create: the model has L-BFGS, which needs gradients as they are; "
+                                   "call fsdp_lbfgs_destroy first");
+    }
     FSDP_TRY(check_options(model->ctx, options));
     if (lowest_dtype(model) != FSDP_F16 && !options->allow_any_dtype) {
         return fsdpi_fail_together(

@@ -58,6 +58,17 @@ static fsdp_status use_group(place *p, const void *options)
     return fsdp_optimizer_add_group(p->optimizer, "*", options);
 }
 
+static fsdp_status use_lbfgs(place *p, const void *options)
+{
+    fsdp_lbfgs *lbfgs = NULL;
+
+    fsdp_optimizer_destroy(p->optimizer);
+    p->optimizer             = NULL;
+    const fsdp_status status = fsdp_lbfgs_create(p->m.model, options, &lbfgs);
+    fsdp_lbfgs_destroy(lbfgs);
+    return status;
+}
+
 /* What adding one has found, commit tells all ranks. */
 static fsdp_status use_tensor_group(place *p, const void *options)
 {
@@ -190,6 +201,7 @@ static void make_group(void *by_init, void *by_macro)
     }
 MAKE(make_model, fsdp_model_options, fsdp_model_options_init, FSDP_MODEL_OPTIONS_DEFAULT)
 MAKE(make_tensor_group, fsdp_model_group, fsdp_model_group_init, FSDP_MODEL_GROUP_DEFAULT)
+MAKE(make_lbfgs, fsdp_lbfgs_options, fsdp_lbfgs_options_init, FSDP_LBFGS_OPTIONS_DEFAULT)
 MAKE(make_plain_scaler, fsdp_loss_scaler_options, fsdp_loss_scaler_options_init, FSDP_LOSS_SCALER_OPTIONS_DEFAULT)
 MAKE(make_checkpoint, fsdp_checkpoint_options, fsdp_checkpoint_options_init, FSDP_CHECKPOINT_OPTIONS_DEFAULT)
 MAKE(make_load, fsdp_checkpoint_load_options, fsdp_checkpoint_load_options_init, FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT)
@@ -216,6 +228,7 @@ static const struct options_struct {
     {"fsdp_model_group", sizeof(fsdp_model_group), 16, make_tensor_group, use_tensor_group},
     {"fsdp_optimizer_options", sizeof(fsdp_optimizer_options), 16, make_optimizer, use_optimizer},
     {"fsdp_optimizer_group", sizeof(fsdp_optimizer_group), 16, make_group, use_group},
+    {"fsdp_lbfgs_options", sizeof(fsdp_lbfgs_options), 16, make_lbfgs, use_lbfgs},
     {"fsdp_loss_scaler_options", sizeof(fsdp_loss_scaler_options), 16, make_scaler, use_scaler},
     {"fsdp_checkpoint_options", sizeof(fsdp_checkpoint_options), 16, make_checkpoint, use_checkpoint},
     {"fsdp_checkpoint_load_options", sizeof(fsdp_checkpoint_load_options), 16, make_load, use_load},
