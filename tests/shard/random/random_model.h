@@ -72,7 +72,7 @@ typedef enum feature { FEATURE_LIST(FEATURE_ENUMERATOR) N_FEATURES } feature;
 const char *feature_text(feature which);
 
 typedef struct planned_tensor {
-    char       name[16];
+    char       name[48];
     size_t     unit, n_dims, shape[FSDP_MAX_DIMS];
     size_t     count; /* ELEMENTS */
     fsdp_dtype dtype;
@@ -84,7 +84,7 @@ typedef struct planned_tensor {
 } planned_tensor;
 
 typedef struct planned_unit {
-    char   name[16];
+    char   name[48];
     size_t first, end; /* its tensors */
     bool   trainable;  /* has a gradient */
 } planned_unit;
