@@ -37,11 +37,11 @@ PROGRAMS = {  # where they are: in the build, or in the source
     "05_gpu_mlp": "mpi-examples/05_gpu_mlp/05_gpu_mlp",
 }
 SCRIPTS = {"demo.sh": "mpi-examples/demo.sh", "run.sh": "tests/run.sh", "cluster.sh": "tests/cluster/cluster.sh",
-           "dependencies.sh": "cmake/dependencies.sh"}
+           "dependencies.sh": "cmake/dependencies.sh", "deb.sh": "packaging/deb.sh"}
 ALSO_TAKES = {"demo.sh": "03_gpt"}  # options that a program hands on
 UNDOCUMENTED = {"cluster.sh", "dependencies.sh"}  # those whose --help is the only place
 FOREIGN = {"--oversubscribe", "--allow-run-as-root", "--bind-to", "--tune"}  # of mpirun
-TOPS = ("include", "lib", "kernels", "collectives", "shard", "bench", "tests", "mpi-examples", "docs", "tools", "cmake", ".ci")
+TOPS = ("include", "lib", "kernels", "collectives", "shard", "bench", "tests", "mpi-examples", "docs", "tools", "cmake", "packaging", ".ci")
 NOT_LISTED = {"text", "sh", ""}  # fenced blocks that are no code of ours
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 SEPARATORS = {"|", "&&", ";", "--"}
