@@ -278,6 +278,7 @@ static void count_saves_alone(gpt_trainer *trainer, size_t staging_before)
     } else if (trainer->budget_alone.total > 0) {
         trainer->budget_alone.bytes[FSDP_MEMORY_STAGING] += staging;
         trainer->budget_alone.total += staging;
+        trainer->budget_alone.mean_total += staging;
     }
 }
 

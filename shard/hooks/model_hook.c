@@ -182,5 +182,6 @@ fsdp_status fsdp_hook_budget(const fsdp_hook *hook, const fsdp_model *model, fsd
     budget->bytes[FSDP_MEMORY_GRADIENTS] += sum.state;
     budget->bytes[FSDP_MEMORY_STAGING] += sum.scratch;
     budget->total += sum.bookkeeping + sum.state + sum.scratch;
+    budget->mean_total += sum.bookkeeping + sum.state + sum.scratch;
     return FSDP_OK;
 }

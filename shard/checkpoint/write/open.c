@@ -367,5 +367,6 @@ fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budge
     budget->bytes[FSDP_MEMORY_STAGING] += staging;
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += bookkeeping;
     budget->total += staging + bookkeeping;
+    budget->mean_total += staging + bookkeeping;
     return FSDP_OK;
 }
