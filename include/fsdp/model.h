@@ -407,8 +407,9 @@ FSDP_API fsdp_status fsdp_model_commit(fsdp_model *model);
 FSDP_API void fsdp_model_destroy(fsdp_model *model);
 
 /**
- * What a model would hold on one rank under any strategy, for any number of ranks, with a loss scaler and one optimizer; where it
- * has groups, with one for each, as they were declared, and one for the tensors of no group, if there are any. fsdp_hook_budget() adds what a gradient hook would hold. Local; before or after commit.
+ * What a model would hold on one rank under any strategy, for any number of ranks, with a loss scaler and an optimizer: one for
+ * each group, as it was declared, and one for the tensors of no group, if there are any. fsdp_hook_budget() adds what a gradient
+ * hook would hold. Local; before or after commit.
  *
  * @param[in] size       ranks, running or not; 0 stands for the size of the context
  * @param[in] optimizer  which optimizer's state to count for the tensors of no group, in the `moment_dtype` of the model's options
