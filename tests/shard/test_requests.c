@@ -8,7 +8,7 @@
 #include "shard/state/model.h"
 #include "tests/support/mpi_test.h"
 
-enum { UNITS = 48, ELEMENTS = 40, STEPS = 100, MOST_PREFETCH = 3 };
+enum { UNITS = 48, ELEMENTS = 40, STEPS = 30, MOST_PREFETCH = 3 };
 
 typedef struct wide_model {
     fsdp_context   *ctx;
