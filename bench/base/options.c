@@ -126,6 +126,12 @@ static const cli_option rows[] = {
     {"async", CLI_FLAG, FIELD(async),
      .help = "the progress thread alone, while its caller sleeps; with --overlap-compute cpu also beside compute"},
     {"lanes", CLI_FLAG, FIELD(lanes), .help = "a sum of one number while gathers are under way, and these beside it"},
+    {"drop-in", CLI_TEXT, FIELD(drop_in),
+     .help =
+         "plain MPI against MPI with X preloaded, libfsdp_mpi.so or its path, in --repeat rounds of jobs of their own"},
+    {"osu", CLI_FLAG, FIELD(osu),
+     .help = "with --drop-in: each call timed by itself, a barrier in between, on the same memory, as OSU's benchmarks "
+             "do"},
     {"shards", CLI_FLAG, FIELD(shards),
      .help = "what gathering and reducing a unit costs, and the smallest shard that pays"},
     {"step", CLI_FLAG, FIELD(step),
@@ -186,6 +192,7 @@ static const char *only_on_host(const bench_options *o)
            : o->floor      ? "floor"
            : o->async      ? "async"
            : o->lanes      ? "lanes"
+           : o->drop_in    ? "drop-in"
            : o->step       ? "step"
            : o->checkpoint ? "checkpoint"
            : o->tune       ? "tune"
@@ -220,8 +227,8 @@ static void check_network(const bench_options *o, char *message)
 
 static int count_modes(const bench_options *o)
 {
-    return !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->shards + !!o->step + !!o->checkpoint +
-           !!o->kernels + !!o->tune + !!o->algorithms;
+    return !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->drop_in + !!o->shards + !!o->step +
+           !!o->checkpoint + !!o->kernels + !!o->tune + !!o->algorithms;
 }
 
 int bench_options_sweep(const bench_options *options)
@@ -242,10 +249,14 @@ static void check_together(const bench_options *o, char *message)
     } else if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
-        CLI_SAY(message, "--overlap, --floor, --async, --lanes, --shards, --step, --checkpoint, --kernels, --tune "
-                         "and --algorithms are runs of their own; use one of them");
+        CLI_SAY(message, "--overlap, --floor, --async, --lanes, --drop-in, --shards, --step, --checkpoint, "
+                         "--kernels, --tune and --algorithms are runs of their own; use one of them");
     } else if (modes && o->plot) {
         CLI_SAY(message, "--plot is '%.60s', but only the plain sweep is drawn; leave out the other one", o->plot);
+    } else if (o->drop_in && (o->shared || o->thread_level)) {
+        CLI_SAY(message, "--drop-in times MPI's calls at thread level single; leave out --result and --thread-level");
+    } else if (o->osu && !o->drop_in) {
+        CLI_SAY(message, "--osu is for --drop-in; give that too, or leave it out");
     } else if (o->shared && o->memory == BENCH_MEMORY_USER) {
         CLI_SAY(message, "--result is shared, which --memory user cannot be; use --memory symmetric");
     } else if (o->device == BENCH_DEVICE_GPU && only_on_host(o)) {
@@ -274,6 +285,7 @@ static void choose_sizes(bench_options *o)
 {
     o->begin  = o->begin ? o->begin : default_begin(o);
     o->end    = o->end ? o->end : o->async || o->lanes ? (size_t)64 << 20 : (size_t)256 << 20;
+    o->memory = o->drop_in ? BENCH_MEMORY_USER : o->memory;
     o->factor = o->factor ? o->factor : o->async ? 8 : 4;
 }
 
@@ -300,6 +312,7 @@ static const char usage[] =
     "  mpirun -n 2 fsdp-bench --floor       between two nodes: how near to what messages allow\n"
     "  mpirun -n 8 fsdp-bench --async       what the progress thread reaches alone\n"
     "  mpirun -n 8 fsdp-bench --lanes       what a short operation takes beside long ones\n"
+    "  mpirun -n 2 fsdp-bench --drop-in libfsdp_mpi.so   plain MPI, and MPI with the drop-in\n"
     "  mpirun -n 8 fsdp-bench --step        training steps: what gathering ahead hides behind compute\n"
     "  mpirun -n 8 fsdp-bench --device gpu  the same collectives on GPU memory\n"
     "  mpirun -n 8 fsdp-bench --tune=FILE   a table of algorithms for this machine, for FSDP_TUNING_FILE\n"

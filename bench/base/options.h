@@ -43,6 +43,8 @@ typedef struct bench_options {
     int         floor;
     int         async;
     int         lanes;
+    const char *drop_in; /* what the ranks of its jobs preload; NULL: another run */
+    int         osu;     /* there: each call timed by itself */
     int         shards;
     int         step;
     size_t      units, unit_params; /* of the model of a step */

@@ -1,6 +1,7 @@
 #include "bench/twin/launcher.h"
 
 #include <fcntl.h>
+#include <mpi.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +138,36 @@ static int cut_at_program(strings *command, const char *program)
     return 1;
 }
 
+#define N_VARIABLES    3 /* of the ranks of a job with the drop-in */
+#define VARIABLE_WORDS 3 /* of the launcher's command line for each, at most */
+
+/* The launcher's option that sets a variable of the ranks; `assignment` is NAME=VALUE. */
+static void append_variable(strings *command, char *assignment)
+{
+#ifdef OPEN_MPI
+    command->items[command->n++] = "-x";
+    command->items[command->n++] = assignment;
+#else
+    char *const equals = strchr(assignment, '=');
+
+    *equals                      = 0;
+    command->items[command->n++] = "-env";
+    command->items[command->n++] = assignment;
+    command->items[command->n++] = equals + 1;
+#endif
+}
+
+/* The drop-in works from the first call on: how much a communicator moves before that is no matter where it moves much. */
+static void append_preload(strings *command, const char *preload, char (*room)[PATH_BYTES])
+{
+    (void)snprintf(room[0], PATH_BYTES, "LD_PRELOAD=%s", preload);
+    (void)snprintf(room[1], PATH_BYTES, "FSDP_MPI=on");
+    (void)snprintf(room[2], PATH_BYTES, "FSDP_MPI_AFTER=0");
+    for (int i = 0; i < N_VARIABLES; i++) {
+        append_variable(command, room[i]);
+    }
+}
+
 static pid_t start(const char *path, const strings *command, const strings *environment)
 {
     posix_spawn_file_actions_t actions;
@@ -155,9 +186,10 @@ static pid_t start(const char *path, const strings *command, const strings *envi
     return process;
 }
 
-static pid_t launch(pid_t launcher, const char *path, const char *program, const char *const *arguments)
+static pid_t launch(pid_t launcher, const char *path, const char *program, const char *preload,
+                    const char *const *arguments)
 {
-    char    self[PATH_BYTES];
+    char    self[PATH_BYTES], variables[N_VARIABLES][PATH_BYTES];
     strings command = {0}, environment = {0};
     size_t  more    = 1;
     ssize_t length  = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -167,8 +199,11 @@ static pid_t launch(pid_t launcher, const char *path, const char *program, const
     while (arguments[more - 1]) {
         more++;
     }
-    if (read_strings(launcher, "cmdline", more + 1, &command) && read_strings(launcher, "environ", 0, &environment) &&
-        cut_at_program(&command, program)) {
+    if (read_strings(launcher, "cmdline", more + 1 + N_VARIABLES * VARIABLE_WORDS, &command) &&
+        read_strings(launcher, "environ", 0, &environment) && cut_at_program(&command, program)) {
+        if (preload) {
+            append_preload(&command, preload, variables);
+        }
         command.items[command.n++] = self;
         for (size_t i = 0; i < more; i++) {
             command.items[command.n++] = (char *)arguments[i];
@@ -180,7 +215,8 @@ static pid_t launch(pid_t launcher, const char *path, const char *program, const
     return process;
 }
 
-pid_t bench_launch_alike(const char *program, const char *const *arguments, char *why_not, size_t why_not_bytes)
+pid_t bench_launch_alike(const char *program, const char *preload, const char *const *arguments, char *why_not,
+                         size_t why_not_bytes)
 {
     char        path[PATH_BYTES];
     const pid_t launcher = find_launcher(path);
@@ -190,7 +226,7 @@ pid_t bench_launch_alike(const char *program, const char *const *arguments, char
         (void)snprintf(why_not, why_not_bytes, "rank 0 was not started by mpirun or mpiexec on this machine");
         return -1;
     }
-    process = launch(launcher, path, program, arguments);
+    process = launch(launcher, path, program, preload, arguments);
     if (process < 0) {
         (void)snprintf(why_not, why_not_bytes, "the command line of '%.60s' cannot be repeated", path);
     }

@@ -39,10 +39,10 @@ static void end_launcher(bench_twin *twin)
     }
 }
 
-static void start(bench_twin *twin, const bench_options *options)
+static void start(bench_twin *twin, const char *program, const bench_twin_kind *kind)
 {
     char        name[64];
-    const char *arguments[] = {BENCH_TWIN_ARGUMENT, name, options->thread_level ? "multiple" : "single", NULL};
+    const char *arguments[] = {BENCH_TWIN_ARGUMENT, name, kind->multiple ? "multiple" : "single", NULL};
     const int   listener    = bench_channel_listen(name, sizeof name);
     double      begin       = bench_now();
 
@@ -50,7 +50,7 @@ static void start(bench_twin *twin, const bench_options *options)
         (void)snprintf(twin->why_not, sizeof twin->why_not, "no socket to talk to it");
         return;
     }
-    twin->launcher = bench_launch_alike(options->program, arguments, twin->why_not, sizeof twin->why_not);
+    twin->launcher = bench_launch_alike(program, kind->preload, arguments, twin->why_not, sizeof twin->why_not);
     while (twin->launcher > 0 && twin->socket < 0 && bench_now() - begin < START_SECONDS) {
         twin->socket = bench_channel_accept(listener, LOOK_SECONDS);
         if (twin->socket < 0 && launcher_has_ended(twin)) {
@@ -64,8 +64,18 @@ static void start(bench_twin *twin, const bench_options *options)
     (void)close(listener);
 }
 
+void bench_twin_start(bench_twin *twin, const bench_world *world, const char *program, const bench_twin_kind *kind)
+{
+    *twin = (bench_twin){.socket = -1};
+    if (world->rank == 0) {
+        start(twin, program, kind);
+        twin->there = twin->socket >= 0;
+    }
+    bench_share_asleep(world, &twin->there, sizeof twin->there);
+}
+
 /* A twin that is gone has no more to say: what it was asked is not known. */
-static double ask(const bench_twin *twin, const bench_world *world, const bench_order *order)
+double bench_twin_ask(const bench_twin *twin, const bench_world *world, const bench_order *order)
 {
     double answer = -1;
 
@@ -80,11 +90,13 @@ static double ask(const bench_twin *twin, const bench_world *world, const bench_
 
 void bench_twin_open(bench_twin *twin, const bench_world *world, const bench_options *options, size_t bytes)
 {
-    const bench_order order = {.kind      = BENCH_ORDER_PREPARE,
-                               .memory    = options->memory,
-                               .bytes     = bytes,
-                               .reuse     = options->reuse,
-                               .node_size = options->ranks_per_node ? (int)options->ranks_per_node : FSDP_UNSET};
+    const bench_twin_kind kind  = {.multiple = options->thread_level};
+    const bench_order     order = {.kind      = BENCH_ORDER_PREPARE,
+                                   .library   = 1,
+                                   .memory    = options->memory,
+                                   .bytes     = bytes,
+                                   .reuse     = options->reuse,
+                                   .node_size = options->ranks_per_node ? (int)options->ranks_per_node : FSDP_UNSET};
 
     *twin = (bench_twin){.socket = -1, .why_not = "--no-twin"};
     if (!bench_options_sweep(options) || options->device == BENCH_DEVICE_GPU) {
@@ -94,12 +106,8 @@ void bench_twin_open(bench_twin *twin, const bench_world *world, const bench_opt
     if (options->no_twin) {
         return;
     }
-    if (world->rank == 0) {
-        start(twin, options);
-        twin->there = twin->socket >= 0;
-    }
-    bench_share_asleep(world, &twin->there, sizeof twin->there);
-    if (twin->there && ask(twin, world, &order) < 0) {
+    bench_twin_start(twin, world, options->program, &kind);
+    if (twin->there && bench_twin_ask(twin, world, &order) < 0) {
         bench_twin_close(twin, world);
         (void)snprintf(twin->why_not, sizeof twin->why_not, "no memory for two more buffers of %zu bytes per rank",
                        bytes);
@@ -110,7 +118,7 @@ double bench_twin_time(const bench_twin *twin, const bench_world *world, const b
 {
     const bench_order order = {.kind = BENCH_ORDER_TIME, .what = *c, .iterations = iterations};
 
-    return twin->there ? ask(twin, world, &order) : -1;
+    return twin->there ? bench_twin_ask(twin, world, &order) : -1;
 }
 
 void bench_twin_close(bench_twin *twin, const bench_world *world)
@@ -120,7 +128,7 @@ void bench_twin_close(bench_twin *twin, const bench_world *world)
     if (!twin->there) {
         return;
     }
-    (void)ask(twin, world, &order);
+    (void)bench_twin_ask(twin, world, &order);
     twin->there = 0;
     if (world->rank == 0) {
         (void)close(twin->socket);

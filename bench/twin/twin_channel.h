@@ -11,16 +11,28 @@
 #include "bench/base/collective.h"
 #include "bench/base/world.h"
 
-typedef enum bench_order_kind { BENCH_ORDER_PREPARE, BENCH_ORDER_TIME, BENCH_ORDER_END } bench_order_kind;
+/** ALONE: MPI_Allreduce() of 8 bytes on MPI_COMM_SELF, which nothing is communicated in. */
+typedef enum bench_order_kind {
+    BENCH_ORDER_PREPARE,
+    BENCH_ORDER_TIME,
+    BENCH_ORDER_ALONE,
+    BENCH_ORDER_END
+} bench_order_kind;
+
+/** The answer to PREPARE of a job that has not loaded what LD_PRELOAD names. */
+#define BENCH_NOT_LOADED (-2.0)
 
 typedef struct bench_order {
     bench_order_kind kind;
-    int              memory;    /* PREPARE: a bench_memory */
-    int              node_size; /* PREPARE: FSDP_UNSET, or as fsdp_config has it */
-    size_t           bytes;     /* PREPARE: of each buffer */
-    int              reuse;     /* PREPARE: --reuse-buffers */
-    bench_case       what;      /* TIME */
-    size_t           iterations;
+    int              library;    /* PREPARE: with a context of the library, whose buffers these are */
+    int              preloaded;  /* PREPARE: the drop-in has to be in the process */
+    int              memory;     /* PREPARE: a bench_memory */
+    int              node_size;  /* PREPARE: FSDP_UNSET, or as fsdp_config has it */
+    size_t           bytes;      /* PREPARE: of each buffer */
+    int              reuse;      /* PREPARE: --reuse-buffers */
+    bench_case       what;       /* TIME */
+    size_t           iterations; /* TIME, ALONE */
+    int              apart;      /* TIME: each with a barrier behind it that is not timed; the mean of all ranks */
 } bench_order;
 
 /** A socket that the twin can reach under `name`. @return below 0 on failure */

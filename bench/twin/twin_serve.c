@@ -1,3 +1,4 @@
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +20,66 @@ typedef struct server {
 } server;
 
 /* The library is used for memory only: its buffers have the same pages in both jobs. */
-static double prepare(server *s, const bench_order *order)
+static int open_library(server *s, int node_size)
 {
     fsdp_config config;
 
-    s->reuse = order->reuse;
     fsdp_config_init(&config);
     config.log_level = FSDP_LOG_OFF;
-    config.node_size = order->node_size;
+    config.node_size = node_size;
     if (fsdp_init(s->world.comm, &config, &s->world.ctx) != FSDP_OK) {
         s->world.ctx = NULL;
+    }
+    return s->world.ctx != NULL;
+}
+
+static int is_drop_in(struct dl_phdr_info *library, size_t bytes, void *unused)
+{
+    (void)bytes;
+    (void)unused;
+    return strstr(library->dlpi_name, "libfsdp_mpi.so") != NULL;
+}
+
+static double prepare(server *s, const bench_order *order)
+{
+    s->reuse = order->reuse;
+    if (order->preloaded && !dl_iterate_phdr(is_drop_in, NULL)) {
+        return BENCH_NOT_LOADED;
+    }
+    if (order->library && !open_library(s, order->node_size)) {
         return -1;
     }
     return bench_buffers_open(&s->buffers, &s->world, NULL, order->memory, 0, order->bytes) == FSDP_OK ? 0 : -1;
+}
+
+/* As OSU's benchmarks time a collective. */
+static double time_apart(server *s, const bench_order *order)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < order->iterations; i++) {
+        const bench_buffers b = bench_buffers_turn(&s->buffers, &order->what, s->reuse ? 0 : s->turn++);
+        double              begin;
+
+        MPI_Barrier(s->world.comm);
+        begin = bench_now();
+        bench_baseline_run(&order->what, s->world.comm, b.in, b.out);
+        seconds += bench_now() - begin;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_SUM, s->world.comm);
+    return seconds / s->world.size / (double)(order->iterations ? order->iterations : 1);
+}
+
+static double time_alone(const server *s, size_t iterations)
+{
+    double begin, value = 1;
+
+    MPI_Barrier(s->world.comm);
+    begin = bench_now();
+    for (size_t i = 0; i < iterations; i++) {
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+    }
+    return bench_max(&s->world, bench_now() - begin) / (double)iterations;
 }
 
 static double time_block(server *s, const bench_order *order)
@@ -50,10 +98,27 @@ static double time_block(server *s, const bench_order *order)
 
 static void end(server *s)
 {
+    (void)bench_buffers_close(&s->buffers);
     if (s->world.ctx) {
-        (void)bench_buffers_close(&s->buffers);
         (void)fsdp_finalize(s->world.ctx);
     }
+}
+
+/* The answer. */
+static double carry_out(server *s, const bench_order *order)
+{
+    switch (order->kind) {
+    case BENCH_ORDER_PREPARE:
+        return -bench_max(&s->world, -prepare(s, order));
+    case BENCH_ORDER_TIME:
+        return order->apart ? time_apart(s, order) : time_block(s, order);
+    case BENCH_ORDER_ALONE:
+        return time_alone(s, order->iterations);
+    case BENCH_ORDER_END:
+        end(s);
+        break;
+    }
+    return 0;
 }
 
 /* The next order, for all ranks. A job that is gone has none: END, which nobody waits to be answered. */
@@ -73,16 +138,10 @@ static void serve(server *s)
     bench_order order;
 
     do {
-        double answer = 0;
+        double answer;
 
-        order = next_order(s);
-        if (order.kind == BENCH_ORDER_PREPARE) {
-            answer = -bench_max(&s->world, -prepare(s, &order));
-        } else if (order.kind == BENCH_ORDER_TIME) {
-            answer = time_block(s, &order);
-        } else {
-            end(s);
-        }
+        order  = next_order(s);
+        answer = carry_out(s, &order);
         if (s->world.rank == 0) {
             (void)bench_channel_send(s->channel, &answer, sizeof answer);
         }
