@@ -230,6 +230,64 @@ FSDP_API fsdp_status fsdp_checkpoint_add(fsdp_checkpoint *checkpoint, const char
 FSDP_API fsdp_status fsdp_checkpoint_add_bytes(fsdp_checkpoint *checkpoint, const char *name, void *bytes, size_t room,
                                                size_t *n_bytes);
 
+/** What each of the rows of fsdp_checkpoint_add_rows() has: a value, or a vector of them. */
+typedef struct fsdp_column {
+    const char *name; /**< of its tensor, behind that of the rows: NAME.COLUMN */
+    fsdp_dtype  dtype;
+    size_t width; /**< ELEMENTS per row. The tensor has the shape [rows], or, where this is above 1, [rows, width] */
+} fsdp_column;
+
+/**
+ * Adds rows that go from rank to rank, each known by a number of its own: particles, agents, cells of a mesh that adapts. They
+ * are saved in simulation.safetensors in the order of their numbers, as the tensors NAME.id (I64) and NAME.COLUMN, so that the file
+ * does not depend on the ranks. Collective, in the same order on all ranks; completes an asynchronous save first.
+ *
+ * Before each save every rank says with fsdp_checkpoint_set_rows() which rows it has. fsdp_checkpoint_restore() gives
+ * each rank an equal share of all rows, which it reads with fsdp_checkpoint_get_rows() and hands on to where they belong.
+ *
+ * A save moves each row to the rank that writes it, by three alltoallv at least, and sorts there. For that time a rank holds what it
+ * sends and receives of one column, and what it writes of all, which no budget includes, since the number of rows is not
+ * known before. The numbers between the least and the greatest are divided evenly: where they are crowded, some ranks write more.
+ *
+ * @param[in] name       as in fsdp_checkpoint_add(); copied
+ * @param[in] n_columns  1 or more
+ * @param[in] columns    the same on all ranks; copied
+ * @return FSDP_OK; FSDP_ERR_ARG: a name that is taken or not allowed, as NAME.id is for a column, no columns, or a width of 0;
+ *         FSDP_ERR_MISMATCH: not the same on all ranks; FSDP_ERR_MEMORY; or the error of an asynchronous save. The same on every
+ *         rank, and nothing has been added then.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_add_rows(fsdp_checkpoint *checkpoint, const char *name, size_t n_columns,
+                                              const fsdp_column *columns);
+
+/**
+ * Says which rows this rank has, for the next save: this call comes before each, on every rank. Local.
+ *
+ * @param[in] name     of rows that have been added
+ * @param[in] n_rows   0 or more; may differ between ranks and from save to save
+ * @param[in] ids      the number of each row, in any order; no two rows of all ranks have the same. NULL for no rows
+ * @param[in] columns  of each column its elements, row-major without gaps, in the order of `ids`. NULL for no rows. The array, and
+ *                     all that it points to, is read by the next save: valid and unchanged until that call returns, also where it is
+ *                     asynchronous
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, or a name that no rows have. That two rows have one number is found by the save,
+ *         which names it, on every rank.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_set_rows(fsdp_checkpoint *checkpoint, const char *name, size_t n_rows,
+                                              const int64_t *ids, const void *const *columns);
+
+/**
+ * The rows that fsdp_checkpoint_restore() has given this rank: of N rows in the order of their numbers those from
+ * N * rank / ranks to N * (rank + 1) / ranks, both rounded down. Local.
+ *
+ * @param[out] n_rows   of this rank; 0 where `allow_missing` has left them out
+ * @param[out] ids      their numbers; NULL if that is not wanted
+ * @param[out] columns  room for as many pointers as there are columns: the elements of each. All of it is the checkpoint's,
+ *                      valid until the next save or restore, or until it is closed
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, or a name that no rows have; FSDP_ERR_STATE: there has been no restore since the
+ *         checkpoint was opened or saved.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_get_rows(const fsdp_checkpoint *checkpoint, const char *name, size_t *n_rows,
+                                              const int64_t **ids, const void **columns);
+
 /**
  * Saves, and returns when the checkpoint is on the disk and `latest` names it. Completes an asynchronous save first. If there
  * already is a checkpoint of that step, the new one's name ends in "-2" and so on.

@@ -17,6 +17,8 @@
 
 #define FSDPI_SIMULATION_STEM "simulation"
 
+struct fsdpi_keyed;
+
 typedef struct fsdpi_array {
     struct fsdpi_array *next;
     fsdpi_tensor_info   info;       /* as it is written */
@@ -28,21 +30,23 @@ typedef struct fsdpi_array {
     size_t             *n_bytes;    /* of rank 0's bytes how many there are; NULL: it is an array */
     size_t              room;       /* for them, on all ranks */
     size_t              image_room; /* for them, where this rank writes them */
+    struct fsdpi_keyed *keyed;      /* it is the numbers or a column of these; NULL: it is not */
     uint64_t            dims[FSDP_MAX_DIMS];
     const char         *name; /* behind it */
 } fsdpi_array;
 
 /** Those of a checkpoint. Zeros: none. */
 typedef struct fsdpi_arrays {
-    fsdp_context     *ctx;
-    size_t            n;
-    fsdpi_array      *first;   /* in the order in which they were added */
-    bool              changed; /* since the file was planned */
-    fsdpi_file_plan   plan;
-    fsdpi_array     **in_file; /* in the order of their bytes */
-    size_t            n_in_file;
-    size_t            n_parts; /* of chunks that this rank writes into */
-    fsdpi_file_chunk *parts;
+    fsdp_context       *ctx;
+    size_t              n;
+    fsdpi_array        *first;   /* in the order in which they were added */
+    struct fsdpi_keyed *keyed;   /* rows that are known by numbers */
+    bool                changed; /* since the file was planned */
+    fsdpi_file_plan     plan;
+    fsdpi_array       **in_file; /* in the order of their bytes */
+    size_t              n_in_file;
+    size_t              n_parts; /* of chunks that this rank writes into */
+    fsdpi_file_chunk   *parts;
 } fsdpi_arrays;
 
 /** The array of a name; NULL if there is none. */

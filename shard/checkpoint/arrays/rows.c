@@ -145,12 +145,14 @@ static fsdp_status write_row(output *o, uint64_t at, const unsigned char *from, 
     return keep(o, at, from, stride, count, width);
 }
 
-static fsdp_status write_array(output *o, const fsdpi_array *array, bool from_image)
+/* Rows known by numbers are in memory of the checkpoint already, and stay as they are until they are written. */
+static fsdp_status write_array(output *o, const fsdpi_array *array, bool from_images)
 {
-    const uint64_t       begin = o->arrays->plan.files[0].header_bytes + array->info.begin;
-    const size_t         width = width_of(array);
-    const unsigned char *image = array->image;
-    fsdpi_box_walk       walk  = {.done = false};
+    const bool           from_image = from_images && array->keyed == NULL;
+    const uint64_t       begin      = o->arrays->plan.files[0].header_bytes + array->info.begin;
+    const size_t         width      = width_of(array);
+    const unsigned char *image      = array->image;
+    fsdpi_box_walk       walk       = {.done = false};
     fsdpi_box_row        row;
 
     while (fsdpi_box_next(&array->written, &walk, &row)) {

@@ -7,6 +7,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/context/context.h"
+#include "shard/checkpoint/arrays/keyed.h"
 
 #define FILE_NAME FSDPI_SIMULATION_STEM ".safetensors"
 
@@ -21,6 +22,12 @@ fsdp_status fsdpi_array_source_open(fsdpi_array_source *source, const fsdpi_chec
 void fsdpi_array_source_close(fsdpi_array_source *source)
 {
     fsdpi_tensor_files_close(&source->files);
+}
+
+/* Of `n` things, the first of a rank's even share. */
+static uint64_t share_begin(uint64_t n, uint64_t rank, uint64_t ranks)
+{
+    return n / ranks * rank + n % ranks * rank / ranks;
 }
 
 /* ---- matching ------------------------------------------------------------------------------------------------------ */
@@ -42,13 +49,29 @@ static void report(const fsdpi_array_source *source, fsdpi_misfits *misfits, con
 
 static bool fits(const fsdpi_array *array, const fsdpi_tensor_info *b)
 {
-    const fsdpi_tensor_info *a = &array->info;
+    const fsdpi_tensor_info *a     = &array->info;
+    const size_t             first = array->keyed != NULL; /* of any number of rows */
 
     if (array->n_bytes != NULL) {
         return b->dtype == FSDPI_STORED_U8 && b->n_dims == 1 && b->dims[0] <= array->room;
     }
     return a->dtype == b->dtype && a->n_dims == b->n_dims &&
-           (a->n_dims == 0 || memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims) == 0);
+           (a->n_dims <= first || memcmp(a->dims + first, b->dims + first, (a->n_dims - first) * sizeof *a->dims) == 0);
+}
+
+/* How many rows the file has; none where it has not all columns, or these are not of one length. */
+static bool count_rows(const fsdpi_array_source *source, const fsdpi_keyed *keyed, uint64_t *rows)
+{
+    for (size_t i = 0; i < keyed->n; i++) {
+        const fsdpi_placed_tensor *tensor = fsdpi_tensor_files_find(&source->files, keyed->columns[i]->name);
+
+        if (tensor == NULL || !fits(keyed->columns[i], tensor->info) || (i > 0 && tensor->info->dims[0] != *rows)) {
+            *rows = 0;
+            return false;
+        }
+        *rows = tensor->info->dims[0];
+    }
+    return true;
 }
 
 static void report_shape(const fsdpi_array_source *source, fsdpi_misfits *misfits, const fsdpi_array *array,
@@ -66,6 +89,21 @@ static void report_shape(const fsdpi_array_source *source, fsdpi_misfits *misfit
     (void)snprintf(what, sizeof what, "is %s %s in the file, and was added as %s %s", fsdpi_stored_name(theirs->dtype),
                    shape, fsdpi_stored_name(ours.dtype), needed);
     report(source, misfits, ours.name, what);
+}
+
+/* What is missing, or of another type, has been told of each column. */
+static void match_rows(const fsdpi_array_source *source, const fsdp_checkpoint_load_options *options,
+                       fsdpi_misfits *misfits)
+{
+    const size_t told = misfits->missing + misfits->mis_shaped;
+    uint64_t     rows = 0;
+
+    for (const fsdpi_keyed *keyed = source->arrays->keyed; keyed != NULL; keyed = keyed->next) {
+        if (!count_rows(source, keyed, &rows) && told == 0 && !options->allow_missing && !options->allow_mis_shaped) {
+            misfits->mis_shaped++;
+            report(source, misfits, keyed->columns[0]->name, "has another length than a column of these rows");
+        }
+    }
 }
 
 void fsdpi_array_source_match(const fsdpi_array_source *source, const fsdp_checkpoint_load_options *options,
@@ -92,6 +130,26 @@ void fsdpi_array_source_match(const fsdpi_array_source *source, const fsdp_check
             report(source, misfits, name, "is in the checkpoint and has not been added");
         }
     }
+    match_rows(source, options, misfits);
+}
+
+fsdp_status fsdpi_array_source_make_room(const fsdpi_array_source *source, fsdpi_problem *problem)
+{
+    const fsdp_context *ctx   = source->arrays != NULL ? source->arrays->ctx : NULL;
+    fsdpi_keyed        *keyed = source->arrays != NULL ? source->arrays->keyed : NULL;
+
+    for (; keyed != NULL; keyed = keyed->next) {
+        const uint64_t ranks = (uint64_t)ctx->size, rank = (uint64_t)ctx->rank;
+        uint64_t       rows = 0;
+
+        (void)count_rows(source, keyed, &rows);
+        const uint64_t first = share_begin(rows, rank, ranks), end = share_begin(rows, rank + 1, ranks);
+        if (fsdpi_keyed_allocate(source->arrays->ctx, keyed, (size_t)(end - first)) != FSDP_OK) {
+            return fsdpi_problem_memory(problem, keyed->name, (size_t)(end - first));
+        }
+        fsdpi_keyed_place(keyed, first, rows);
+    }
+    return FSDP_OK;
 }
 
 uint64_t fsdpi_array_source_fingerprint(const fsdpi_array_source *source, uint64_t hash)
@@ -156,9 +214,9 @@ fsdp_status fsdpi_array_source_verify(const fsdpi_array_source *source, const fs
         return FSDP_OK;
     }
     const fsdp_context *ctx = source->arrays->ctx;
-    const size_t        n = found->n_chunks, ranks = (size_t)ctx->size, rank = (size_t)ctx->rank;
-    return check_chunks(source, found, n / ranks * rank + n % ranks * rank / ranks,
-                        n / ranks * (rank + 1) + n % ranks * (rank + 1) / ranks, scratch, problem);
+    const uint64_t      n = found->n_chunks, ranks = (uint64_t)ctx->size, rank = (uint64_t)ctx->rank;
+    return check_chunks(source, found, (size_t)share_begin(n, rank, ranks), (size_t)share_begin(n, rank + 1, ranks),
+                        scratch, problem);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -171,13 +229,16 @@ fsdp_status fsdpi_array_source_read(const fsdpi_array_source *source, void *scra
     for (fsdpi_array *array = source->arrays->first; array != NULL; array = array->next) {
         const fsdpi_placed_tensor *tensor = fsdpi_tensor_files_find(&source->files, array->name);
 
-        if (tensor != NULL && fits(array, tensor->info)) {
+        if (tensor != NULL && fits(array, tensor->info) && !(array->keyed != NULL && array->keyed->rows == 0)) {
             if (array->n_bytes != NULL) {
                 fsdpi_bytes_divide(array, (size_t)tensor->info->dims[0], false);
                 *array->n_bytes = (size_t)tensor->info->dims[0];
             }
             FSDP_TRY(fsdpi_rows_read(array, tensor, scratch, problem));
         }
+    }
+    for (fsdpi_keyed *keyed = source->arrays->keyed; keyed != NULL; keyed = keyed->next) {
+        keyed->read = true;
     }
     return FSDP_OK;
 }

@@ -21,6 +21,9 @@ fsdp_status fsdpi_array_source_open(fsdpi_array_source *source, const fsdpi_chec
 void fsdpi_array_source_match(const fsdpi_array_source *source, const fsdp_checkpoint_load_options *options,
                               fsdpi_misfits *misfits);
 
+/** Memory for this rank's share of rows that are known by numbers: as many as the file has. */
+fsdp_status fsdpi_array_source_make_room(const fsdpi_array_source *source, fsdpi_problem *problem);
+
 /** Checks the chunks of the header. */
 fsdp_status fsdpi_array_source_verify_header(const fsdpi_array_source *source, const fsdpi_checksums *sums,
                                              void *scratch, fsdpi_problem *problem);

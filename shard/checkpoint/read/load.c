@@ -358,7 +358,8 @@ static fsdp_status prepare(load *l)
     FSDP_TRY(open_moments(l));
     FSDP_TRY(fsdpi_array_source_open(&l->arrays, &l->state.sums, l->path, &l->problem));
     FSDP_TRY(verify_headers(l));
-    return match_all(l);
+    FSDP_TRY(match_all(l));
+    return fsdpi_array_source_make_room(&l->arrays, &l->problem);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "shard/checkpoint/arrays/arrays.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
+#include "shard/checkpoint/write/add.h"
 #include "shard/checkpoint/write/checkpoint.h"
 
 #define ADD "fsdp_checkpoint_add"
@@ -35,17 +36,31 @@ static fsdp_status refuse(const addition *a, const char *why)
     return fsdpi_fail_together(a->ctx, FSDP_ERR_ARG, ADD ": array '%.200s': %s", a->name != NULL ? a->name : "", why);
 }
 
+static const char *what_is_wrong_with(const fsdpi_arrays *arrays, const char *name)
+{
+    if (name == NULL || name[0] == '\0' || strcmp(name, "__metadata__") == 0) {
+        return "it needs a name, which is not __metadata__";
+    }
+    if (name[fsdpi_utf8_good(name)] != '\0') {
+        return "its name is not UTF-8; rename it";
+    }
+    return fsdpi_arrays_find(arrays, name) == NULL ? NULL
+                                                   : "there is an array of that name already; rename one of them";
+}
+
+fsdp_status fsdpi_array_check_name(fsdp_context *ctx, const fsdpi_arrays *arrays, const char *function,
+                                   const char *name)
+{
+    const char *wrong = what_is_wrong_with(arrays, name);
+
+    return wrong == NULL ? FSDP_OK
+                         : fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: array '%.200s': %s", function,
+                                               name != NULL ? name : "", wrong);
+}
+
 static fsdp_status check_name(const addition *a)
 {
-    if (a->name == NULL || a->name[0] == '\0' || strcmp(a->name, "__metadata__") == 0) {
-        return refuse(a, "it needs a name, which is not __metadata__");
-    }
-    if (a->name[fsdpi_utf8_good(a->name)] != '\0') {
-        return refuse(a, "its name is not UTF-8; rename it");
-    }
-    return fsdpi_arrays_find(&a->checkpoint->arrays, a->name) == NULL
-               ? FSDP_OK
-               : refuse(a, "there is an array of that name already; rename one of them");
+    return fsdpi_array_check_name(a->ctx, &a->checkpoint->arrays, ADD, a->name);
 }
 
 static fsdp_status check_shape(addition *a)

@@ -13,6 +13,7 @@
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/output_file.h"
+#include "shard/checkpoint/write/sort_rows.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
 #include "shard/optimizer/optimizer.h"
@@ -48,6 +49,13 @@ static fsdp_status verdict(fsdp_checkpoint *c)
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
+static void release_rows(fsdp_checkpoint *c)
+{
+    for (fsdpi_keyed *keyed = c->arrays.keyed; keyed != NULL; keyed = keyed->next) {
+        fsdpi_keyed_release(c->ctx, keyed);
+    }
+}
+
 /* Ends a save, with or without success: nothing of a failed one stays, unless `latest` names it already. */
 static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
 {
@@ -55,6 +63,7 @@ static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
         fsdpi_run_folder_abandon(&c->folder);
     }
     fsdpi_checkpoint_tell_unsynced(c);
+    release_rows(c);
     c->phase = FSDPI_SAVE_IDLE;
     return status;
 }
@@ -274,10 +283,21 @@ static fsdp_status count_bytes(fsdp_checkpoint *c)
     return FSDP_OK;
 }
 
+/* Each time there may be other rows, and other ranks may write them. */
+static fsdp_status sort_rows(fsdp_checkpoint *c)
+{
+    for (fsdpi_keyed *keyed = c->arrays.keyed; keyed != NULL; keyed = keyed->next) {
+        FSDP_TRY(fsdpi_rows_sort(c->ctx, keyed, c->function));
+        c->arrays.changed = true;
+    }
+    return FSDP_OK;
+}
+
 /* Behind fsdp_checkpoint_add() there is another file, with other chunks. */
 static fsdp_status lay_arrays_out(fsdp_checkpoint *c)
 {
     FSDP_TRY(count_bytes(c));
+    FSDP_TRY(sort_rows(c));
     if (!c->arrays.changed) {
         return FSDP_OK;
     }
@@ -290,13 +310,19 @@ static fsdp_status lay_arrays_out(fsdp_checkpoint *c)
 static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchronous,
                          const fsdp_checkpoint_state *program)
 {
-    c->function = function;
-    FSDP_TRY(lay_arrays_out(c));
-    FSDP_TRY(compare_replicated(c));
-    c->asynchronous          = asynchronous;
-    c->phase                 = FSDPI_SAVE_WRITING;
-    const fsdp_status ready  = get_ready(c, program);
-    const fsdp_status status = agree_on_state(c, program, ready);
+    c->function        = function;
+    fsdp_status status = lay_arrays_out(c);
+    if (status == FSDP_OK) {
+        status = compare_replicated(c);
+    }
+    if (status != FSDP_OK) {
+        release_rows(c);
+        return status;
+    }
+    c->asynchronous         = asynchronous;
+    c->phase                = FSDPI_SAVE_WRITING;
+    const fsdp_status ready = get_ready(c, program);
+    status                  = agree_on_state(c, program, ready);
     if (status != FSDP_OK) {
         return end(c, status);
     }
