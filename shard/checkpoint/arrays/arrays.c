@@ -7,7 +7,6 @@
 #include "lib/base/hash.h"
 #include "lib/context/context.h"
 #include "lib/device/memory.h"
-#include "shard/checkpoint/arrays/keyed.h"
 
 /* ---- the list ------------------------------------------------------------------------------------------------------ */
 
@@ -96,7 +95,6 @@ static void free_layout(fsdpi_arrays *arrays)
 
 void fsdpi_arrays_free(fsdpi_arrays *arrays)
 {
-    fsdpi_keyed_free(arrays);
     while (arrays->first != NULL) {
         fsdpi_array *array = arrays->first;
 
@@ -203,7 +201,7 @@ size_t fsdpi_arrays_staging(const fsdpi_arrays *arrays)
 size_t fsdpi_arrays_bookkeeping(const fsdpi_arrays *arrays)
 {
     size_t bytes = fsdpi_alloc_size(arrays->n_in_file * sizeof(fsdpi_array *)) +
-                   fsdpi_alloc_size(arrays->n_parts * sizeof *arrays->parts) + fsdpi_keyed_bookkeeping(arrays);
+                   fsdpi_alloc_size(arrays->n_parts * sizeof *arrays->parts);
 
     for (const fsdpi_array *array = arrays->first; array != NULL; array = array->next) {
         bytes += fsdpi_alloc_size(struct_bytes(array->name));

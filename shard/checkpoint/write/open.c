@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/options.h"
 #include "lib/device/memory.h"
+#include "shard/checkpoint/arrays/keyed.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
@@ -252,6 +253,7 @@ static void release(fsdp_checkpoint *c)
         fsdpi_folder_lock_forget(&c->folder.lock);
     }
     fsdpi_writer_close(&c->writer);
+    fsdpi_keyed_free(&c->arrays);
     fsdpi_arrays_free(&c->arrays);
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         fsdpi_file_plan_free(&c->stems[s].plan);
@@ -363,7 +365,8 @@ fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budge
     }
     const size_t staging     = fsdpi_writer_staging(&checkpoint->writer) + fsdpi_arrays_staging(&checkpoint->arrays);
     const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) +
-                               fsdpi_arrays_bookkeeping(&checkpoint->arrays) + fsdpi_alloc_size(sizeof *checkpoint);
+                               fsdpi_arrays_bookkeeping(&checkpoint->arrays) +
+                               fsdpi_keyed_bookkeeping(&checkpoint->arrays) + fsdpi_alloc_size(sizeof *checkpoint);
     budget->bytes[FSDP_MEMORY_STAGING] += staging;
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += bookkeeping;
     budget->total += staging + bookkeeping;
