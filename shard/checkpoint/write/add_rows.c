@@ -143,16 +143,19 @@ fsdp_status fsdp_checkpoint_add_rows(fsdp_checkpoint *checkpoint, const char *na
 
 /* ---- before a save, and behind a load --------------------------------------------------------------------------------- */
 
-static fsdp_status find(const fsdp_checkpoint *checkpoint, const char *function, const char *name, fsdpi_keyed **found)
+/* NULL: FSDP_ERR_ARG, recorded and printed. */
+static fsdpi_keyed *find(const fsdp_checkpoint *checkpoint, const char *function, const char *name)
 {
     if (checkpoint == NULL || name == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the checkpoint or the name is NULL", function);
+        (void)fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the checkpoint or the name is NULL", function);
+        return NULL;
     }
-    *found = fsdpi_keyed_find(&checkpoint->arrays, name);
-    return *found != NULL
-               ? FSDP_OK
-               : fsdpi_fail(checkpoint->ctx, FSDP_ERR_ARG,
-                            "%s: there are no rows '%.200s'; add them with fsdp_checkpoint_add_rows", function, name);
+    fsdpi_keyed *found = fsdpi_keyed_find(&checkpoint->arrays, name);
+    if (found == NULL) {
+        (void)fsdpi_fail(checkpoint->ctx, FSDP_ERR_ARG,
+                         "%s: there are no rows '%.200s'; add them with fsdp_checkpoint_add_rows", function, name);
+    }
+    return found;
 }
 
 static bool are_there(const fsdpi_keyed *keyed, const int64_t *ids, const void *const *columns)
@@ -171,9 +174,11 @@ static bool are_there(const fsdpi_keyed *keyed, const int64_t *ids, const void *
 fsdp_status fsdp_checkpoint_set_rows(fsdp_checkpoint *checkpoint, const char *name, size_t n_rows, const int64_t *ids,
                                      const void *const *columns)
 {
-    fsdpi_keyed *keyed;
+    fsdpi_keyed *keyed = find(checkpoint, SET, name);
 
-    FSDP_TRY(find(checkpoint, SET, name, &keyed));
+    if (keyed == NULL) {
+        return FSDP_ERR_ARG;
+    }
     if (n_rows > 0 && !are_there(keyed, ids, columns)) {
         return fsdpi_fail(checkpoint->ctx, FSDP_ERR_ARG, SET ": the numbers or a column of %zu rows '%.200s' is NULL",
                           n_rows, name);
@@ -188,9 +193,11 @@ fsdp_status fsdp_checkpoint_set_rows(fsdp_checkpoint *checkpoint, const char *na
 fsdp_status fsdp_checkpoint_get_rows(const fsdp_checkpoint *checkpoint, const char *name, size_t *n_rows,
                                      const int64_t **ids, const void **columns)
 {
-    fsdpi_keyed *keyed;
+    const fsdpi_keyed *keyed = find(checkpoint, GET, name);
 
-    FSDP_TRY(find(checkpoint, GET, name, &keyed));
+    if (keyed == NULL) {
+        return FSDP_ERR_ARG;
+    }
     if (n_rows == NULL || columns == NULL) {
         return fsdpi_fail(checkpoint->ctx, FSDP_ERR_ARG, GET ": `n_rows` or `columns` is NULL");
     }
