@@ -67,6 +67,12 @@ MUTATIONS = [
      "bias corrections one step ahead"),
     ("shard/optimizer/optimizer_runs.c", "last->group == next->group && last->decays == next->decays",
      "last->group == next->group", "weight decay of the tensor before"),
+    ("shard/optimizer/muon.c", "*g = o->nesterov != 0 ? (float)fma(mu, (double)*b, (double)*g) : *b;",
+     "*g = o->nesterov != 0 ? (float)fma(mu, (double)*b, (double)*b) : *b;", "Muon without the gradient itself"),
+    ("shard/state/dynamic_blocks.c", "return (uint8_t)(code == 0 && x > 0.0F ? 1 : code);", "return (uint8_t)code;",
+     "second moments that become 0"),
+    ("shard/optimizer/optimizer.c", "if (fsdpi_updates(optimizer, flat) || fsdpi_optimizer_of(flat) == NULL) {",
+     "if (true) {", "a step that clears the gradients of other optimizers"),
 ]
 
 

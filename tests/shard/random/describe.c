@@ -41,11 +41,14 @@ static void describe_segment(FILE *out, const random_model *m, const planned_seg
 
     (void)fprintf(out,
                   "  on %d ranks, FSDP_NODE_SIZE=%d: %s, group_size %d, parameters %s, gradients %s, divisor %g, "
-                  "unused %d, kept %d%s%s, hook %s, granularity %zu\n",
+                  "unused %d, kept %d%s%s, hook %s\n",
                   s->size, c->node_size, fsdp_strategy_name(o->strategy), o->group_size,
                   fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype), o->gradient_divisor,
                   (int)o->unused, o->kept_units, o->quantized_params ? ", quantized" : "",
-                  o->local_gradients ? ", local gradients" : "", hooks[s->hook], s->granularity);
+                  o->local_gradients ? ", local gradients" : "", hooks[s->hook]);
+    for (size_t k = 0; k < m->n_optimizers; k++) {
+        (void)fprintf(out, "    granularity of optimizer %zu: %zu\n", k, s->granularities[k]);
+    }
     (void)fprintf(out,
                   "    prefetch %d, views %d, bucket %" PRId64 ", staging %" PRId64 ", messages %" PRId64
                   ", chunks %" PRId64 ", verify %d, isa %d, progress %d, cma %d\n",
@@ -103,22 +106,32 @@ static void describe_ops(FILE *out, const random_model *m, const planned_segment
     }
 }
 
+static void describe_optimizer(FILE *out, const random_model *m, size_t k)
+{
+    static const char *const      kinds[] = {"SGD", "SGD with momentum", "AdamW", "Adam", "Lion", "custom", "Muon"};
+    const fsdp_optimizer_options *o       = &m->optimizers[k].options;
+
+    (void)fprintf(out, "  optimizer %zu of '%s': %s%s, moments %s, lr %g, decay %g%s%s\n", k,
+                  m->optimizers[k].pattern != NULL ? m->optimizers[k].pattern : "the rest", kinds[o->kind],
+                  m->optimizers[k].custom ? " by a function" : "", fsdp_dtype_name(o->moment_dtype), o->lr,
+                  o->weight_decay, o->nesterov ? ", Nesterov" : "", m->scales ? ", with a loss scaler" : "");
+}
+
 void describe_random_model(FILE *out, const random_model *m)
 {
-    static const char *const      kinds[] = {"SGD", "SGD with momentum", "AdamW", "Adam", "Lion"};
-    const fsdp_optimizer_options *o       = &m->optimizer;
-
     for (size_t u = 0; u < m->n_units; u++) {
         (void)fprintf(out, "  unit %s\n", m->units[u].name);
         for (size_t t = m->units[u].first; t < m->units[u].end; t++) {
             describe_tensor(out, m, t);
         }
     }
-    (void)fprintf(out, "  %s, moments %s, lr %g, decay %g%s%s\n", kinds[o->kind], fsdp_dtype_name(o->moment_dtype),
-                  o->lr, o->weight_decay, o->nesterov ? ", Nesterov" : "", m->scales ? ", with a loss scaler" : "");
+    for (size_t k = 0; k < m->n_optimizers; k++) {
+        describe_optimizer(out, m, k);
+    }
     for (size_t g = 0; g < m->n_groups; g++) {
-        (void)fprintf(out, "  group '%s': lr %g x %g, decay %g\n", m->groups[g].pattern, m->groups[g].options.lr,
-                      m->groups[g].options.lr_scale, m->groups[g].options.weight_decay);
+        (void)fprintf(out, "  group '%s' of optimizer %zu: lr %g x %g, decay %g\n", m->groups[g].pattern,
+                      m->groups[g].optimizer, m->groups[g].options.lr, m->groups[g].options.lr_scale,
+                      m->groups[g].options.weight_decay);
     }
     for (size_t s = 0; s < m->n_segments; s++) {
         describe_segment(out, m, &m->segments[s]);

@@ -22,6 +22,7 @@ typedef struct writer {
     size_t           n_open, most_open;
     bool             last;              /* micro-batch of the step */
     size_t           sync;              /* of this micro-batch: an fsdp_sync */
+    bool             holds;             /* gradients of optimizers that have sat out a step */
     bool             waits[MOST_UNITS]; /* has gradients that are not reduced over all ranks yet */
 } writer;
 
@@ -227,7 +228,7 @@ static void write_divisor(writer *w, unsigned percent)
 {
     const double divisor = draw_uniform(&w->d, 0.5, 40);
 
-    if (wants(w, WITH_STEP_DIVISOR, percent)) {
+    if (wants(w, WITH_STEP_DIVISOR, percent) && !w->holds) { /* which are of the divisor before */
         add_op(w, OP_DIVISOR)->value = divisor;
     }
 }
@@ -294,13 +295,29 @@ static void write_tensor_io(writer *w)
 static void write_rates(writer *w)
 {
     const double lr = draw_uniform(&w->d, 0, 0.02);
-    const size_t n  = draw_below(&w->d, w->m->n_groups + 1);
+    const size_t n = draw_below(&w->d, w->m->n_groups + 1), optimizer = draw_below(&w->d, w->m->n_optimizers);
 
     if (wants(w, WITH_RATES, 40)) {
         planned_op *op = add_op(w, OP_SET_RATE);
 
         op->n     = n;
+        op->unit  = n > 0 ? w->m->groups[n - 1].optimizer : optimizer;
         op->value = lr;
+    }
+}
+
+/* In any order; some may sit it out, but for those under a loss scaler, whose scale their gradients have. */
+static void write_steps_of_optimizers(writer *w)
+{
+    const size_t n = w->m->n_optimizers, first = draw_below(&w->d, n);
+
+    w->holds = false;
+    for (size_t k = 0; k < n; k++) {
+        if (wants(w, WITH_TURNS, 15) && n > 1 && !w->m->scales) {
+            w->holds = true;
+        } else {
+            add_op(w, OP_STEP)->n = (first + k) % n;
+        }
     }
 }
 
@@ -314,7 +331,7 @@ static void write_end_of_step(writer *w)
     write_norms(w);
     write_clipping(w);
     write_rates(w);
-    (void)add_op(w, OP_STEP);
+    write_steps_of_optimizers(w);
     (void)add_op(w, OP_SET_BUFFERS);
     write_tensor_io(w);
 }
@@ -383,5 +400,8 @@ void draw_program(random_model *m, size_t s)
     }
     for (size_t i = 0; i < steps && segment->n_ops < MOST_OPS / 2; i++) {
         write_step(&w);
+    }
+    if (w.holds) {
+        (void)add_op(&w, OP_ZERO_GRAD); /* no checkpoint has gradients */
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/shard/random/numbers.h"
+#include "tests/shard/random/own_optimizer.h"
 #include "tests/shard/random/saved_files.h"
 
 typedef struct library_run {
@@ -20,7 +21,8 @@ typedef struct library_run {
     fsdp_context          *ctx;
     fsdp_model            *model;
     fsdp_unit             *units[MOST_UNITS];
-    fsdp_optimizer        *optimizer;
+    fsdp_optimizer        *optimizers[MOST_OPTIMIZERS];
+    own_optimizer          own[MOST_OPTIMIZERS];
     fsdp_loss_scaler      *scaler;
     fsdp_hook             *hook;
     int                    hook_rank; /* among those that the hook averages over */
@@ -271,18 +273,19 @@ static void take_norms(library_run *r, const planned_op *op)
     MUST(r, fsdp_clip_grad_with_norm(r->model, op->value, norm));
 }
 
-static void step(library_run *r)
+static void step(library_run *r, size_t k)
 {
     int stepped = 1;
 
     if (r->m->scales) {
-        MUST(r, fsdp_loss_scaler_step(r->scaler, r->optimizer, &stepped));
+        MUST(r, fsdp_loss_scaler_step(r->scaler, r->optimizers[k], &stepped));
         compare_number(r, "the scale", fsdp_loss_scaler_scale(r->scaler), r->serial.scale);
     } else {
-        MUST(r, fsdp_optimizer_step(r->optimizer));
+        MUST(r, fsdp_optimizer_step(r->optimizers[k]));
     }
     compare_number(r, "whether the step was taken", stepped, r->serial.stepped);
-    compare_number(r, "the number of steps", (double)fsdp_optimizer_steps(r->optimizer), (double)r->serial.steps);
+    compare_number(r, "the number of steps", (double)fsdp_optimizer_steps(r->optimizers[k]),
+                   (double)r->serial.steps[k]);
 }
 
 static void set_buffers(library_run *r)
@@ -325,9 +328,9 @@ static void import_tensor(library_run *r, const planned_op *op)
 static void set_rate(library_run *r, const planned_op *op)
 {
     if (op->n == 0) {
-        MUST(r, fsdp_optimizer_set_lr(r->optimizer, op->value));
+        MUST(r, fsdp_optimizer_set_lr(r->optimizers[op->unit], op->value));
     } else {
-        MUST(r, fsdp_optimizer_set_group_lr(r->optimizer, r->m->groups[op->n - 1].pattern, op->value));
+        MUST(r, fsdp_optimizer_set_group_lr(r->optimizers[op->unit], r->m->groups[op->n - 1].pattern, op->value));
     }
 }
 
@@ -401,7 +404,7 @@ static void do_op(library_run *r, const planned_op *op)
         clip(r, op);
         break;
     case OP_STEP:
-        step(r);
+        step(r, op->n);
         break;
     case OP_SET_RATE:
         set_rate(r, op);
@@ -452,18 +455,32 @@ static void add_unit(library_run *r, size_t u)
     }
 }
 
-/* Of all tensors, where the model has one: what the optimizer's group is called; else NULL. */
-static const char *add_group(library_run *r)
+/* The group of tensors of an optimizer that has one. */
+static void add_group(library_run *r, size_t k)
 {
-    static const char all[] = "*";
-    fsdp_model_group  group = FSDP_MODEL_GROUP_DEFAULT;
+    const planned_optimizer *planned = &r->m->optimizers[k];
+    fsdp_model_group         group   = FSDP_MODEL_GROUP_DEFAULT;
 
-    if (!r->m->grouped) {
-        return NULL;
+    if (planned->pattern == NULL) {
+        return;
     }
-    group.granularity = r->segment->granularity;
-    MUST(r, fsdp_model_add_group(r->model, all, &group));
-    return all;
+    group.granularity  = r->segment->granularities[k];
+    group.optimizer    = planned->custom ? FSDP_CUSTOM : planned->options.kind;
+    group.n_states     = planned->custom ? own_states(planned->options.kind) : 0;
+    group.moment_dtype = planned->options.moment_dtype;
+    MUST(r, fsdp_model_add_group(r->model, planned->pattern, &group));
+}
+
+static void make_optimizer(library_run *r, size_t k)
+{
+    const planned_optimizer *planned = &r->m->optimizers[k];
+    fsdp_optimizer_options   options = planned->options;
+
+    if (planned->custom) {
+        own_optimizer_init(&r->own[k], r->ctx, &planned->options, &options);
+    }
+    options.group = planned->pattern;
+    MUST(r, fsdp_optimizer_create(r->model, &options, &r->optimizers[k]));
 }
 
 static fsdp_status call_before(void *state, const fsdp_gradient *gradient)
@@ -525,12 +542,16 @@ static void open_segment(library_run *r)
     for (size_t u = 0; u < m->n_units; u++) {
         add_unit(r, u);
     }
-    fsdp_optimizer_options optimizer = m->optimizer;
-    optimizer.group                  = add_group(r);
+    for (size_t k = 0; k < m->n_optimizers; k++) {
+        add_group(r, k);
+    }
     MUST(r, fsdp_model_commit(r->model));
-    MUST(r, fsdp_optimizer_create(r->model, &optimizer, &r->optimizer));
+    for (size_t k = 0; k < m->n_optimizers; k++) {
+        make_optimizer(r, k);
+    }
     for (size_t g = 0; g < m->n_groups; g++) {
-        MUST(r, fsdp_optimizer_add_group(r->optimizer, m->groups[g].pattern, &m->groups[g].options));
+        MUST(r, fsdp_optimizer_add_group(r->optimizers[m->groups[g].optimizer], m->groups[g].pattern,
+                                         &m->groups[g].options));
     }
     if (m->scales) {
         MUST(r, fsdp_loss_scaler_create(r->model, &m->scaler, &r->scaler));
@@ -543,7 +564,7 @@ static void load(library_run *r)
     fsdp_checkpoint_state state;
     uint64_t              hash;
 
-    MUST(r, fsdp_checkpoint_load(r->model, r->optimizer, r->folder, NULL, &state));
+    MUST(r, fsdp_checkpoint_load(r->model, r->optimizers[0], r->folder, NULL, &state));
     compare_number(r, "the step that was saved", (double)state.step, (double)r->number);
     MUST(r, fsdp_model_hash(r->model, &hash));
     if (hash != r->hash) {
@@ -557,7 +578,7 @@ static void save(library_run *r)
     fsdp_checkpoint      *checkpoint;
 
     MUST(r, fsdp_model_hash(r->model, &r->hash));
-    MUST(r, fsdp_checkpoint_open(r->model, r->optimizer, r->folder, &r->segment->checkpoint, &checkpoint));
+    MUST(r, fsdp_checkpoint_open(r->model, r->optimizers[0], r->folder, &r->segment->checkpoint, &checkpoint));
     if (r->segment->checkpoint.asynchronous) {
         MUST(r, fsdp_checkpoint_save_async(checkpoint, &state));
         MUST(r, fsdp_checkpoint_wait(checkpoint));
@@ -601,18 +622,27 @@ static void compare_saved(library_run *r, const char *checkpoint, size_t t, cons
     }
 }
 
+/* What a state of an optimizer is called in files; NULL if it has none of that number. */
+static const char *name_of_state(const planned_optimizer *planned, size_t k)
+{
+    const fsdp_optimizer_kind kind = planned->options.kind;
+
+    if (k >= own_states(kind)) {
+        return NULL;
+    }
+    if (planned->custom) {
+        return k == 0 ? "." OWN_FIRST : "." OWN_SECOND;
+    }
+    return kind == FSDP_SGD_MOMENTUM || kind == FSDP_MUON ? ".momentum_buffer" : k == 0 ? ".exp_avg" : ".exp_avg_sq";
+}
+
 static void compare_moments(library_run *r, const char *checkpoint, size_t t)
 {
-    const fsdp_optimizer_kind kind   = r->m->optimizer.kind;
-    const serial_tensor      *tensor = &r->serial.tensors[t];
+    const planned_optimizer *planned = &r->m->optimizers[optimizer_of(r->m, t)];
+    const serial_tensor     *tensor  = &r->serial.tensors[t];
 
-    if (kind == FSDP_SGD_MOMENTUM) {
-        compare_saved(r, checkpoint, t, ".momentum_buffer", tensor->first);
-    } else if (kind != FSDP_SGD) {
-        compare_saved(r, checkpoint, t, ".exp_avg", tensor->first);
-    }
-    if (kind == FSDP_ADAM || kind == FSDP_ADAMW) {
-        compare_saved(r, checkpoint, t, ".exp_avg_sq", tensor->second);
+    for (size_t k = 0; k < 2 && name_of_state(planned, k) != NULL; k++) {
+        compare_saved(r, checkpoint, t, name_of_state(planned, k), k == 0 ? tensor->first : tensor->second);
     }
 }
 

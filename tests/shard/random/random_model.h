@@ -13,7 +13,15 @@
 
 #include "fsdp/fsdp.h"
 
-enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_SEGMENTS = 3, MOST_OPS = 1200 };
+enum {
+    MOST_RANKS      = 8,
+    MOST_UNITS      = 6,
+    MOST_TENSORS    = 40,
+    MOST_OPTIMIZERS = 4,
+    MOST_GROUPS     = 3,
+    MOST_SEGMENTS   = 3,
+    MOST_OPS        = 1200
+};
 
 /** What may occur in a model, and what a failing one is tried without: name, text. */
 #define FEATURE_LIST(X)                                                                                                \
@@ -60,7 +68,13 @@ enum { MOST_RANKS = 8, MOST_UNITS = 6, MOST_TENSORS = 40, MOST_GROUPS = 3, MOST_
     X(TENSOR_IO, "tensors exported and imported")                                                                      \
     X(FAILURES, "steps that fail and are repeated")                                                                    \
     X(SMALL, "small parameters held whole")                                                                            \
-    X(UNIT_STRATEGIES, "units with strategies of their own")
+    X(UNIT_STRATEGIES, "units with strategies of their own")                                                           \
+    X(SEVERAL_OPTIMIZERS, "several optimizers, each for a group of tensors")                                           \
+    X(TURNS, "steps that some optimizers sit out")                                                                     \
+    X(MUON, "Muon for matrices")                                                                                       \
+    X(CUSTOM, "optimizers of the program's own")                                                                       \
+    X(CUSTOM_GRANULARITY, "blocks, and whole tensors, for those of the program's own")                                 \
+    X(MOMENTS_8_BIT, "moments in 8 bits")
 
 #define FEATURE_ENUMERATOR(name, text) WITH_##name,
 typedef enum feature { FEATURE_LIST(FEATURE_ENUMERATOR) N_FEATURES } feature;
@@ -89,7 +103,15 @@ typedef struct planned_unit {
     bool   trainable;  /* has a gradient */
 } planned_unit;
 
+typedef struct planned_optimizer {
+    const char            *pattern; /* of its group of tensors; NULL: those that no group has */
+    fsdp_optimizer_options options; /* of a built-in kind */
+    bool                   custom;  /* by a function of the program's, which does what that kind does */
+} planned_optimizer;
+
+/** Tensors of one optimizer with a rate of their own. */
 typedef struct planned_group {
+    size_t               optimizer;
     const char          *pattern;
     fsdp_optimizer_group options;
 } planned_group;
@@ -112,13 +134,13 @@ typedef enum op_kind {
     OP_CLIP_NORM,     /* value: the most */
     OP_CLIP_NORM_INF, /* value: the most */
     OP_CLIP_VALUE,    /* value: the limit */
-    OP_STEP,
-    OP_SET_RATE,    /* value; n: 0, or 1 + a group */
-    OP_SET_BUFFERS, /* ignored tensors get new values */
-    OP_EXPORT,      /* n: a tensor; root */
-    OP_IMPORT,      /* n: a tensor; root */
-    OP_FAIL,        /* rank `root` ends a pass that is not open (n 0), or begins another one than the others (n 1) */
-    OP_RECOVER      /* all ranks clear their gradients */
+    OP_STEP,          /* n: an optimizer */
+    OP_SET_RATE,      /* value; n: 0, or 1 + a group; unit: an optimizer */
+    OP_SET_BUFFERS,   /* ignored tensors get new values */
+    OP_EXPORT,        /* n: a tensor; root */
+    OP_IMPORT,        /* n: a tensor; root */
+    OP_FAIL,          /* rank `root` ends a pass that is not open (n 0), or begins another one than the others (n 1) */
+    OP_RECOVER        /* all ranks clear their gradients */
 } op_kind;
 
 typedef struct planned_op {
@@ -137,8 +159,8 @@ typedef struct planned_segment {
     fsdp_model_options      options;
     fsdp_checkpoint_options checkpoint;
     hook_kind               hook;
-    size_t                  granularity;            /* of the group, where the model is grouped */
-    int                     strategies[MOST_UNITS]; /* of units; -1: the model's */
+    size_t                  granularities[MOST_OPTIMIZERS]; /* of the optimizers' groups */
+    int                     strategies[MOST_UNITS];         /* of units; -1: the model's */
     planned_op              ops[MOST_OPS];
     size_t                  n_ops;
 } planned_segment;
@@ -147,12 +169,11 @@ typedef struct random_model {
     uint64_t                 seed, features;
     planned_tensor           tensors[MOST_TENSORS];
     planned_unit             units[MOST_UNITS];
+    planned_optimizer        optimizers[MOST_OPTIMIZERS];
     planned_group            groups[MOST_GROUPS];
     planned_segment          segments[MOST_SEGMENTS];
-    size_t                   n_tensors, n_units, n_groups, n_segments;
-    fsdp_optimizer_options   optimizer;
-    bool                     grouped; /* all tensors are in one group, of a granularity */
-    bool                     scales;  /* has a loss scaler */
+    size_t                   n_tensors, n_units, n_optimizers, n_groups, n_segments;
+    bool                     scales; /* has a loss scaler */
     fsdp_loss_scaler_options scaler;
 
     /** Its gradients have rank 2, which PowerSGD of that rank sends whole but for rounding: all is f32, and compared within
@@ -176,6 +197,10 @@ void describe_op(const random_model *m, const planned_op *op, char *text, size_t
 /** Of a tensor's owner. */
 bool is_ignored(const random_model *m, size_t t);
 bool has_gradient(const random_model *m, size_t t);
+/** The optimizer of a trainable tensor: the first whose pattern its owner's name matches. */
+size_t optimizer_of(const random_model *m, size_t t);
+/** FSDP_MUON is among them: matrices that are whole on one rank each. */
+bool has_muon(const random_model *m);
 /** The type in which it is gathered, or in which an ignored one is held: see fsdp_tensor.dtype. */
 fsdp_dtype type_of_view(const random_model *m, const fsdp_model_options *options, size_t t);
 

@@ -121,7 +121,9 @@ void serial_begin_segment(serial_model *s, const planned_segment *segment)
     s->syncs    = true;
     s->in_group = false;
     s->absent   = -1;
-    s->lr       = s->m->optimizer.lr;
+    for (size_t k = 0; k < s->m->n_optimizers; k++) {
+        s->lr[k] = s->m->optimizers[k].options.lr;
+    }
     for (size_t g = 0; g < s->m->n_groups; g++) {
         s->group_lr[g] = s->m->groups[g].options.lr;
     }
@@ -373,7 +375,7 @@ static void import(serial_model *s, const planned_op *op)
 static void set_rate(serial_model *s, const planned_op *op)
 {
     if (op->n == 0) {
-        s->lr = op->value;
+        s->lr[op->unit] = op->value;
     } else {
         s->group_lr[op->n - 1] = op->value;
     }
@@ -449,7 +451,7 @@ void serial_do(serial_model *s, const planned_op *op)
         serial_clip(s, op);
         break;
     case OP_STEP:
-        serial_step(s);
+        serial_step(s, op->n);
         break;
     case OP_SET_RATE:
         set_rate(s, op);

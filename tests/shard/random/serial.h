@@ -35,8 +35,8 @@ typedef struct serial_model {
     bool                   syncs, in_group;
     int                    absent;  /* the rank without samples; -1 */
     double                 divisor; /* of this step; 0 */
-    size_t                 steps;
-    double                 lr, group_lr[MOST_GROUPS];
+    size_t                 steps[MOST_OPTIMIZERS];
+    double                 lr[MOST_OPTIMIZERS], group_lr[MOST_GROUPS];
     double                 norm; /* of the last clipping */
     double                 scale;
     float                 *left[MOST_TENSORS]; /* by the int8 hook, of the flat parameter whose first tensor that is */
@@ -92,8 +92,20 @@ void   serial_norms(serial_model *s, const planned_op *op);
 void   serial_scale(serial_model *s, double factor);
 void   serial_unscale(serial_model *s);
 void   serial_clip(serial_model *s, const planned_op *op);
-void   serial_step(serial_model *s);
+void   serial_step(serial_model *s, size_t optimizer);
 void   serial_forget_gradients(serial_model *s);
+
+/** What one step, counted from 1, makes of a tensor's elements by the built-in kind of these options, but Muon. */
+typedef struct serial_element {
+    float *w, *m, *v;
+    float  g, lr, decay;
+} serial_element;
+void serial_update_element(const fsdp_optimizer_options *o, const serial_element *e, size_t step);
+/** The same of a whole matrix by Muon. */
+void serial_update_matrix(const fsdp_optimizer_options *o, const planned_tensor *shape, const serial_tensor *tensor,
+                          double lr, double decay);
+/** Rounds moments, in blocks from the first on, to codes of 8 bits and their scales. */
+void serial_round_to_8_bits(float *moments, size_t n, bool is_signed);
 
 /** Gathers a tensor of blocks of 8-bit integers: those of a unit that are gathered together. */
 void serial_gather_quantized(serial_model *s, size_t unit);

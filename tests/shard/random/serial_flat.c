@@ -23,7 +23,8 @@ static bool go_together(const serial_model *s, size_t a, size_t b)
     b = m->tensors[b].owner;
     return a == b || (!is_ignored(m, a) && !is_ignored(m, b) && !is_shared(m, a) && !is_shared(m, b) &&
                       type_of_view(m, o, a) == type_of_view(m, o, b) && is_quantized(s, a) == is_quantized(s, b) &&
-                      has_gradient(m, a) == has_gradient(m, b));
+                      has_gradient(m, a) == has_gradient(m, b) &&
+                      (!has_gradient(m, a) || optimizer_of(m, a) == optimizer_of(m, b)));
 }
 
 static size_t narrower(fsdp_dtype a, fsdp_dtype b)
@@ -33,12 +34,23 @@ static size_t narrower(fsdp_dtype a, fsdp_dtype b)
     return wide < narrow ? wide : narrow;
 }
 
+/* Moments in 8 bits come in blocks; frozen tensors are in no group. */
+static size_t granularity_of(const serial_model *s, size_t name)
+{
+    const bool       trains = has_gradient(s->m, name);
+    const size_t     k      = trains ? optimizer_of(s->m, name) : 0;
+    const size_t     own    = trains ? s->segment->granularities[k] : FSDP_GRANULARITY_FLAT;
+    const fsdp_dtype dtype  = trains ? s->m->optimizers[k].options.moment_dtype : s->segment->options.moment_dtype;
+
+    return own == FSDP_GRANULARITY_FLAT && dtype == FSDP_U8 ? 256 : own;
+}
+
 /* ELEMENTS that stay together; of whole tensors 1, where the order of tensors makes no difference. */
 static size_t block_of(const serial_model *s, size_t name)
 {
-    const size_t n = s->segment->granularity;
+    const size_t n = granularity_of(s, name);
 
-    return n == FSDP_GRANULARITY_FLAT || n == FSDP_GRANULARITY_TENSOR || !has_gradient(s->m, name) ? 1 : n;
+    return n == FSDP_GRANULARITY_FLAT || n == FSDP_GRANULARITY_TENSOR ? 1 : n;
 }
 
 /* Tensors begin at 64 bytes in each view, and in what it is unpacked from. */
@@ -64,8 +76,7 @@ static size_t slice_of(const serial_model *s, size_t name, size_t elements)
 {
     const size_t size = (size_t)s->segment->size, shard = (elements + size - 1) / size;
 
-    return s->segment->granularity == FSDP_GRANULARITY_FLAT || !has_gradient(s->m, name) ? (shard + 255) / 256 * 256
-                                                                                         : next_begin(s, name, shard);
+    return granularity_of(s, name) == FSDP_GRANULARITY_FLAT ? (shard + 255) / 256 * 256 : next_begin(s, name, shard);
 }
 
 serial_flat serial_flat_of(const serial_model *s, size_t name)

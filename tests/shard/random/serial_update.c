@@ -191,13 +191,7 @@ void serial_clip(serial_model *s, const planned_op *op)
 
 /* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
-/* One element, and what updates it. */
-typedef struct element {
-    float *w, *m, *v;
-    float  g, lr, decay;
-} element;
-
-static void adam(const fsdp_optimizer_options *o, const element *e, double t)
+static void adam(const fsdp_optimizer_options *o, const serial_element *e, double t)
 {
     const float beta1 = (float)o->beta1, beta2 = (float)o->beta2;
     const float rest1 = (float)(1.0 - o->beta1), rest2 = (float)(1.0 - o->beta2);
@@ -214,7 +208,7 @@ static void adam(const fsdp_optimizer_options *o, const element *e, double t)
     *e->w -= e->lr * (*e->m / correction1) / (sqrtf(*e->v / correction2) + (float)o->eps);
 }
 
-static void lion(const fsdp_optimizer_options *o, const element *e)
+static void lion(const fsdp_optimizer_options *o, const serial_element *e)
 {
     const float beta1 = (float)o->beta1, beta2 = (float)o->beta2;
     const float way = beta1 * *e->m + (1.0F - beta1) * e->g;
@@ -224,7 +218,7 @@ static void lion(const fsdp_optimizer_options *o, const element *e)
     *e->m = beta2 * *e->m + (1.0F - beta2) * e->g;
 }
 
-static void sgd(const fsdp_optimizer_options *o, const element *e, bool first_step)
+static void sgd(const fsdp_optimizer_options *o, const serial_element *e, bool first_step)
 {
     const float momentum = (float)o->momentum;
     float       way      = e->g + e->decay * *e->w;
@@ -236,70 +230,116 @@ static void sgd(const fsdp_optimizer_options *o, const element *e, bool first_st
     *e->w -= e->lr * way;
 }
 
-static void update_element(const serial_model *s, const element *e)
+void serial_update_element(const fsdp_optimizer_options *o, const serial_element *e, size_t step)
 {
-    const fsdp_optimizer_options *o = &s->m->optimizer;
-
     if (o->kind == FSDP_ADAM || o->kind == FSDP_ADAMW) {
-        adam(o, e, (double)s->steps);
+        adam(o, e, (double)step);
     } else if (o->kind == FSDP_LION) {
         lion(o, e);
     } else {
-        sgd(o, e, s->steps == 1);
+        sgd(o, e, step == 1);
     }
-    *e->m = nearest_of(o->moment_dtype, *e->m);
-    *e->v = nearest_of(o->moment_dtype, *e->v);
 }
 
-/* The first group whose pattern a tensor's name matches; or MOST_GROUPS. */
-static size_t group_of(const random_model *m, size_t t)
+static void round_moments(fsdp_dtype dtype, const serial_tensor *tensor, size_t n)
+{
+    if (dtype == FSDP_U8) {
+        serial_round_to_8_bits(tensor->first, n, true);
+        serial_round_to_8_bits(tensor->second, n, false);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        tensor->first[i]  = nearest_of(dtype, tensor->first[i]);
+        tensor->second[i] = nearest_of(dtype, tensor->second[i]);
+    }
+}
+
+/* The first of an optimizer's groups whose pattern a tensor's name matches; or MOST_GROUPS. */
+static size_t group_of(const random_model *m, size_t optimizer, size_t t)
 {
     for (size_t g = 0; g < m->n_groups; g++) {
-        if (fnmatch(m->groups[g].pattern, m->tensors[t].name, 0) == 0) {
+        if (m->groups[g].optimizer == optimizer && fnmatch(m->groups[g].pattern, m->tensors[t].name, 0) == 0) {
             return g;
         }
     }
     return MOST_GROUPS;
 }
 
-static void update_tensor(serial_model *s, size_t t)
+static void update_by(const serial_model *s, size_t optimizer, size_t t, double lr, double decay)
 {
-    const random_model *m      = s->m;
-    const size_t        g      = group_of(m, t);
-    serial_tensor      *tensor = &s->tensors[t];
-    double              lr = s->lr, decay = m->optimizer.weight_decay;
+    const fsdp_optimizer_options *o      = &s->m->optimizers[optimizer].options;
+    const serial_tensor          *tensor = &s->tensors[t];
+
+    if (o->kind == FSDP_MUON) {
+        serial_update_matrix(o, &s->m->tensors[t], tensor, lr, decay);
+        return;
+    }
+    for (size_t i = 0; i < s->m->tensors[t].count; i++) {
+        const serial_element e = {&tensor->master[i],  &tensor->first[i], &tensor->second[i],
+                                  tensor->gradient[i], (float)lr,         (float)decay};
+
+        serial_update_element(o, &e, s->steps[optimizer]);
+    }
+    round_moments(o->moment_dtype, tensor, s->m->tensors[t].count);
+}
+
+static void update_tensor(const serial_model *s, size_t optimizer, size_t t)
+{
+    const random_model *m  = s->m;
+    const size_t        g  = group_of(m, optimizer, t);
+    double              lr = s->lr[optimizer], decay = m->optimizers[optimizer].options.weight_decay;
 
     if (g < MOST_GROUPS) {
         const fsdp_optimizer_group *own = &m->groups[g].options;
 
-        lr    = own->lr_scale * (s->group_lr[g] < 0.0 ? s->lr : s->group_lr[g]);
+        lr    = own->lr_scale * (s->group_lr[g] < 0.0 ? lr : s->group_lr[g]);
         decay = own->weight_decay < 0.0 ? decay : own->weight_decay;
     }
     if ((m->tensors[t].flags & FSDP_TENSOR_NO_WEIGHT_DECAY) != 0) {
         decay = 0.0;
     }
-    for (size_t i = 0; i < m->tensors[t].count; i++) {
-        const element e = {&tensor->master[i],  &tensor->first[i], &tensor->second[i],
-                           tensor->gradient[i], (float)lr,         (float)decay};
-
-        update_element(s, &e);
-    }
+    update_by(s, optimizer, t, lr, decay);
 }
 
 /* What no pass has used has a gradient of zero, where the options say so. */
-static void clear_unused(serial_model *s)
+static void clear_unused(serial_model *s, size_t optimizer)
 {
     for (size_t t = 0; t < s->m->n_tensors && s->segment->options.unused == FSDP_UNUSED_ZERO; t++) {
         serial_tensor *tensor = &s->tensors[t];
 
-        if (s->m->tensors[t].owner == t && has_gradient(s->m, t) && !tensor->has_gradient) {
+        if (s->m->tensors[t].owner == t && has_gradient(s->m, t) && !tensor->has_gradient &&
+            optimizer_of(s->m, t) == optimizer) {
             memset(tensor->gradient, 0, s->m->tensors[t].count * sizeof *tensor->gradient);
             tensor->has_gradient = true;
         }
     }
 }
 
-void serial_step(serial_model *s)
+static void forget_gradient(serial_tensor *tensor)
+{
+    tensor->has_gradient = false;
+    tensor->has_local    = false;
+    tensor->has_partial  = false;
+    tensor->divided      = false;
+}
+
+/* Those of one optimizer. Divisor and unscaling are over when no other has gradients. Returns whether that is so. */
+static bool forget_gradients_of(serial_model *s, size_t optimizer)
+{
+    bool any = false;
+
+    for (size_t t = 0; t < s->m->n_tensors; t++) {
+        if (has_gradient(s->m, t) && optimizer_of(s->m, t) == optimizer) {
+            forget_gradient(&s->tensors[t]);
+        }
+        any = any || s->tensors[t].has_gradient || s->tensors[t].has_local || s->tensors[t].has_partial;
+    }
+    s->divisor  = any ? s->divisor : 0.0;
+    s->unscaled = any && s->unscaled;
+    return !any;
+}
+
+void serial_step(serial_model *s, size_t optimizer)
 {
     serial_divide(s);
     if (s->m->scales) {
@@ -307,26 +347,24 @@ void serial_step(serial_model *s)
     }
     s->stepped = !s->m->scales || s->finite;
     if (s->stepped) {
-        s->steps++;
-        clear_unused(s);
+        s->steps[optimizer]++;
+        clear_unused(s, optimizer);
         FOR_EACH_GRADIENT(s, t)
         {
-            update_tensor(s, t);
+            if (optimizer_of(s->m, t) == optimizer) {
+                update_tensor(s, optimizer, t);
+            }
         }
     }
-    if (s->m->scales) {
+    if (forget_gradients_of(s, optimizer) && s->m->scales) {
         update_scale(s);
     }
-    serial_forget_gradients(s);
 }
 
 void serial_forget_gradients(serial_model *s)
 {
     for (size_t t = 0; t < s->m->n_tensors; t++) {
-        s->tensors[t].has_gradient = false;
-        s->tensors[t].has_local    = false;
-        s->tensors[t].has_partial  = false;
-        s->tensors[t].divided      = false;
+        forget_gradient(&s->tensors[t]);
     }
     s->divisor  = 0.0;
     s->unscaled = false;

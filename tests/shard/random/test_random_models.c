@@ -156,11 +156,27 @@ static void read_options(int argc, char **argv)
     }
 }
 
+#define BIT(feature) (UINT64_C(1) << (feature))
+
+/* What models on a GPU do not have. */
+static uint64_t features_here(void)
+{
+#ifdef FSDP_TESTS_MODEL_ON_DEVICE_H
+    const char    *where     = getenv("MODEL_ON_DEVICE");
+    const uint64_t offloaded = where != NULL && strcmp(where, "offloaded") == 0 ? BIT(WITH_CUSTOM_GRANULARITY) : 0;
+
+    return ALL_FEATURES & ~(BIT(WITH_MUON) | BIT(WITH_MOMENTS_8_BIT) | offloaded);
+#else
+    return ALL_FEATURES;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_train_as_the_reference_does)};
 
     read_options(argc, argv);
+    options.features &= features_here();
     (void)unsetenv("CMOCKA_TEST_ABORT"); /* all ranks fail alike here, and rank 0 says why */
     return fsdp_test_main(argc, argv, tests, NULL, NULL);
 }
