@@ -51,6 +51,15 @@ typedef struct fsdpi_sgd {
     int   first_step; /* the momentum buffer is set to d below instead of being decayed */
 } fsdpi_sgd;
 
+/** Coefficients of one step in f64, of whichever optimizer: see fsdpi_adam, fsdpi_lion and fsdpi_sgd. */
+typedef struct fsdpi_update_f64 {
+    double lr, weight_decay;
+    double beta1, beta2, rest1, rest2; /* the rests are 1 - beta */
+    double eps, correction1, correction2;
+    double momentum; /* 0: none */
+    bool   nesterov, first_step;
+} fsdpi_update_f64;
+
 enum { FSDPI_SUM_DIGITS = 20 };
 
 /**
@@ -124,6 +133,16 @@ double fsdpi_exact_dot_value(const fsdpi_exact_dot *dot);
 
 /** The square root of a sum that is not negative, rounded once, to nearest even: also where the sum itself is beyond the range of f64. */
 double fsdpi_exact_dot_root(const fsdpi_exact_dot *dot);
+
+/**
+ * As the functions of fsdpi_kernels that are called so, in f64, each operation rounded on its own: the same for every instruction
+ * set. The arrays have the alignment of their type, and do not overlap.
+ */
+void fsdpi_accumulate_f64(double *sum, bool fresh, const double *x, double factor, size_t count);
+void fsdpi_adam_f64(double *w, const double *g, double *m, double *v, size_t count, const fsdpi_update_f64 *c);
+void fsdpi_adamw_f64(double *w, const double *g, double *m, double *v, size_t count, const fsdpi_update_f64 *c);
+void fsdpi_lion_f64(double *w, const double *g, double *m, size_t count, const fsdpi_update_f64 *c);
+void fsdpi_sgd_f64(double *w, const double *g, double *b, size_t count, const fsdpi_update_f64 *c);
 
 typedef struct fsdpi_kernels {
     const char *name; /* "scalar", "avx2", "avx512", "neon" */

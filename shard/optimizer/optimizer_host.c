@@ -6,6 +6,7 @@
 #include "shard/optimizer/optimizer_runs.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
+#include "shard/state/tensor.h"
 
 static void update_in_f32(const fsdp_optimizer *optimizer, float *w, const float *g, float *const *moments,
                           size_t count, const fsdpi_coefficients *c)
@@ -83,6 +84,58 @@ static void update_in_u8(const fsdp_optimizer *optimizer, const fsdpi_flat *flat
     }
 }
 
+static void step_in_f64(fsdp_optimizer_kind kind, double *w, const double *g, double *const *moments, size_t count,
+                        const fsdpi_update_f64 *c)
+{
+    switch (kind) {
+    case FSDP_SGD:
+    case FSDP_SGD_MOMENTUM:
+        fsdpi_sgd_f64(w, g, moments[0], count, c);
+        break;
+    case FSDP_LION:
+        fsdpi_lion_f64(w, g, moments[0], count, c);
+        break;
+    case FSDP_ADAM:
+        fsdpi_adam_f64(w, g, moments[0], moments[1], count, c);
+        break;
+    case FSDP_ADAMW:
+        fsdpi_adamw_f64(w, g, moments[0], moments[1], count, c);
+        break;
+    case FSDP_CUSTOM:
+    case FSDP_MUON:
+        break;
+    }
+}
+
+/* `begin`: of what is held. Moments of a narrower type are widened, and rounded again behind the step. */
+static void update_in_f64(const fsdp_optimizer *optimizer, const fsdpi_flat *flat, const fsdpi_flat_state *state,
+                          size_t begin, size_t count, const fsdpi_update_f64 *c)
+{
+    const fsdpi_kernels *kernels = optimizer->model->ctx->kernels;
+    const size_t         n       = fsdpi_states_of(&optimizer->options);
+    const fsdp_dtype     dtype   = optimizer->options.moment_dtype;
+    double               widened[FSDPI_MOST_MOMENTS][PIECE];
+    double              *moments[FSDPI_MOST_MOMENTS] = {0};
+
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t length = count - i < PIECE ? count - i : PIECE, at = begin + i;
+
+        for (size_t k = 0; k < n; k++) {
+            void *held = fsdpi_element_of(state->moments[k], at, dtype);
+
+            moments[k] = dtype == FSDP_F64 ? held : widened[k];
+            if (dtype != FSDP_F64) {
+                kernels->cast(widened[k], FSDP_F64, held, dtype, length);
+            }
+        }
+        step_in_f64(optimizer->options.kind, fsdpi_master_at(flat, at), fsdpi_gradient_at(flat, at), moments, length,
+                    c);
+        for (size_t k = 0; k < n && dtype != FSDP_F64; k++) {
+            kernels->cast(fsdpi_element_of(state->moments[k], at, dtype), dtype, widened[k], FSDP_F64, length);
+        }
+    }
+}
+
 /* A flat parameter of an optimizer. */
 typedef struct target {
     const fsdp_optimizer   *optimizer;
@@ -99,7 +152,9 @@ static void update_run(const void *what, size_t begin, size_t count, const fsdpi
     void                   *w         = fsdpi_master_at(t->flat, begin);
     const void             *g         = fsdpi_gradient_at(t->flat, begin);
 
-    if (optimizer->options.moment_dtype == FSDP_U8) {
+    if (optimizer->model->master_dtype == FSDP_F64) {
+        update_in_f64(optimizer, t->flat, state, begin, count, &c->wide);
+    } else if (optimizer->options.moment_dtype == FSDP_U8) {
         update_in_u8(optimizer, t->flat, state, begin, count, c);
     } else if (optimizer->options.moment_dtype == FSDP_BF16) {
         uint16_t *moments[FSDPI_MOST_MOMENTS] = {0};

@@ -9,30 +9,50 @@
 #include "shard/optimizer/optimizer_groups.h"
 #include "shard/state/slices.h"
 
-/* Of the present step; `decays`: whether the weight decay is for these elements. */
+/* Of the present step, not rounded yet; `decays`: whether the weight decay is for these elements. */
+static fsdpi_update_f64 wide_of(const fsdp_optimizer *optimizer, size_t group, bool decays)
+{
+    const fsdp_optimizer_options *o = &optimizer->options;
+    const double                  t = (double)(optimizer->steps + 1);
+
+    return (fsdpi_update_f64){
+        .lr           = fsdpi_group_lr(optimizer, group),
+        .weight_decay = decays ? fsdpi_group_weight_decay(optimizer, group) : 0.0,
+        .beta1        = o->beta1,
+        .beta2        = o->beta2,
+        .rest1        = 1.0 - o->beta1,
+        .rest2        = 1.0 - o->beta2,
+        .eps          = o->eps,
+        .correction1  = 1.0 - pow(o->beta1, t),
+        .correction2  = 1.0 - pow(o->beta2, t),
+        .momentum     = o->kind == FSDP_SGD_MOMENTUM ? o->momentum : 0.0,
+        .nesterov     = o->nesterov != 0,
+        .first_step   = optimizer->steps == 0,
+    };
+}
+
 static fsdpi_coefficients coefficients_of(const fsdp_optimizer *optimizer, size_t group, bool decays)
 {
-    const fsdp_optimizer_options *o     = &optimizer->options;
-    const double                  t     = (double)(optimizer->steps + 1);
-    const float                   lr    = (float)fsdpi_group_lr(optimizer, group);
-    const float                   decay = decays ? (float)fsdpi_group_weight_decay(optimizer, group) : 0.0F;
+    const fsdpi_update_f64 c  = wide_of(optimizer, group, decays);
+    const float            lr = (float)c.lr, decay = (float)c.weight_decay;
 
     return (fsdpi_coefficients){
         .adam = {.lr           = lr,
-                 .beta1        = (float)o->beta1,
-                 .beta2        = (float)o->beta2,
-                 .rest1        = (float)(1.0 - o->beta1),
-                 .rest2        = (float)(1.0 - o->beta2),
-                 .eps          = (float)o->eps,
+                 .beta1        = (float)c.beta1,
+                 .beta2        = (float)c.beta2,
+                 .rest1        = (float)c.rest1,
+                 .rest2        = (float)c.rest2,
+                 .eps          = (float)c.eps,
                  .weight_decay = decay,
-                 .correction1  = (float)(1.0 - pow(o->beta1, t)),
-                 .correction2  = (float)(1.0 - pow(o->beta2, t))},
-        .lion = {.lr = lr, .beta1 = (float)o->beta1, .beta2 = (float)o->beta2, .weight_decay = decay},
+                 .correction1  = (float)c.correction1,
+                 .correction2  = (float)c.correction2},
+        .lion = {.lr = lr, .beta1 = (float)c.beta1, .beta2 = (float)c.beta2, .weight_decay = decay},
         .sgd  = {.lr           = lr,
-                 .momentum     = o->kind == FSDP_SGD_MOMENTUM ? (float)o->momentum : 0.0F,
+                 .momentum     = (float)c.momentum,
                  .weight_decay = decay,
-                 .nesterov     = o->nesterov != 0,
-                 .first_step   = optimizer->steps == 0},
+                 .nesterov     = c.nesterov,
+                 .first_step   = c.first_step},
+        .wide = c,
     };
 }
 

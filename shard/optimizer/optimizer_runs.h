@@ -11,9 +11,10 @@
 
 /** Of a run of elements in the present step. */
 typedef struct fsdpi_coefficients {
-    fsdpi_adam adam;
-    fsdpi_lion lion;
-    fsdpi_sgd  sgd;
+    fsdpi_adam       adam;
+    fsdpi_lion       lion;
+    fsdpi_sgd        sgd;
+    fsdpi_update_f64 wide; /* of masters in f64 */
 } fsdpi_coefficients;
 
 /** Works on `count` elements from number `begin` on of what this rank holds of a flat parameter. */

@@ -8,46 +8,76 @@
 #include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/reduction.h"
+#include "shard/schedule/shard_dot.h"
 #include "shard/state/slices.h"
 #include "shard/storage/compute.h"
 
 /* ---- clipping by a norm ------------------------------------------------------------------------------------------ */
 
+/* Of gradients in f32 the first, of those in f64 the second; or the largest magnitude. */
+typedef struct norm_parts {
+    fsdpi_exact_sum squares;
+    fsdpi_exact_dot wide;
+    bool            is_wide; /* some gradients are in f64 */
+    double          largest;
+} norm_parts;
+
 /* What a norm is made of: of the gradients that this rank holds, of those of all ranks that share a copy, and at last in f64. */
 typedef struct norm_kind {
     const char *function;
-    fsdp_status (*measure)(fsdp_model *model, fsdpi_norm *norm);
-    fsdp_status (*join)(fsdp_model *model, const fsdpi_purpose *purpose, fsdpi_norm *norm);
-    double (*value)(const fsdpi_norm *norm);
+    fsdp_status (*measure)(fsdp_model *model, norm_parts *norm);
+    fsdp_status (*join)(fsdp_model *model, const fsdpi_purpose *purpose, norm_parts *norm);
+    double (*value)(const norm_parts *norm);
 } norm_kind;
 
-static fsdp_status sum_squares(fsdp_model *model, fsdpi_norm *norm)
+static fsdp_status sum_wide_squares(fsdp_model *model, norm_parts *norm)
 {
-    return fsdpi_sum_squares(model, &norm->squares);
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        if (flat->has_gradient) {
+            fsdpi_shard_dot_add(flat, flat->gradient, flat->gradient, &norm->wide);
+        }
+    }
+    return fsdpi_compute_status(model);
+}
+
+static fsdp_status sum_squares(fsdp_model *model, norm_parts *norm)
+{
+    norm->is_wide = model->master_dtype == FSDP_F64;
+    return norm->is_wide ? sum_wide_squares(model, norm) : fsdpi_sum_squares(model, &norm->squares);
 }
 
 /* Words of integers, so that neither who holds which elements nor the order of ranks shows in a bit. */
-static fsdp_status join_sums(fsdp_model *model, const fsdpi_purpose *purpose, fsdpi_norm *norm)
+static fsdp_status join_sums(fsdp_model *model, const fsdpi_purpose *purpose, norm_parts *norm)
 {
-    return fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->squares, FSDPI_SUM_WORDS, FSDP_I64, FSDP_SUM);
+    return norm->is_wide ? fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->wide, FSDPI_DOT_WORDS,
+                                           FSDP_I64, FSDP_SUM)
+                         : fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->squares, FSDPI_SUM_WORDS,
+                                           FSDP_I64, FSDP_SUM);
 }
 
-static double root(const fsdpi_norm *norm)
+/* Squares in f64 may be beyond its range where their root is not. */
+static double root(const norm_parts *norm)
 {
-    return sqrt(fsdpi_exact_sum_value(&norm->squares));
+    fsdpi_exact_dot all = norm->wide;
+
+    if (!norm->is_wide) {
+        return sqrt(fsdpi_exact_sum_value(&norm->squares));
+    }
+    fsdpi_exact_dot_add_sum(&all, &norm->squares);
+    return fsdpi_exact_dot_root(&all);
 }
 
-static fsdp_status find_largest(fsdp_model *model, fsdpi_norm *norm)
+static fsdp_status find_largest(fsdp_model *model, norm_parts *norm)
 {
     return fsdpi_absolute_maximum(model, &norm->largest);
 }
 
-static fsdp_status join_largest(fsdp_model *model, const fsdpi_purpose *purpose, fsdpi_norm *norm)
+static fsdp_status join_largest(fsdp_model *model, const fsdpi_purpose *purpose, norm_parts *norm)
 {
     return fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->largest, 1, FSDP_F64, FSDP_MAX);
 }
 
-static double largest(const fsdpi_norm *norm)
+static double largest(const norm_parts *norm)
 {
     return norm->largest;
 }
@@ -66,7 +96,7 @@ static fsdp_status check_clip(fsdp_model *model, const norm_kind *kind, double m
 
 /* Over the ranks that hold one copy, where there are several. A `status` that is not FSDP_OK only goes to the other ranks. */
 static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
-                                 fsdpi_norm *norm)
+                                 norm_parts *norm)
 {
     if (fsdpi_has_undivided(model)) {
         FSDP_TRY(fsdpi_gradients_divide(model, kind->function, status));
@@ -109,7 +139,7 @@ void fsdpi_clip_to(fsdp_model *model, double max_norm, double norm)
 static fsdp_status clip(fsdp_model *model, const norm_kind *kind, double max_norm, double *norm)
 {
     char       label[64];
-    fsdpi_norm parts = {0};
+    norm_parts parts = {0};
 
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the model is NULL; pass one from fsdp_model_create", kind->function);
@@ -176,19 +206,26 @@ static fsdp_status check_several(fsdp_model *const *models, size_t n, const doub
     return FSDP_OK;
 }
 
-static void add_sum(fsdpi_exact_sum *sum, const fsdpi_exact_sum *other)
+static void add_words(void *sum, const void *other, size_t n)
 {
-    int64_t       *words = (int64_t *)(void *)sum;
-    const int64_t *more  = (const int64_t *)(const void *)other;
+    int64_t       *words = sum;
+    const int64_t *more  = other;
 
-    for (int i = 0; i < FSDPI_SUM_WORDS; i++) {
+    for (size_t i = 0; i < n; i++) {
         words[i] += more[i];
     }
 }
 
+static void add_parts(norm_parts *sum, const norm_parts *other)
+{
+    add_words(&sum->squares, &other->squares, FSDPI_SUM_WORDS);
+    add_words(&sum->wide, &other->wide, FSDPI_DOT_WORDS);
+    sum->is_wide = sum->is_wide || other->is_wide;
+}
+
 fsdp_status fsdp_grad_norm(fsdp_model *const *models, size_t n_models, double *norm)
 {
-    fsdpi_norm sum = {0};
+    norm_parts sum = {0};
     char       label[64];
 
     if (models == NULL || n_models == 0 || models[0] == NULL) {
@@ -199,12 +236,12 @@ fsdp_status fsdp_grad_norm(fsdp_model *const *models, size_t n_models, double *n
     }
     fsdp_status status = check_several(models, n_models, norm);
     for (size_t i = 0; i < n_models; i++) {
-        fsdpi_norm one = {0};
+        norm_parts one = {0};
 
         status = status == FSDP_OK ? fsdpi_check_gradients(models[i], NORM_OF_SEVERAL.function) : status;
         (void)snprintf(label, sizeof label, "model %zu of %zu", i, n_models);
         FSDP_TRY(norm_of_model(models[i], &NORM_OF_SEVERAL, label, status, &one));
-        add_sum(&sum.squares, &one.squares);
+        add_parts(&sum, &one);
     }
     *norm = root(&sum);
     return FSDP_OK;

@@ -15,8 +15,33 @@ static const char per_tensor_name[] = "fsdp_grad_norm_per_tensor";
 
 /* ---- one tensor -------------------------------------------------------------------------------------------------- */
 
+/* Of some tensors, whose gradients are in f32, or in f64. */
+typedef union squares {
+    fsdpi_exact_sum narrow[FSDP_TENSORS_PER_REDUCTION];
+    fsdpi_exact_dot wide[FSDP_TENSORS_PER_REDUCTION];
+} squares;
+
+static bool is_wide(const fsdp_model *model)
+{
+    return model->master_dtype == FSDP_F64;
+}
+
+static fsdp_status add_squares(fsdp_model *model, const void *x, size_t count, squares *sums, size_t i)
+{
+    if (!is_wide(model)) {
+        return fsdpi_add_squares(model, x, count, &sums->narrow[i]);
+    }
+    fsdpi_compute_dot(model, &sums->wide[i], x, x, count);
+    return fsdpi_compute_status(model);
+}
+
+static double root(const fsdp_model *model, const squares *sums, size_t i)
+{
+    return is_wide(model) ? fsdpi_exact_dot_root(&sums->wide[i]) : sqrt(fsdpi_exact_sum_value(&sums->narrow[i]));
+}
+
 /* Of what this rank holds of it. */
-static fsdp_status add_held(const fsdpi_tensor *tensor, fsdpi_exact_sum *sum)
+static fsdp_status add_held(const fsdpi_tensor *tensor, squares *sums, size_t i)
 {
     const fsdpi_flat *flat  = tensor->member->flat;
     const size_t      begin = fsdpi_held_begin(flat), end = begin + fsdpi_held_elements(flat);
@@ -24,7 +49,7 @@ static fsdp_status add_held(const fsdpi_tensor *tensor, fsdpi_exact_sum *sum)
     const size_t      from = first > begin ? first : begin, to = behind < end ? behind : end;
 
     return flat->has_gradient && fsdpi_counts(flat) && from < to
-               ? fsdpi_add_squares(flat->model, fsdpi_gradient_at(flat, from - begin), to - from, sum)
+               ? add_squares(flat->model, fsdpi_gradient_at(flat, from - begin), to - from, sums, i)
                : FSDP_OK;
 }
 
@@ -52,7 +77,7 @@ static const fsdpi_tensor *next_tensor(walk *w)
 
 typedef struct batch {
     const fsdpi_tensor *tensors[FSDP_TENSORS_PER_REDUCTION];
-    fsdpi_exact_sum     sums[FSDP_TENSORS_PER_REDUCTION];
+    squares             sums;
     size_t              n;
 } batch;
 
@@ -62,7 +87,7 @@ static fsdp_status measure(walk *w, batch *b)
 
     *b = (batch){0};
     while (b->n < FSDP_TENSORS_PER_REDUCTION && (b->tensors[b->n] = next_tensor(w)) != NULL) {
-        const fsdp_status one = add_held(b->tensors[b->n], &b->sums[b->n]);
+        const fsdp_status one = add_held(b->tensors[b->n], &b->sums, b->n);
 
         status = status != FSDP_OK ? status : one;
         b->n++;
@@ -73,10 +98,11 @@ static fsdp_status measure(walk *w, batch *b)
 static fsdp_status join(fsdp_model *model, batch *b, fsdp_status status)
 {
     const fsdpi_purpose purpose = {.name = per_tensor_name, .label = "sums", .status = status};
+    const size_t        words   = is_wide(model) ? FSDPI_DOT_WORDS : FSDPI_SUM_WORDS;
 
-    return model->divides && model->shards->size > 1 ? fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, b->sums,
-                                                                       b->n * FSDPI_SUM_WORDS, FSDP_I64, FSDP_SUM)
-                                                     : status;
+    return model->divides && model->shards->size > 1
+               ? fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, &b->sums, b->n * words, FSDP_I64, FSDP_SUM)
+               : status;
 }
 
 static fsdp_status norms_of_all(fsdp_model *model, fsdp_tensor_norm *norms, size_t room, size_t *n)
@@ -89,7 +115,7 @@ static fsdp_status norms_of_all(fsdp_model *model, fsdp_tensor_norm *norms, size
         FSDP_TRY(fsdpi_step_fail(model, join(model, &b, measure(&w, &b))));
         for (size_t i = 0; i < b.n; i++, (*n)++) {
             if (norms != NULL && *n < room) {
-                norms[*n] = (fsdp_tensor_norm){b.tensors[i]->name, sqrt(fsdpi_exact_sum_value(&b.sums[i]))};
+                norms[*n] = (fsdp_tensor_norm){b.tensors[i]->name, root(model, &b.sums, i)};
             }
         }
     } while (b.n == FSDP_TENSORS_PER_REDUCTION);

@@ -34,10 +34,32 @@ static void cast(fsdp_model *model, void *out, fsdp_dtype out_dtype, const void 
     model->ctx->kernels->cast(out, out_dtype, in, in_dtype, count);
 }
 
+enum { PIECE = 512 }; /* ELEMENTS that are widened at a time */
+
+/* Into sums in f64: each element is widened, which is exact. */
+static void accumulate_widened(fsdp_model *model, double *sum, bool fresh, const void *x, fsdp_dtype dtype,
+                               double factor, size_t count)
+{
+    double piece[PIECE];
+
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t n = count - i < PIECE ? count - i : PIECE;
+
+        model->ctx->kernels->cast(piece, FSDP_F64, (const unsigned char *)x + i * fsdp_dtype_size(dtype), dtype, n);
+        fsdpi_accumulate_f64(sum + i, fresh, piece, factor, n);
+    }
+}
+
 static void accumulate(fsdp_model *model, void *sum, bool fresh, const void *x, fsdp_dtype dtype, double factor,
                        size_t count)
 {
-    model->ctx->kernels->accumulate(sum, fresh, x, dtype, factor, count);
+    if (model->master_dtype != FSDP_F64) {
+        model->ctx->kernels->accumulate(sum, fresh, x, dtype, factor, count);
+    } else if (dtype == FSDP_F64) {
+        fsdpi_accumulate_f64(sum, fresh, x, factor, count);
+    } else {
+        accumulate_widened(model, sum, fresh, x, dtype, factor, count);
+    }
 }
 
 static void scale(fsdp_model *model, void *x, double factor, size_t count)
