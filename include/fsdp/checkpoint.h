@@ -86,7 +86,9 @@ typedef struct fsdp_checkpoint_options {
     size_t size; /**< BYTES of this struct: FSDP_CHECKPOINT_OPTIONS_DEFAULT or fsdp_checkpoint_options_init() sets it */
     /**
      * Type of the parameters in model.safetensors: FSDP_F32, or FSDP_BF16, rounded to nearest even, for half the bytes. With
-     * an optimizer, optimizer.safetensors then has the f32 masters too, as NAME.master, so that loading both is exact.
+     * an optimizer, optimizer.safetensors then has the f32 masters too, as NAME.master, so that loading both is exact. Of a model
+     * with masters in f64: FSDP_F64; FSDP_F32 and FSDP_BF16 round, and with an optimizer the f64 masters are beside them. A model
+     * of the other type may load them: values are rounded once, or are the same.
      */
     fsdp_dtype dtype;
     size_t     file_bytes; /**< BYTES of a file above which the next tensor begins another one, bound together by

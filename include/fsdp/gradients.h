@@ -27,7 +27,7 @@ FSDP_EXTERN_C_BEGIN
  * passes, but must be called alike on all ranks: they are compared where it is applied.
  *
  * It is applied behind the passes, by the first call that looks at gradients (norms, clipping, scaling, unscaling, the step): one
- * multiplication in f32 of what the passes have added up, by ranks / divisor. So it may be set at any time before that
+ * multiplication in the masters' type of what the passes have added up, by ranks / divisor. So it may be set at any time before that
  * call, when the last micro-batch is known. Gradients of passes behind that call are multiplied as they are added. It holds
  * until the step or fsdp_model_zero_grad().
  *
@@ -71,7 +71,7 @@ FSDP_API fsdp_status fsdp_clip_grad_with_norm(fsdp_model *model, double max_norm
 
 /**
  * Multiplies all gradients by a factor. Collective: one agreement.
- * @param[in] factor  finite; rounded to f32
+ * @param[in] factor  finite; rounded to the masters' type
  * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_STATE: as for fsdp_clip_grad_norm(); FSDP_ERR_MISMATCH: `factor` differs between ranks.
  */
 FSDP_API fsdp_status fsdp_scale_grad(fsdp_model *model, double factor);

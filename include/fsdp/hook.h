@@ -183,7 +183,7 @@ FSDP_API fsdp_status fsdp_hook_custom(fsdp_context *ctx, const fsdp_hook_callbac
  * @param[in] hook  made in the model's context; stays the caller's, and must outlive its use
  * @return FSDP_OK; FSDP_ERR_ARG: the model is NULL, the hook is another context's; FSDP_ERR_STATE: not committed, a pass is
  *         open, or there are gradients; FSDP_ERR_UNSUPPORTED: a strategy that sends no whole gradients (FULL_SHARD,
- *         SHARD_GRAD_OP, SHARD_OPTIM), or a reduce_dtype other than f32; FSDP_ERR_MISMATCH; FSDP_ERR_MEMORY.
+ *         SHARD_GRAD_OP, SHARD_OPTIM), a reduce_dtype other than f32, or masters in f64; FSDP_ERR_MISMATCH; FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_set_hook(fsdp_model *model, fsdp_hook *hook);
 

@@ -76,8 +76,8 @@ static inline void fsdp_loss_scaler_options_init(fsdp_loss_scaler_options *optio
  *
  * @param[in]  options  or NULL for FSDP_LOSS_SCALER_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] scaler   belongs to the model and is released with it, or before by fsdp_loss_scaler_destroy()
- * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an option out of range; FSDP_ERR_UNSUPPORTED: the model uses no f16, and
- *         `allow_any_dtype` is 0; FSDP_ERR_STATE: the model is not committed or has a loss scaler; FSDP_ERR_MISMATCH:
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an option out of range; FSDP_ERR_UNSUPPORTED: masters in f64, or the model
+ *         uses no f16, and `allow_any_dtype` is 0; FSDP_ERR_STATE: the model is not committed or has a loss scaler; FSDP_ERR_MISMATCH:
  *         options differ between ranks.
  */
 FSDP_API fsdp_status fsdp_loss_scaler_create(fsdp_model *model, const fsdp_loss_scaler_options *options,

@@ -105,7 +105,7 @@ typedef enum fsdp_fill {
  * @param[in]  first   index of the first element in the tensor, row-major
  * @param[in]  count   ELEMENTS, at least 1
  * @param[out] values  `count` elements on the host
- * @param[in]  dtype   of `values`: the masters' type, FSDP_F32
+ * @param[in]  dtype   of `values`: the masters' type, FSDP_F32; FSDP_F64 where `param_dtype` is
  * @return FSDP_OK; else fsdp_model_commit() fails with this status on all ranks, and the text names tensor and elements.
  */
 typedef fsdp_status (*fsdp_fill_function)(void *state, const char *tensor, size_t first, size_t count, void *values,
@@ -166,7 +166,8 @@ typedef struct fsdp_tensor {
     /**
      * The type in which it is gathered. 0, where it has not been set, is the model's own: `param_dtype`, or `buffer_dtype` for an
      * ignored tensor, whatever the flags; so is FSDP_F64, which is the same number. FSDP_BF16 and FSDP_F16 stand for themselves;
-     * FSDP_F32 stands for the model's own too, unless FSDP_TENSOR_KEEP_DTYPE is set. Masters are always f32.
+     * FSDP_F32 stands for the model's own too, unless FSDP_TENSOR_KEEP_DTYPE is set. Masters have one type in the whole model: see
+     * fsdp_model_options::param_dtype.
      */
     fsdp_dtype dtype;
     fsdp_fill  fill;
@@ -194,11 +195,19 @@ typedef struct fsdp_model_options {
     fsdp_optimizer_kind optimizer; /**< the optimizer that the budget at commit assumes */
     int group_size; /**< HYBRID_SHARD: number of ranks that share one copy, a divisor of all; 0: those of a node, also in
                                    budgets for other numbers of ranks. Other strategies use it in budgets only. */
-    fsdp_dtype param_dtype;     /**< of gathered parameters: FSDP_F32, FSDP_BF16 or FSDP_F16; masters are f32 */
-    fsdp_dtype reduce_dtype;    /**< of gradient views and of their reduction: one of the same three */
+
+    /**
+     * The type of gathered parameters: FSDP_F32, FSDP_BF16 or FSDP_F16, with masters and gradients in f32; or FSDP_F64, with
+     * masters and gradients in f64, on the host. All that the library computes of these is then in f64: steps, clipping, scaling and
+     * norms, whose squares are summed exactly. Set reduce_dtype and moment_dtype to FSDP_F64 too, unless they are to be
+     * narrower. A model in f64 has no quantised parameters, gradient hooks, loss scaler or moments in 8 bits.
+     */
+    fsdp_dtype param_dtype;
+    fsdp_dtype reduce_dtype;    /**< of gradient views and of their reduction: FSDP_F32, FSDP_BF16 or FSDP_F16; with a
+                                  param_dtype of FSDP_F64, that too */
     int        local_gradients; /**< 1: room to accumulate without communication: see fsdp_model_set_sync() */
     fsdp_dtype moment_dtype;    /**< the type that budgets assume, and FSDP_U8 needs: see fsdp_optimizer_options */
-    fsdp_dtype buffer_dtype;    /**< of ignored tensors: one of the same three */
+    fsdp_dtype buffer_dtype;    /**< of ignored tensors: as reduce_dtype */
 
     /**
      * 1: FULL_SHARD gathers parameters as 8-bit integers with one f32 scale for each 256 of them, about a quarter of the bytes
@@ -211,7 +220,7 @@ typedef struct fsdp_model_options {
     /**
      * What the sum of all ranks' gradients is divided by; 0: the number of ranks, for the mean. Use another number, such as the
      * samples or tokens of a step over all ranks, if ranks have unequal shares of a batch and sum their losses. The mean is
-     * taken first, in `reduce_dtype`, and multiplied in f32 by ranks / divisor.
+     * taken first, in `reduce_dtype`, and multiplied in the masters' type by ranks / divisor.
      */
     double gradient_divisor;
 
@@ -283,7 +292,7 @@ typedef struct fsdp_budget {
     size_t total;                      /**< the sum of `bytes` */
     size_t device;                     /**< of `total`, what is on the rank's GPU */
     size_t shared;                     /**< of `total`, what the ranks of a node share: gathered views on the host */
-    size_t unsharded; /**< the same state held whole: 4 bytes each for master and gradient, moments, ignored tensors */
+    size_t unsharded; /**< the same state held whole: masters and gradients in their type, moments, ignored tensors */
     size_t
         mean_total; /**< `total` of the mean rank: less where tensors are dealt whole, and some ranks hold more than others */
 } fsdp_budget;
@@ -328,8 +337,10 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
  *
  * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
- * @return FSDP_OK; FSDP_ERR_ARG; FSDP_ERR_UNSUPPORTED: `quantized_params` with another strategy than FULL_SHARD,
- *         or a placement on the GPU in a context that uses none (says why); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
+ * @return FSDP_OK; FSDP_ERR_ARG: an option out of range, or options that are all zero; FSDP_ERR_UNSUPPORTED: `quantized_params`
+ *         with another strategy than FULL_SHARD; a `param_dtype` of FSDP_F64 with `quantized_params`, moments in 8 bits or a
+ *         placement on the GPU; or a placement on the GPU in a context that uses none (says why); FSDP_ERR_MISMATCH,
+ *         FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model);
 
@@ -376,8 +387,8 @@ FSDP_API fsdp_status fsdp_unit_set_strategy(fsdp_unit *unit, fsdp_strategy strat
  *                     well. 1 to 255 bytes; copied
  * @param[in] group    copied
  * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a pattern that is empty, too long or taken, an unknown optimizer or moment type;
- *         FSDP_ERR_UNSUPPORTED: a granularity that this version lacks; FSDP_ERR_STATE: the model is committed; FSDP_ERR_MEMORY. The
- *         model is unchanged, and its fsdp_model_commit() will fail with the same error on every rank.
+ *         FSDP_ERR_UNSUPPORTED: a granularity that this version lacks, moments in 8 bits with masters in f64; FSDP_ERR_STATE: the
+ *         model is committed; FSDP_ERR_MEMORY. The model is unchanged, and its fsdp_model_commit() will fail with the same error on every rank.
  */
 FSDP_API fsdp_status fsdp_model_add_group(fsdp_model *model, const char *pattern, const fsdp_model_group *group);
 

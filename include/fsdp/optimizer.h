@@ -82,7 +82,7 @@ typedef fsdp_status (*fsdp_update_function)(void *state, const fsdp_update *upda
 
 /**
  * Coefficients are used in f32, to which they are rounded once; so are 1 - beta and its powers, but Lion's 1 - beta, which is
- * that of the rounded beta. Fields that a kind does not use are ignored.
+ * that of the rounded beta. Where masters are in f64, all are used in f64, as they are. Fields that a kind does not use are ignored.
  */
 typedef struct fsdp_optimizer_options {
     size_t              size; /**< BYTES of this struct: fsdp_optimizer_options_init() sets it */
@@ -101,12 +101,15 @@ typedef struct fsdp_optimizer_options {
      * Choose 0.99 or less. FSDP_CUSTOM has states in FSDP_F32 or the type of masters,
      * FSDP_MUON in the type of masters.
      *
+     * Where masters are in f64: FSDP_F64; or FSDP_F32 or FSDP_BF16, to which moments are rounded after they have been computed and used
+     * in f64.
+     *
      * Or FSDP_U8, for about a quarter: 8-bit codes, and one f32 scale for every 256 elements of a tensor (Dettmers et al., "8-bit
      * optimizers via block-wise quantization", 2022). Moments are computed and used in f32 and then quantised; second moments above 0
      * never become 0. No block is divided between ranks, so results have the same bits for any number of them. The model must have
      * been laid out for it: set `moment_dtype` of fsdp_model_options, or of the fsdp_model_group, to FSDP_U8 too. A tensor's last block
      * is padded to 256 elements, in all that is held of it. Checkpoints hold the values in f32, from which a load makes the same
-     * codes, and other moment types can be read. Models on the host only.
+     * codes, and other moment types can be read. Models on the host, with masters in f32, only.
      */
     fsdp_dtype moment_dtype;
 

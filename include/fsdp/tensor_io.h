@@ -27,7 +27,7 @@ FSDP_EXTERN_C_BEGIN
  *
  * @param[in]  name    of a tensor, as given to fsdp_unit_add(); the same on all ranks
  * @param[in]  root    a rank, the same everywhere
- * @param[out] values  on `root` all elements of the tensor, row-major, f32; not used elsewhere, where NULL is allowed
+ * @param[out] values  on `root` all elements of the tensor, row-major, in the masters' type; not used elsewhere, where NULL is allowed
  * @param[in]  bytes   on `root` the BYTES of `values`, exactly those of the tensor; not used elsewhere
  * @return FSDP_OK; FSDP_ERR_ARG: no such tensor, no such rank, wrong bytes, a NULL pointer; FSDP_ERR_STATE: not committed,
  *         a pass is open; FSDP_ERR_MISMATCH: ranks name different tensors or roots; FSDP_ERR_MEMORY. `values` are
@@ -39,7 +39,7 @@ FSDP_API fsdp_status fsdp_tensor_export(fsdp_model *model, const char *name, int
  * Copies the master values of one tensor to every rank. Collective. Blocking. No rank needs memory beside `values`.
  *
  * @param[in]  name    as for fsdp_tensor_export()
- * @param[out] values  all elements of the tensor, row-major, f32
+ * @param[out] values  all elements of the tensor, row-major, in the masters' type
  * @param[in]  bytes   the BYTES of `values`, exactly those of the tensor
  * @return as for fsdp_tensor_export().
  */

@@ -131,6 +131,12 @@ fsdp_status fsdpi_hook_fits(const fsdp_model *model, const fsdp_hook *hook, cons
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the hook was made in another context; make it in the model's",
                           function);
     }
+    if (model->master_dtype != FSDP_F32) {
+        return fsdpi_fail(model->ctx, FSDP_ERR_UNSUPPORTED,
+                          "%s: a hook serves gradients in f32, and those of this model are in %s; leave it out, or set "
+                          "param_dtype to FSDP_F32",
+                          function, fsdp_dtype_name(model->master_dtype));
+    }
     if ((o->strategy != FSDP_NO_SHARD && !fsdpi_is_hybrid(o->strategy)) || o->reduce_dtype != FSDP_F32) {
         return fsdpi_fail(
             model->ctx, FSDP_ERR_UNSUPPORTED,

@@ -31,15 +31,46 @@ enum { MOST_RECORDED_PASSES = 1 << 24 };
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype dtype)
+/* `masters`: their type, which is a possible one too. */
+static fsdp_status check_dtype(fsdp_context *ctx, const char *field, fsdp_dtype dtype, fsdp_dtype masters)
 {
-    if (dtype != FSDP_F32 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
+    if (dtype != masters && dtype != FSDP_F32 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG,
-            "fsdp_model_create: %s is %s; use f32, bf16 or f16, and start from FSDP_MODEL_OPTIONS_DEFAULT", field,
-            fsdp_dtype_name(dtype));
+            "fsdp_model_create: %s is %s; use f32, bf16 or f16%s, and start from FSDP_MODEL_OPTIONS_DEFAULT", field,
+            fsdp_dtype_name(dtype), dtype == FSDP_F64 ? ", or f64 with a param_dtype of f64" : "");
     }
     return FSDP_OK;
+}
+
+static fsdp_dtype master_dtype_of(const fsdp_model_options *options)
+{
+    return options->param_dtype == FSDP_F64 ? FSDP_F64 : FSDP_F32;
+}
+
+/* FSDP_F64 is 0, so that options which nobody has set would ask for it: a model in f64 with SGD has no moments to set a type of. */
+static fsdp_status check_f64(fsdp_context *ctx, const fsdp_model_options *o)
+{
+    if (o->param_dtype != FSDP_F64) {
+        return FSDP_OK;
+    }
+    if (o->optimizer == FSDP_SGD && o->reduce_dtype == FSDP_F64 && o->buffer_dtype == FSDP_F64 &&
+        o->moment_dtype == FSDP_F64) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "fsdp_model_create: param_dtype, reduce_dtype, buffer_dtype, moment_dtype and "
+                                   "optimizer are all 0; start from FSDP_MODEL_OPTIONS_DEFAULT, and for a model in f64 "
+                                   "with FSDP_SGD leave moment_dtype as it sets it");
+    }
+    if (o->placement != FSDP_ON_HOST) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                                   "fsdp_model_create: param_dtype is f64 in a model on a GPU; use FSDP_ON_HOST, or "
+                                   "FSDP_F32");
+    }
+    return o->quantized_params
+               ? fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                                     "fsdp_model_create: quantized_params with a param_dtype of f64; set "
+                                     "quantized_params to 0, or param_dtype to FSDP_F32")
+               : FSDP_OK;
 }
 
 static fsdp_status check_placement(fsdp_context *ctx, const fsdp_model_options *options)
@@ -97,7 +128,7 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
                                    (int)options->strategy);
     }
     FSDP_TRY(fsdpi_check_states(ctx, "fsdp_model_create:", "FSDP_MODEL_OPTIONS_DEFAULT", options->optimizer, 0,
-                                options->moment_dtype));
+                                options->moment_dtype, master_dtype_of(options)));
     if (options->n_states > FSDP_MAX_STATES) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: n_states is %zu; it must be at most %d",
                                    options->n_states, FSDP_MAX_STATES);
@@ -110,9 +141,10 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
     }
     FSDP_TRY(check_schedule(ctx, options));
     FSDP_TRY(check_placement(ctx, options));
-    FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype));
-    FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype));
-    FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype));
+    FSDP_TRY(check_dtype(ctx, "param_dtype", options->param_dtype, master_dtype_of(options)));
+    FSDP_TRY(check_dtype(ctx, "reduce_dtype", options->reduce_dtype, master_dtype_of(options)));
+    FSDP_TRY(check_dtype(ctx, "buffer_dtype", options->buffer_dtype, master_dtype_of(options)));
+    FSDP_TRY(check_f64(ctx, options));
     if (options->quantized_params && options->strategy != FSDP_FULL_SHARD) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_UNSUPPORTED,
@@ -170,7 +202,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     }
     made->ctx          = ctx;
     made->options      = chosen;
-    made->master_dtype = FSDP_F32;
+    made->master_dtype = master_dtype_of(&chosen);
     made->keeps        = chosen.kept_units > 0;
     made->compute      = chosen.placement == FSDP_ON_HOST ? &fsdpi_compute_host : &fsdpi_compute_device;
     status             = fsdpi_groups_open(made);

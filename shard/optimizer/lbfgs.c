@@ -100,15 +100,21 @@ static fsdp_status refuse(const fsdp_model *model, const char *function, const c
 /* Differences of gradients are of use only where these are those of the masters, not rounded or compressed. */
 static fsdp_status check_types(const fsdp_model *model, const char *function)
 {
+    const bool wide = model->master_dtype == FSDP_F64;
+
     if (model->options.reduce_dtype != model->master_dtype) {
-        return refuse(model, function, "gradients reduced in 16 bits; set fsdp_model_options.reduce_dtype to FSDP_F32");
+        return refuse(
+            model, function,
+            wide ? "gradients reduced in another type than f64; set fsdp_model_options.reduce_dtype to FSDP_F64"
+                 : "gradients reduced in 16 bits; set fsdp_model_options.reduce_dtype to FSDP_F32");
     }
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (!flat->frozen && flat->dtype != model->master_dtype) {
             return refuse(
                 model, function,
-                "trainable parameters in 16 bits; set fsdp_model_options.param_dtype to FSDP_F32, and the type of "
-                "each tensor");
+                wide ? "trainable tensors of another type than f64; leave their dtype 0"
+                     : "trainable parameters in 16 bits; set fsdp_model_options.param_dtype to FSDP_F32, and the type "
+                       "of each tensor");
         }
         if (!flat->frozen && flat->quantized) {
             return refuse(model, function, "quantised parameters; set fsdp_model_options.quantized_params to 0");

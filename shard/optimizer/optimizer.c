@@ -102,10 +102,10 @@ static fsdp_status check_muon(fsdp_context *ctx, const fsdp_optimizer_options *o
     return isfinite(options->eps) && options->eps > 0.0 ? FSDP_OK : out_of_range(ctx, "eps", options->eps, "above 0");
 }
 
-static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options)
+static fsdp_status check_options(fsdp_context *ctx, const fsdp_optimizer_options *options, fsdp_dtype masters)
 {
     FSDP_TRY(fsdpi_check_states(ctx, "fsdp_optimizer_options:", "fsdp_optimizer_options_init", options->kind,
-                                options->n_states, options->moment_dtype));
+                                options->n_states, options->moment_dtype, masters));
     if (!fsdpi_is_rate(options->lr)) {
         return out_of_range(ctx, "lr", options->lr, "0 or more");
     }
@@ -332,11 +332,6 @@ static fsdp_status check_blocks(const fsdp_model *model, const fsdpi_tensor_grou
             model->ctx, FSDP_ERR_UNSUPPORTED,
             "fsdp_optimizer_create: moments in 8 bits in a model on a GPU; use FSDP_BF16 or FSDP_F32");
     }
-    if (model->master_dtype != FSDP_F32) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
-                                   "fsdp_optimizer_create: moments in 8 bits with masters in %s; use moments in f32",
-                                   fsdp_dtype_name(model->master_dtype));
-    }
     if (granularity == FSDP_GRANULARITY_FLAT || granularity % FSDPI_DYNAMIC_BLOCK != 0) {
         return fsdpi_fail_together(
             model->ctx, FSDP_ERR_ARG,
@@ -385,7 +380,7 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_optimizer_option
                                    "tensors; call fsdp_lbfgs_destroy first");
     }
     FSDP_TRY(fsdpi_optimizer_options_take(model->ctx, options, chosen));
-    FSDP_TRY(check_options(model->ctx, chosen));
+    FSDP_TRY(check_options(model->ctx, chosen, model->master_dtype));
     FSDP_TRY(find_group(model, chosen, group));
     FSDP_TRY(chosen->moment_dtype == FSDP_U8 ? check_blocks(model, *group) : FSDP_OK);
     if (chosen->kind == FSDP_MUON) {

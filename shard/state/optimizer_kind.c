@@ -21,27 +21,37 @@ size_t fsdpi_optimizer_states(fsdp_optimizer_kind kind, size_t n_states)
     return 0;
 }
 
-static bool takes_moments(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype)
+static bool takes_moments(fsdp_optimizer_kind kind, fsdp_dtype moment_dtype, fsdp_dtype masters)
 {
     if (kind == FSDP_CUSTOM || kind == FSDP_MUON) {
         return moment_dtype == FSDP_F32 || moment_dtype == FSDP_F64;
     }
-    return moment_dtype == FSDP_F32 || moment_dtype == FSDP_BF16 || moment_dtype == FSDP_U8;
+    return moment_dtype == FSDP_F32 || moment_dtype == FSDP_BF16 ||
+           moment_dtype == (masters == FSDP_F64 ? FSDP_F64 : FSDP_U8);
+}
+
+/* What to use instead. */
+static const char *remedy(fsdp_optimizer_kind kind, fsdp_dtype masters)
+{
+    return kind == FSDP_CUSTOM || kind == FSDP_MUON ? "FSDP_F32, or FSDP_F64 with masters in f64"
+           : masters == FSDP_F64                    ? "FSDP_F64, FSDP_F32 or FSDP_BF16"
+                                                    : "FSDP_F32 or FSDP_BF16, or FSDP_U8";
 }
 
 fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *defaults, fsdp_optimizer_kind kind,
-                               size_t n_states, fsdp_dtype moment_dtype)
+                               size_t n_states, fsdp_dtype moment_dtype, fsdp_dtype masters)
 {
     if (!fsdpi_is_optimizer_kind(kind)) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s %d is no optimizer; use one of fsdp_optimizer_kind", of,
                                    (int)kind);
     }
-    if (!takes_moments(kind, moment_dtype)) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use FSDP_F32%s, and start from %s", of,
-                                   fsdp_dtype_name(moment_dtype),
-                                   takes_moments(kind, FSDP_F64) ? ", or FSDP_F64 with masters in f64"
-                                                                 : " or FSDP_BF16, or FSDP_U8",
-                                   defaults);
+    if (moment_dtype == FSDP_U8 && masters == FSDP_F64) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED, "%s moments in 8 bits with masters in f64; use %s", of,
+                                   remedy(kind, masters));
+    }
+    if (!takes_moments(kind, moment_dtype, masters)) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s moment_dtype is %s; use %s, and start from %s", of,
+                                   fsdp_dtype_name(moment_dtype), remedy(kind, masters), defaults);
     }
     if (n_states > FSDP_MAX_STATES || (n_states > 0 && kind != FSDP_CUSTOM)) {
         return fsdpi_fail_together(

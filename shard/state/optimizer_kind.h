@@ -35,11 +35,11 @@ fsdp_status fsdpi_optimizer_options_take(fsdp_context *ctx, const fsdp_optimizer
                                          fsdp_optimizer_options *own);
 
 /**
- * What a budget assumes, and an optimizer asks for. FSDP_ERR_ARG, for an agreement to print, where it cannot be; the text begins with
- * `of`, and names the `defaults` to start from.
+ * What a budget assumes, and an optimizer asks for, in a model with `masters` of that type. FSDP_ERR_ARG or FSDP_ERR_UNSUPPORTED, for
+ * an agreement to print, where it cannot be; the text begins with `of`, and names the `defaults` to start from.
  */
 fsdp_status fsdpi_check_states(fsdp_context *ctx, const char *of, const char *defaults, fsdp_optimizer_kind kind,
-                               size_t n_states, fsdp_dtype moment_dtype);
+                               size_t n_states, fsdp_dtype moment_dtype, fsdp_dtype masters);
 
 /** Whether moment `k` may be below 0: FSDP_U8 has codes for either sign, or twice as many of one. */
 static inline bool fsdpi_is_signed_moment(size_t k)

@@ -101,7 +101,7 @@ static fsdp_status check_options(const fsdp_model *model, const char *pattern, c
                           of, FSDPI_DYNAMIC_BLOCK, group->granularity, FSDPI_DYNAMIC_BLOCK);
     }
     FSDP_TRY(fsdpi_check_states(model->ctx, of, "FSDP_MODEL_GROUP_DEFAULT", group->optimizer, group->n_states,
-                                group->moment_dtype));
+                                group->moment_dtype, model->master_dtype));
     if (group->optimizer == FSDP_MUON && group->granularity != FSDP_GRANULARITY_TENSOR) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
                           "fsdp_model_add_group: '%.100s': FSDP_MUON needs whole matrices; set granularity to "

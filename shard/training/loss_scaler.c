@@ -86,6 +86,11 @@ static fsdp_status check_creation(fsdp_model *model, const fsdp_loss_scaler_opti
                                    "fsdp_loss_scaler_create: the model has L-BFGS, which needs gradients as they are; "
                                    "call fsdp_lbfgs_destroy first");
     }
+    if (model->master_dtype == FSDP_F64) {
+        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
+                                   "fsdp_loss_scaler_create: the model's masters are in f64, and loss scaling is for "
+                                   "gradients in f16; leave it out, or set param_dtype to FSDP_F16");
+    }
     FSDP_TRY(check_options(model->ctx, options));
     if (lowest_dtype(model) != FSDP_F16 && !options->allow_any_dtype) {
         return fsdpi_fail_together(

@@ -203,7 +203,7 @@ static fsdp_status open_values(load *l)
     if (l->model == NULL) {
         return FSDP_OK;
     }
-    FSDP_TRY(fsdpi_parts_of_model(l->model, FSDP_F32, &l->values.parts, &l->problem));
+    FSDP_TRY(fsdpi_parts_of_model(l->model, l->model->master_dtype, &l->values.parts, &l->problem));
     return l->is_folder ? fsdpi_tensor_files_open_in(l->path, "model", &l->values.files, &l->problem)
                         : fsdpi_tensor_files_open(l->path, &l->values.files, &l->problem);
 }

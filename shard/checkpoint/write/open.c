@@ -23,12 +23,18 @@
 
 /* ---- what is wrong ----------------------------------------------------------------------------------------------- */
 
-static fsdp_status check_options(fsdp_context *ctx, const fsdp_checkpoint_options *o)
+/* The masters' type; f32 where there is no model. */
+static fsdp_dtype exact_dtype(const fsdp_model *model)
 {
-    if (o->dtype != FSDP_F32 && o->dtype != FSDP_BF16) {
+    return model != NULL ? model->master_dtype : FSDP_F32;
+}
+
+static fsdp_status check_options(fsdp_context *ctx, const fsdp_model *model, const fsdp_checkpoint_options *o)
+{
+    if (o->dtype != FSDP_F32 && o->dtype != FSDP_BF16 && o->dtype != exact_dtype(model)) {
         return fsdpi_fail_together(
-            ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16, and start from FSDP_CHECKPOINT_OPTIONS_DEFAULT",
-            fsdp_dtype_name(o->dtype));
+            ctx, FSDP_ERR_ARG, OPEN ": dtype is %s; use f32 or bf16%s, and start from FSDP_CHECKPOINT_OPTIONS_DEFAULT",
+            fsdp_dtype_name(o->dtype), o->dtype == FSDP_F64 ? ", or f64 of a model in f64" : "");
     }
     if (o->keep_every > 0 && o->keep_last == 0) {
         return fsdpi_fail_together(
@@ -90,7 +96,7 @@ static fsdp_status check_open(fsdp_context *ctx, fsdp_model *model, const fsdp_o
     }
     FSDP_TRY(fsdpi_check_path(ctx, OPEN, folder));
     FSDP_TRY(model != NULL ? check_model(model, optimizer) : FSDP_OK);
-    return check_options(ctx, options);
+    return check_options(ctx, model, options);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -155,7 +161,8 @@ static fsdp_status plan_files(fsdp_checkpoint *c, const metadata *m, fsdpi_probl
 
     FSDP_TRY(fsdpi_parts_of_model(c->model, c->options.dtype, &model->parts, problem));
     if (c->optimizer != NULL) {
-        FSDP_TRY(fsdpi_parts_of_optimizers(c->model, c->options.dtype != FSDP_F32, &optimizer->parts, problem));
+        FSDP_TRY(
+            fsdpi_parts_of_optimizers(c->model, c->options.dtype != exact_dtype(c->model), &optimizer->parts, problem));
     }
     FSDP_TRY(plan_stem(c, "model", m, model, problem));
     optimizer->first_file = model->plan.n_files + (model->plan.index != NULL);
