@@ -78,8 +78,8 @@ static void update_in_u8(const fsdp_optimizer *optimizer, const fsdpi_flat *flat
         for (size_t k = 0; k < n; k++) {
             uint8_t *codes = state->moments[k];
 
-            fsdpi_dynamic_pack(widened[k], length, fsdpi_is_signed_moment(k), codes + at,
-                               (float *)(void *)(codes + held) + at / FSDPI_DYNAMIC_BLOCK);
+            fsdpi_dynamic_pack_step(widened[k], length, fsdpi_is_signed_moment(k), optimizer->steps, codes + at,
+                                    (float *)(void *)(codes + held) + at / FSDPI_DYNAMIC_BLOCK);
         }
     }
 }

@@ -1,6 +1,7 @@
 #include "shard/state/dynamic_blocks.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { SIGN = 0x80, N_MAGNITUDES = 128, N_VALUES = 256 };
 
@@ -400,14 +401,22 @@ static const float LEAST = 0x1p-100F;
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* The number of the nearest of `n` values, a power of two, to `x` in 0 .. 1: the smaller one of two. */
-static unsigned nearest(const float *values, unsigned n, float x)
+/* The number of the last of `n` values, a power of two, that is not above `x`, from 0 on. */
+static unsigned below(const float *values, unsigned n, float x)
 {
     unsigned i = 0;
 
     for (unsigned step = n / 2; step > 0; step /= 2) {
         i += values[i + step] <= x ? step : 0;
     }
+    return i;
+}
+
+/* The number of the nearest: the smaller one of two. */
+static unsigned nearest(const float *values, unsigned n, float x)
+{
+    const unsigned i = below(values, n, x);
+
     return i + 1 < n && values[i + 1] - x < x - values[i] ? i + 1 : i;
 }
 
@@ -418,11 +427,40 @@ static uint8_t signed_code(float x)
     return (uint8_t)(x < 0.0F && magnitude > 0 ? magnitude | SIGN : magnitude);
 }
 
+/* What is above 0 stays above 0. */
+static uint8_t keep_above_zero(unsigned code, float x)
+{
+    return (uint8_t)(code == 0 && x > 0.0F ? 1 : code);
+}
+
 static uint8_t unsigned_code(float x)
 {
-    const unsigned code = nearest(UNSIGNED, N_VALUES, x > 0.0F ? x : 0.0F);
+    return keep_above_zero(nearest(UNSIGNED, N_VALUES, x > 0.0F ? x : 0.0F), x);
+}
 
-    return (uint8_t)(code == 0 && x > 0.0F ? 1 : code);
+/* 0 to 1, by SplitMix64's mixing of bits (Steele et al. 2014). */
+static float chance(float x, size_t place, uint64_t step)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    uint64_t z = (step * 256 + place + 1) * 0x9E3779B97F4A7C15u ^ (uint64_t)bits << 20;
+    z          = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z          = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return (float)((z ^ z >> 31) >> 40) * 0x1p-24F;
+}
+
+/* One of the two codes around `x`, in 0 .. 1. */
+static uint8_t either_code(float x, size_t place, uint64_t step)
+{
+    const float    part = x > 0.0F ? x : 0.0F;
+    const unsigned i    = below(UNSIGNED, N_VALUES, part);
+
+    if (i + 1 == N_VALUES) {
+        return (uint8_t)i;
+    }
+    const float way = (part - UNSIGNED[i]) / (UNSIGNED[i + 1] - UNSIGNED[i]);
+    return keep_above_zero(chance(x, place, step) < way ? i + 1 : i, x);
 }
 
 /* 0 where there is nothing worth keeping, NaN where a value is not finite. */
@@ -439,23 +477,34 @@ static float scale_of(const float *x, size_t n)
     return most >= LEAST ? most : 0.0F;
 }
 
-static void pack_block(const float *x, size_t n, bool is_signed, uint8_t *codes, float *scale)
+/* `step`: NULL where all become the nearest. */
+static void pack_block(const float *x, size_t n, bool is_signed, const uint64_t *step, uint8_t *codes, float *scale)
 {
     *scale = scale_of(x, n);
     for (size_t i = 0; i < n; i++) {
         const float part = *scale > 0.0F ? x[i] / *scale : 0.0F;
 
-        codes[i] = is_signed ? signed_code(part) : unsigned_code(part);
+        codes[i] = is_signed ? signed_code(part) : step == NULL ? unsigned_code(part) : either_code(part, i, *step);
+    }
+}
+
+static void pack(const float *x, size_t n, bool is_signed, const uint64_t *step, uint8_t *codes, float *scales)
+{
+    for (size_t begin = 0; begin < n; begin += FSDPI_DYNAMIC_BLOCK) {
+        const size_t left = n - begin, count = left < FSDPI_DYNAMIC_BLOCK ? left : FSDPI_DYNAMIC_BLOCK;
+
+        pack_block(x + begin, count, is_signed, step, codes + begin, &scales[begin / FSDPI_DYNAMIC_BLOCK]);
     }
 }
 
 void fsdpi_dynamic_pack(const float *x, size_t n, bool is_signed, uint8_t *codes, float *scales)
 {
-    for (size_t begin = 0; begin < n; begin += FSDPI_DYNAMIC_BLOCK) {
-        const size_t left = n - begin, count = left < FSDPI_DYNAMIC_BLOCK ? left : FSDPI_DYNAMIC_BLOCK;
+    pack(x, n, is_signed, NULL, codes, scales);
+}
 
-        pack_block(x + begin, count, is_signed, codes + begin, &scales[begin / FSDPI_DYNAMIC_BLOCK]);
-    }
+void fsdpi_dynamic_pack_step(const float *x, size_t n, bool is_signed, uint64_t step, uint8_t *codes, float *scales)
+{
+    pack(x, n, is_signed, &step, codes, scales);
 }
 
 /* ---- unpacking --------------------------------------------------------------------------------------------------- */

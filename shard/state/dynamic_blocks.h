@@ -9,6 +9,10 @@
  * scales: a block may be written as f32 and read again. A value becomes the nearest code, of two the smaller one; but a second moment
  * above 0 never becomes 0, by whose root steps are divided.
  *
+ * A step takes a share 1 - beta2 off a second moment, less than there is between two codes, so that the nearest code would be the
+ * old one for ever. There it becomes one of the two codes around it, each as often as makes the mean of both the value (stochastic
+ * rounding). A hash of the value, its place in the block and the step decides: the same bits for any number of ranks.
+ *
  * A block whose largest magnitude is below 2^-100 is read back as zeros. One with a value that is infinite or NaN has the scale NaN
  * and is read back as NaN throughout. The same bits on every processor. Nothing here fails, allocates or communicates.
  */
@@ -30,6 +34,9 @@ static inline size_t fsdpi_dynamic_bytes(size_t n)
 
 /** `n` values into codes, and scales of the blocks; the last block may be shorter. @param[in] is_signed  first moments */
 void fsdpi_dynamic_pack(const float *x, size_t n, bool is_signed, uint8_t *codes, float *scales);
+
+/** The same behind step number `step`, where second moments are rounded up or down. */
+void fsdpi_dynamic_pack_step(const float *x, size_t n, bool is_signed, uint64_t step, uint8_t *codes, float *scales);
 
 /** `n` values from number `begin` on, which need not be the first of a block. */
 void fsdpi_dynamic_unpack(const uint8_t *codes, const float *scales, size_t begin, size_t n, bool is_signed, float *x);

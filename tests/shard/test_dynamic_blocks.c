@@ -134,6 +134,97 @@ static void a_second_moment_above_zero_stays_above_zero(void **state)
     assert_true(back[1] == 0.0F);
 }
 
+/* ---- behind a step --------------------------------------------------------------------------------------------------- */
+
+static float back_behind_step(float x, float scale, uint64_t step)
+{
+    float   block[2] = {x, scale}, back[2], scales[1];
+    uint8_t codes[2];
+
+    fsdpi_dynamic_pack_step(block, 2, false, step, codes, scales);
+    fsdpi_dynamic_unpack(codes, scales, 0, 2, false, back);
+    assert_true(scales[0] == scale);
+    return back[0];
+}
+
+static void a_second_moment_becomes_either_neighbour_and_is_kept_in_the_mean(void **state)
+{
+    enum { STEPS = 4000 };
+    double       values[256];
+    const size_t n = list_values(false, values);
+
+    (void)state;
+    for (size_t i = 2; i + 1 < n; i += 5) {
+        for (int quarter = 1; quarter < 4; quarter++) {
+            const double way = quarter / 4.0, low = values[i] * 2.0, high = values[i + 1] * 2.0;
+            const float  x   = (float)(low + way * (high - low));
+            double       sum = 0.0;
+
+            for (uint64_t step = 0; step < STEPS; step++) {
+                const double back = (double)back_behind_step(x, 2.0F, step);
+
+                assert_true(back == (double)(float)low || back == (double)(float)high);
+                sum += back;
+            }
+            assert_true(fabs(sum / STEPS - (double)x) < 5.0 * sqrt(way * (1 - way) / STEPS) * (high - low));
+        }
+    }
+}
+
+static void values_that_are_codes_stay(void **state)
+{
+    double       values[256];
+    const size_t n = list_values(false, values);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        for (uint64_t step = 0; step < 20; step++) {
+            assert_true((double)back_behind_step((float)values[i], 1.0F, step) == values[i]);
+        }
+    }
+    assert_true(back_behind_step(1e-20F, 1.0F, 3) > 0.0F);
+}
+
+/* Which to the nearest code would be stuck for ever. */
+static void second_moments_fade(void **state)
+{
+    enum { STEPS = 300 };
+    static float x[MOST];
+    float        scales[4];
+    uint8_t      codes[MOST];
+    double       sum = 0.0;
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) {
+        x[i] = i % 256 == 0 ? 1.0F : 0.2F;
+    }
+    for (uint64_t step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < MOST; i++) {
+            x[i] *= i % 256 == 0 ? 1.0F : 0.99F;
+        }
+        fsdpi_dynamic_pack_step(x, MOST, false, step, codes, scales);
+        fsdpi_dynamic_unpack(codes, scales, 0, MOST, false, x);
+    }
+    for (size_t i = 0; i < MOST; i++) {
+        sum += i % 256 == 0 ? 0.0 : (double)x[i] / (MOST - 4);
+    }
+    assert_true(fabs(sum / (0.2 * pow(0.99, STEPS)) - 1.0) < 0.05);
+}
+
+static void the_same_value_at_the_same_place_becomes_the_same_code(void **state)
+{
+    float   x[MOST], scales[4], part_scales[1];
+    uint8_t codes[MOST], part[256];
+
+    (void)state;
+    draw(x, MOST, false, 4);
+    fsdpi_dynamic_pack_step(x, MOST, false, 17, codes, scales);
+    for (size_t b = 0; b < 4; b++) { /* wherever the block is */
+        fsdpi_dynamic_pack_step(x + 256 * b, 256, false, 17, part, part_scales);
+        assert_memory_equal(codes + 256 * b, part, 256);
+    }
+}
+
 static void a_block_that_is_not_finite_is_read_back_as_nan(void **state)
 {
     const float BAD[] = {INFINITY, -INFINITY, NAN};
@@ -192,6 +283,10 @@ int main(void)
         cmocka_unit_test(the_scale_is_the_largest_magnitude_which_is_exact),
         cmocka_unit_test(what_was_read_back_becomes_the_same_codes_and_scales),
         cmocka_unit_test(a_second_moment_above_zero_stays_above_zero),
+        cmocka_unit_test(a_second_moment_becomes_either_neighbour_and_is_kept_in_the_mean),
+        cmocka_unit_test(values_that_are_codes_stay),
+        cmocka_unit_test(second_moments_fade),
+        cmocka_unit_test(the_same_value_at_the_same_place_becomes_the_same_code),
         cmocka_unit_test(a_block_that_is_not_finite_is_read_back_as_nan),
         cmocka_unit_test(tiny_blocks_are_zeros),
         cmocka_unit_test(a_part_may_be_read_from_anywhere),

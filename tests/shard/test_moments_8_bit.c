@@ -77,13 +77,13 @@ static void open_run(run *r, MPI_Comm comm, fsdp_strategy strategy, fsdp_optimiz
 }
 
 /* What is left of moments behind a step: those of each tensor, in blocks from its first element on. */
-static void quantise(float *moments, bool is_signed)
+static void quantise(float *moments, bool is_signed, int step)
 {
     static uint8_t codes[MOST_ELEMENTS];
     static float   scales[MOST_ELEMENTS / 256 + 1];
 
     for (size_t t = 0; t < N_TENSORS; moments += tensor_elements(t++)) {
-        fsdpi_dynamic_pack(moments, tensor_elements(t), is_signed, codes, scales);
+        fsdpi_dynamic_pack_step(moments, tensor_elements(t), is_signed, (uint64_t)step, codes, scales);
         fsdpi_dynamic_unpack(codes, scales, 0, tensor_elements(t), is_signed, moments);
     }
 }
@@ -96,8 +96,8 @@ static void step_both(run *r, int pass)
     }
     assert_int_equal(FSDP_OK, fsdp_optimizer_step(r->optimizer));
     serial_step(&r->s, &r->o, NULL);
-    quantise(r->s.first, true);
-    quantise(r->s.second, false);
+    quantise(r->s.first, true, pass);
+    quantise(r->s.second, false, pass);
     assert_equal_parameters(&r->s, &r->m, pass);
 }
 
