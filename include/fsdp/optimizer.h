@@ -105,8 +105,9 @@ typedef struct fsdp_optimizer_options {
      * in f64.
      *
      * Or FSDP_U8, for about a quarter: 8-bit codes, and one f32 scale for every 256 elements of a tensor (Dettmers et al., "8-bit
-     * optimizers via block-wise quantization", 2022). Moments are computed and used in f32 and then quantised; second moments above 0
-     * never become 0. No block is divided between ranks, so results have the same bits for any number of them. The model must have
+     * optimizers via block-wise quantization", 2022). Moments are computed and used in f32 and then quantised: first moments to the
+     * nearest code; second moments up or down, so that the mean is kept, since to the nearest one they would not fade. What is
+     * above 0 there never becomes 0. A hash of the value, its place and the step decides. No block is divided between ranks, so results have the same bits for any number of them. The model must have
      * been laid out for it: set `moment_dtype` of fsdp_model_options, or of the fsdp_model_group, to FSDP_U8 too. A tensor's last block
      * is padded to 256 elements, in all that is held of it. Checkpoints hold the values in f32, from which a load makes the same
      * codes, and other moment types can be read. Models on the host, with masters in f32, only.

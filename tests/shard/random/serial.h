@@ -104,8 +104,8 @@ void serial_update_element(const fsdp_optimizer_options *o, const serial_element
 /** The same of a whole matrix by Muon. */
 void serial_update_matrix(const fsdp_optimizer_options *o, const planned_tensor *shape, const serial_tensor *tensor,
                           double lr, double decay);
-/** Rounds moments, in blocks from the first on, to codes of 8 bits and their scales. */
-void serial_round_to_8_bits(float *moments, size_t n, bool is_signed);
+/** Rounds moments, in blocks from the first on, to codes of 8 bits and their scales, in step number `step`, from 1 on. */
+void serial_round_to_8_bits(float *moments, size_t n, bool is_signed, size_t step);
 
 /** Gathers a tensor of blocks of 8-bit integers: those of a unit that are gathered together. */
 void serial_gather_quantized(serial_model *s, size_t unit);

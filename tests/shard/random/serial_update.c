@@ -241,11 +241,12 @@ void serial_update_element(const fsdp_optimizer_options *o, const serial_element
     }
 }
 
-static void round_moments(fsdp_dtype dtype, const serial_tensor *tensor, size_t n)
+/* `step`: its number, from 1 on. */
+static void round_moments(fsdp_dtype dtype, const serial_tensor *tensor, size_t n, size_t step)
 {
     if (dtype == FSDP_U8) {
-        serial_round_to_8_bits(tensor->first, n, true);
-        serial_round_to_8_bits(tensor->second, n, false);
+        serial_round_to_8_bits(tensor->first, n, true, step);
+        serial_round_to_8_bits(tensor->second, n, false, step);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -280,7 +281,7 @@ static void update_by(const serial_model *s, size_t optimizer, size_t t, double 
 
         serial_update_element(o, &e, s->steps[optimizer]);
     }
-    round_moments(o->moment_dtype, tensor, s->m->tensors[t].count);
+    round_moments(o->moment_dtype, tensor, s->m->tensors[t].count, s->steps[optimizer]);
 }
 
 static void update_tensor(const serial_model *s, size_t optimizer, size_t t)
