@@ -820,6 +820,12 @@ static void what_is_not_served_is_named(void **state)
     create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "fixed_addresses with FULL_SHARD on a GPU");
     options.strategy = FSDP_HYBRID_SHARD;
     create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "fixed_addresses with HYBRID_SHARD on a GPU");
+    options             = (fsdp_model_options)FSDP_MODEL_OPTIONS_DEFAULT;
+    options.placement   = FSDP_ON_DEVICE;
+    options.param_dtype = FSDP_F64;
+    create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "param_dtype is f64 in a model on a GPU; use FSDP_ON_HOST");
+    options.placement = FSDP_ON_DEVICE_OFFLOADED;
+    create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "param_dtype is f64 in a model on a GPU; use FSDP_ON_HOST");
 }
 
 static void ranks_that_differ_in_placement_are_told(void **state)

@@ -281,7 +281,9 @@ static double shares_gradient(int rank, int pass, size_t k)
 {
     double sum = 0.0;
 
-    for (size_t token = (size_t)(rank * rank); token < (size_t)((rank + 1) * (rank + 1)); token++) {
+    const size_t r = (size_t)rank;
+
+    for (size_t token = r * r; token < (r + 1) * (r + 1); token++) {
         sum += token_gradient(token + (size_t)pass * 1000, k);
     }
     return sum;
@@ -293,7 +295,7 @@ static void check_shares(fsdp_context *ctx, fsdp_strategy strategy, int local)
     fsdp_model_options     options = options_of(strategy);
     fsdp_optimizer_options o       = optimizer_of(FSDP_SGD);
     static double          found[MOST_ELEMENTS];
-    const size_t           tokens = (size_t)(fsdp_size(ctx) * fsdp_size(ctx));
+    const size_t           tokens = (size_t)fsdp_size(ctx) * (size_t)fsdp_size(ctx);
     small_model            m;
     fsdp_optimizer        *sgd;
     double                 error = 0.0, norm = 0.0, total = 0.0;
