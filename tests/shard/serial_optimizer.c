@@ -99,6 +99,13 @@ static void update_element(serial_model *s, const fsdp_optimizer_options *o, siz
     }
 }
 
+void serial_take_exact_gradient(serial_model *s, int pass)
+{
+    for (size_t k = 0; k < all_elements(); k++) {
+        s->g[k] = exact_gradient(pass, k);
+    }
+}
+
 void serial_step(serial_model *s, const fsdp_optimizer_options *o, const serial_rates rates[N_TENSORS])
 {
     size_t k = 0;

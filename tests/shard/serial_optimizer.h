@@ -21,6 +21,9 @@ typedef struct serial_rates {
     double lr, weight_decay;
 } serial_rates;
 
+/** s->g becomes exact_gradient() of that pass. */
+void serial_take_exact_gradient(serial_model *s, int pass);
+
 /** One step with s->g, with the rates of each tensor: NULL for those of the options. No decay where the tensor's flags forbid
  * it, whatever the rates say. */
 void serial_step(serial_model *s, const fsdp_optimizer_options *o, const serial_rates rates[N_TENSORS]);

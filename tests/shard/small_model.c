@@ -1,5 +1,6 @@
 #include "tests/shard/small_model.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "fsdp/random.h"
@@ -118,6 +119,30 @@ void run_pass(small_model *m, int pass)
             for (size_t i = 0; i < tensor_elements(t); i++) {
                 assert_true(g[i] == 0.0F);
                 g[i] += gradient_element(fsdp_rank(m->ctx), pass, t, i, w[i]);
+            }
+        }
+        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
+    }
+}
+
+float exact_gradient(int pass, size_t k)
+{
+    const double noise = fsdp_random_uniform(1, (uint64_t)pass, k);
+
+    return k % 19 == 0 ? 0.0F : (float)(floor(1024.0 * noise) / 512.0 - 1.0);
+}
+
+void run_exact_pass(small_model *m, int pass)
+{
+    size_t k = 0;
+
+    for (size_t u = 0; u < N_UNITS; u++) {
+        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m->units[u]));
+        for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++) {
+            float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
+
+            for (size_t i = 0; i < tensor_elements(t); i++, k++) {
+                g[i] = exact_gradient(pass, k);
             }
         }
         assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));

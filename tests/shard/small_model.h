@@ -46,6 +46,12 @@ float gradient_element(int rank, int pass, size_t tensor, size_t i, float w);
 /** One forward and one backward pass of all units, with that gradient. */
 void run_pass(small_model *m, int pass);
 
+/** A multiple of 1/512 from -1 up to 1, and sometimes 0, for element `k` of all: its mean over any number of ranks is exact. */
+float exact_gradient(int pass, size_t k);
+
+/** One backward pass of all units, with that gradient on every rank. */
+void run_exact_pass(small_model *m, int pass);
+
 /** Copies all parameters, tensor after tensor, from gathered views. */
 void copy_parameters(small_model *m, float *all);
 

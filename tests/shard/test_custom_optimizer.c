@@ -9,34 +9,12 @@
 
 #include "fsdp/checkpoint.h"
 #include "fsdp/optimizer.h"
-#include "fsdp/random.h"
 #include "fsdp/shard.h"
 #include "lib/context/context.h"
 #include "lib/device/gpu_device.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 4 };
-
-static float exact_gradient(int pass, size_t k)
-{
-    return (float)(floor(1024.0 * fsdp_random_uniform(1, (uint64_t)pass, k)) / 512.0 - 1.0);
-}
-
-static void run_exact_pass(small_model *m, int pass)
-{
-    size_t k = 0;
-
-    for (size_t u = 0; u < N_UNITS; u++) {
-        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m->units[u]));
-        for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++) {
-            float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
-            for (size_t i = 0; i < tensor_elements(t); i++, k++) {
-                g[i] = exact_gradient(pass, k);
-            }
-        }
-        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
-    }
-}
 
 /* ---- AdamW as a program would write it --------------------------------------------------------------------------- */
 
@@ -173,9 +151,7 @@ static void open_run(run *r, MPI_Comm comm, fsdp_strategy strategy)
 static void step_both(run *r, int pass)
 {
     run_exact_pass(&r->m, pass);
-    for (size_t k = 0; k < all_elements(); k++) {
-        r->s.g[k] = exact_gradient(pass, k);
-    }
+    serial_take_exact_gradient(&r->s, pass);
     assert_int_equal(FSDP_OK, fsdp_optimizer_step(r->optimizer));
     serial_step(&r->s, &r->seen.coefficients, NULL);
     assert_equal_parameters(&r->s, &r->m, pass);
@@ -217,9 +193,7 @@ static void rates_of_groups_are_handed_over(void **state)
         rates[t] = t == 4 ? (serial_rates){0.5, 0.25} : (serial_rates){0.01, 0.1};
     }
     run_exact_pass(&r.m, 0);
-    for (size_t k = 0; k < all_elements(); k++) {
-        r.s.g[k] = exact_gradient(0, k);
-    }
+    serial_take_exact_gradient(&r.s, 0);
     assert_int_equal(FSDP_OK, fsdp_optimizer_step(r.optimizer));
     serial_step(&r.s, &r.seen.coefficients, rates);
     assert_equal_parameters(&r.s, &r.m, 0);

@@ -4,35 +4,12 @@
  */
 #include "fsdp/shard.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "fsdp/random.h"
 #include "fsdp/tensor_io.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 3 };
-
-static float exact_gradient(int pass, size_t k)
-{
-    return (float)(floor(1024.0 * fsdp_random_uniform(1, (uint64_t)pass, k)) / 512.0 - 1.0);
-}
-
-static void run_exact_pass(small_model *m, int pass)
-{
-    size_t k = 0;
-
-    for (size_t u = 0; u < N_UNITS; u++) {
-        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m->units[u]));
-        for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++) {
-            float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
-            for (size_t i = 0; i < tensor_elements(t); i++, k++) {
-                g[i] = exact_gradient(pass, k);
-            }
-        }
-        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
-    }
-}
 
 /* The shards of all tensors, with the index of each tensor's first element among all. */
 static void for_each_shard(small_model *m, void (*look)(const fsdp_shard *shard, size_t first, void *what), void *what)
@@ -139,9 +116,7 @@ static void train_by_hand(fsdp_model_options *options)
         for_each_shard(&m, update_by_hand, NULL);
         assert_int_equal(FSDP_OK, fsdp_model_shards_changed(m.model));
         assert_int_equal(FSDP_OK, fsdp_model_zero_grad(m.model));
-        for (size_t k = 0; k < all_elements(); k++) {
-            s.g[k] = exact_gradient(step, k);
-        }
+        serial_take_exact_gradient(&s, step);
         serial_step(&s, &o, NULL);
         if (options->param_dtype == FSDP_F32) {
             assert_equal_parameters(&s, &m, step);
@@ -214,9 +189,7 @@ static void states_of_an_optimizer_are_where_the_shard_is(void **state)
         assert_int_equal(FSDP_OK, fsdp_optimizer_create(m.model, &o, &optimizer));
         copy_parameters(&m, s.w);
         run_exact_pass(&m, 0);
-        for (size_t k = 0; k < all_elements(); k++) {
-            s.g[k] = exact_gradient(0, k);
-        }
+        serial_take_exact_gradient(&s, 0);
         assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
         serial_step(&s, &o, NULL);
         for (size_t u = 0; u < N_UNITS; u++) {

@@ -2,40 +2,17 @@
  * Moments in 8 bits in the steps of a model: the same bits for any number of ranks and every strategy as on one rank, which is
  * held to the serial recomputation. Every rank adds the same gradient of few bits, so that its mean over any number of ranks is exact.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fsdp/checkpoint.h"
 #include "fsdp/optimizer.h"
-#include "fsdp/random.h"
 #include "fsdp/shard.h"
 #include "shard/state/dynamic_blocks.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 5 };
-
-static float exact_gradient(int pass, size_t k)
-{
-    return (float)(floor(1024.0 * fsdp_random_uniform(1, (uint64_t)pass, k)) / 512.0 - 1.0);
-}
-
-static void run_exact_pass(small_model *m, int pass)
-{
-    size_t k = 0;
-
-    for (size_t u = 0; u < N_UNITS; u++) {
-        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m->units[u]));
-        for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++) {
-            float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
-            for (size_t i = 0; i < tensor_elements(t); i++, k++) {
-                g[i] = exact_gradient(pass, k);
-            }
-        }
-        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
-    }
-}
 
 typedef struct run {
     small_model            m;
@@ -91,9 +68,7 @@ static void quantise(float *moments, bool is_signed, int step)
 static void step_both(run *r, int pass)
 {
     run_exact_pass(&r->m, pass);
-    for (size_t k = 0; k < all_elements(); k++) {
-        r->s.g[k] = exact_gradient(pass, k);
-    }
+    serial_take_exact_gradient(&r->s, pass);
     assert_int_equal(FSDP_OK, fsdp_optimizer_step(r->optimizer));
     serial_step(&r->s, &r->o, NULL);
     quantise(r->s.first, true, pass);
@@ -145,9 +120,7 @@ static void load_as_f32(const run *saved, const char *folder)
     assert_int_equal(FSDP_OK, fsdp_optimizer_create(m.model, &o, &optimizer));
     assert_int_equal(FSDP_OK, fsdp_checkpoint_load(m.model, optimizer, folder, NULL, NULL));
     run_exact_pass(&m, 2);
-    for (size_t k = 0; k < all_elements(); k++) {
-        s.g[k] = exact_gradient(2, k);
-    }
+    serial_take_exact_gradient(&s, 2);
     assert_int_equal(FSDP_OK, fsdp_optimizer_step(optimizer));
     serial_step(&s, &o, NULL);
     assert_equal_parameters(&s, &m, 2);

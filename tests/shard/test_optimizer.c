@@ -7,35 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "fsdp/random.h"
 #include "fsdp/tensor_io.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 6 };
-
-/* A multiple of 1/512 between -1 and 1, and sometimes 0. */
-static float exact_gradient(int pass, size_t k)
-{
-    const double noise = fsdp_random_uniform(1, (uint64_t)pass, k);
-
-    return k % 19 == 0 ? 0.0F : (float)(floor(1024.0 * noise) / 512.0 - 1.0);
-}
-
-static void run_exact_pass(small_model *m, int pass)
-{
-    size_t k = 0;
-
-    for (size_t u = 0; u < N_UNITS; u++) {
-        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(m->units[u]));
-        for (size_t t = FIRST_TENSOR[u]; t < FIRST_TENSOR[u + 1]; t++) {
-            float *g = fsdp_unit_grad(m->units[u], t - FIRST_TENSOR[u]);
-            for (size_t i = 0; i < tensor_elements(t); i++, k++) {
-                g[i] = exact_gradient(pass, k);
-            }
-        }
-        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
-    }
-}
 
 static void run_pass_of_ones(small_model *m)
 {
@@ -73,9 +48,7 @@ static void step_both(run *r, const serial_rates rates[N_TENSORS])
     const int step = (int)r->s.steps;
 
     run_exact_pass(&r->m, step);
-    for (size_t k = 0; k < all_elements(); k++) {
-        r->s.g[k] = exact_gradient(step, k);
-    }
+    serial_take_exact_gradient(&r->s, step);
     assert_int_equal(FSDP_OK, fsdp_optimizer_step(r->optimizer));
     serial_step(&r->s, &r->o, rates);
     assert_equal_parameters(&r->s, &r->m, step);

@@ -10,16 +10,9 @@
 #include "fsdp/checkpoint.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/optimizer.h"
-#include "fsdp/random.h"
 #include "tests/shard/serial_optimizer.h"
 
 enum { STEPS = 6 };
-
-/* A multiple of 1/512 between -1 and 1. */
-static float exact_gradient(int pass, size_t k)
-{
-    return (float)(floor(1024.0 * fsdp_random_uniform(1, (uint64_t)pass, k)) / 512.0 - 1.0);
-}
 
 static void run_scaled_pass(small_model *m, int pass, float scale)
 {
@@ -35,11 +28,6 @@ static void run_scaled_pass(small_model *m, int pass, float scale)
         }
         assert_int_equal(FSDP_OK, fsdp_unit_end_backward(m->units[u]));
     }
-}
-
-static void run_exact_pass(small_model *m, int pass)
-{
-    run_scaled_pass(m, pass, 1.0F);
 }
 
 /* Two groups: matrices and vectors called weight, with momentum; gain and bias, with Lion; of the rest, AdamW. */
