@@ -11,6 +11,8 @@
 
 const char *const gpt_hook_names[] = {"none", "bf16", "f16", "int8", "powersgd", NULL};
 
+static const char *const optimizer_names[] = {"adamw", "muon", NULL};
+
 static const char *const pass_dtypes[] = {"f32", NULL}, *const view_dtypes[] = {"f32", "bf16", "f16", NULL},
                          *const moment_dtypes[] = {"f32", "bf16", "u8", NULL};
 
@@ -25,6 +27,8 @@ static const example_option rows[] = {
     {"accumulate-sync", EXAMPLE_FLAG, FIELD(accumulate_sync), 0, 0, NULL,
      "reduce the gradients of each micro-batch instead, which needs no room for whole gradients"},
     {"steps", EXAMPLE_SIZE, FIELD(steps), 1, MOST, NULL, "optimizer steps"},
+    {"optimizer", EXAMPLE_CHOICE, FIELD(optimizer), 0, 0, optimizer_names,
+     "adamw; or muon for the matrices of the blocks, and AdamW for embeddings, head and vectors"},
     {"lr", EXAMPLE_NUMBER, FIELD(lr), 0, 10, NULL, "largest learning rate"},
     {"min-lr", EXAMPLE_NUMBER, FIELD(min_lr), 0, 10, NULL,
      "learning rate at the end of the cosine; without it a hundredth of the largest"},
@@ -88,6 +92,7 @@ static const gpt_options defaults = {
     .interval     = 50,
     .sample       = 400,
     .seed         = 1,
+    .optimizer    = GPT_OPTIMIZER_ADAMW,
     .lr           = 8e-3,
     .min_lr       = -1,
     .weight_decay = 0.1,
@@ -155,6 +160,11 @@ fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *option
     EXAMPLE_TRY(check_batch(options, (size_t)fsdp_size(ctx)));
     if (options->min_lr > options->lr) {
         return example_fail("--min-lr is %g, above --lr %g; use at most as much", options->min_lr, options->lr);
+    }
+    if (options->optimizer == GPT_OPTIMIZER_MUON && options->quantized_params) {
+        return example_fail(
+            "--optimizer muon needs whole matrices, which --quantized-params cannot gather; leave out one of "
+            "the two");
     }
     if (options->hook_rank && options->hook != GPT_HOOK_POWER_SGD) {
         return example_fail("--hook-rank is %zu, and --hook %s has no rank; use --hook powersgd", options->hook_rank,

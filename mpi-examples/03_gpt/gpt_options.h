@@ -24,6 +24,9 @@ typedef enum gpt_hook_kind {
 /** Their names. */
 extern const char *const gpt_hook_names[];
 
+/** What --optimizer says. */
+typedef enum gpt_optimizer_kind { GPT_OPTIMIZER_ADAMW, GPT_OPTIMIZER_MUON } gpt_optimizer_kind;
+
 typedef struct gpt_options {
     gpt_config                 config;
     size_t                     batch;      /* sequences per step, over all ranks */
@@ -33,6 +36,7 @@ typedef struct gpt_options {
     size_t                     sample;       /* BYTES to generate in the end */
     size_t                     blas_threads; /* 0: chosen by the program */
     size_t                     seed;
+    int                        optimizer; /* gpt_optimizer_kind */
     double                     lr, min_lr, weight_decay, beta2, clip, temperature;
     fsdp_strategy              strategy;
     int                        group_size; /* 0: the ranks of a node */

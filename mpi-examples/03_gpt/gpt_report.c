@@ -24,6 +24,9 @@ static void print_ranks(const gpt_options *o, int ranks)
     if (o->quantized_params) {
         printf(", parameters gathered as int8");
     }
+    if (o->optimizer == GPT_OPTIMIZER_MUON) {
+        printf(", Muon for matrices");
+    }
     if (o->hook != GPT_HOOK_NONE) {
         printf(", hook %s", gpt_hook_names[o->hook]);
     }

@@ -50,6 +50,22 @@ static fsdp_status add_block(gpt_trainer *trainer, const fsdp_model_options *mod
     return fsdp_unit_add(trainer->model, name, tensors, GPT_N_BLOCK_TENSORS, &trainer->blocks[layer]);
 }
 
+/* The matrices of the blocks: of attention and of the MLP. */
+static const char matrices[] = "h.*.c_*.weight";
+
+/* Muon updates whole matrices; AdamW keeps embeddings, head and vectors, as Jordan et al. (2024) divide them. */
+static fsdp_status add_matrices(const gpt_trainer *trainer)
+{
+    fsdp_model_group group = FSDP_MODEL_GROUP_DEFAULT;
+
+    if (trainer->options->optimizer != GPT_OPTIMIZER_MUON) {
+        return FSDP_OK;
+    }
+    group.granularity = FSDP_GRANULARITY_TENSOR;
+    group.optimizer   = FSDP_MUON;
+    return fsdp_model_add_group(trainer->model, matrices, &group);
+}
+
 /* Whether micro-batches add up without communication. */
 static int accumulates_locally(const gpt_options *options)
 {
@@ -94,6 +110,7 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     trainer->blocks = calloc(options->config.layers, sizeof(fsdp_unit *));
     EXAMPLE_TRY(example_agree(ctx, trainer->blocks ? "" : "no memory for the list of layers; use fewer --layers"));
     EXAMPLE_TRY(fsdp_model_create(ctx, &model, &trainer->model));
+    EXAMPLE_TRY(add_matrices(trainer));
     EXAMPLE_TRY(add_embedding(trainer, &model));
     for (i = 0; i < options->config.layers; i++) {
         EXAMPLE_TRY(add_block(trainer, &model, i));
@@ -122,6 +139,22 @@ static fsdp_status check_memory(const gpt_trainer *trainer, size_t limit)
         "a rank would need %zu bytes of training state and %zu of activations, and its part of the node's "
         "memory is %zu; use more ranks, or a smaller --width, --layers, --context or --batch",
         trainer->budget.total, activations, limit);
+}
+
+/* Its updates are scaled to the size of AdamW's, so that one rate and one decay serve both (Liu et al., 2025). */
+static fsdp_status create_muon(gpt_trainer *trainer)
+{
+    fsdp_optimizer_options muon;
+
+    if (trainer->options->optimizer != GPT_OPTIMIZER_MUON) {
+        return FSDP_OK;
+    }
+    EXAMPLE_TRY(fsdp_optimizer_options_init(FSDP_MUON, &muon));
+    muon.group        = matrices;
+    muon.lr           = trainer->options->lr;
+    muon.weight_decay = trainer->options->weight_decay;
+    muon.muon_scale   = 0.2;
+    return fsdp_optimizer_create(trainer->model, &muon, &trainer->muon);
 }
 
 static fsdp_status create_optimizer(gpt_trainer *trainer)
@@ -179,6 +212,7 @@ fsdp_status gpt_trainer_commit(gpt_trainer *trainer, size_t memory_limit)
     EXAMPLE_TRY(fsdp_model_commit(trainer->model));
     EXAMPLE_TRY(create_hook(trainer));
     EXAMPLE_TRY(create_scaler(trainer));
+    EXAMPLE_TRY(create_muon(trainer));
     return create_optimizer(trainer);
 }
 
@@ -201,13 +235,14 @@ static void describe_training(const gpt_trainer *trainer, const gpt_data *data, 
 {
     const gpt_options *o = trainer->options;
 
-    snprintf(text, size,
-             "%zu layers, %zu heads, width %zu, context %zu, batch %zu in %zu, %zu steps, seed %zu, %zu bytes of text, "
-             "rates %.9g to %.9g after %zu, decay %.9g, beta2 %.9g, clip %.9g, %s%s, %s, hook %s of rank %zu from %zu",
-             o->config.layers, o->config.heads, o->config.width, o->config.context, o->batch, o->accumulate, o->steps,
-             o->seed, data->bytes, o->lr, o->min_lr, o->warmup, o->weight_decay, o->beta2, o->clip,
-             fsdp_dtype_name(o->param_dtype), o->quantized_params ? " as int8" : "", fsdp_dtype_name(o->reduce_dtype),
-             gpt_hook_names[o->hook], o->hook_rank, o->hook_start);
+    snprintf(
+        text, size,
+        "%s%zu layers, %zu heads, width %zu, context %zu, batch %zu in %zu, %zu steps, seed %zu, %zu bytes of text, "
+        "rates %.9g to %.9g after %zu, decay %.9g, beta2 %.9g, clip %.9g, %s%s, %s, hook %s of rank %zu from %zu",
+        o->optimizer == GPT_OPTIMIZER_MUON ? "muon, " : "", o->config.layers, o->config.heads, o->config.width,
+        o->config.context, o->batch, o->accumulate, o->steps, o->seed, data->bytes, o->lr, o->min_lr, o->warmup,
+        o->weight_decay, o->beta2, o->clip, fsdp_dtype_name(o->param_dtype), o->quantized_params ? " as int8" : "",
+        fsdp_dtype_name(o->reduce_dtype), gpt_hook_names[o->hook], o->hook_rank, o->hook_start);
 }
 
 /* The sampler is a function of the step; where it stands is noted for people. */
@@ -421,18 +456,26 @@ static fsdp_status train_micro_batch(gpt_trainer *trainer, const gpt_data *data,
     return backward(trainer, &pass, weight);
 }
 
+static fsdp_status step_optimizer(gpt_trainer *trainer, fsdp_optimizer *optimizer, double lr, int *stepped)
+{
+    EXAMPLE_TRY(fsdp_optimizer_set_lr(optimizer, lr));
+    return trainer->scaler ? fsdp_loss_scaler_step(trainer->scaler, optimizer, stepped)
+                           : fsdp_optimizer_step(optimizer);
+}
+
 /* With a loss scaler gradients are unscaled first, so that what is clipped is their true norm. */
 static fsdp_status update(gpt_trainer *trainer, double lr, gpt_step *result)
 {
     int stepped = 1;
 
-    EXAMPLE_TRY(fsdp_optimizer_set_lr(trainer->optimizer, lr));
     if (trainer->scaler) {
         EXAMPLE_TRY(fsdp_loss_scaler_unscale(trainer->scaler, NULL));
     }
     EXAMPLE_TRY(fsdp_clip_grad_norm(trainer->model, trainer->options->clip, &result->norm));
-    EXAMPLE_TRY(trainer->scaler ? fsdp_loss_scaler_step(trainer->scaler, trainer->optimizer, &stepped)
-                                : fsdp_optimizer_step(trainer->optimizer));
+    if (trainer->muon) {
+        EXAMPLE_TRY(step_optimizer(trainer, trainer->muon, lr, &stepped));
+    }
+    EXAMPLE_TRY(step_optimizer(trainer, trainer->optimizer, lr, &stepped));
     result->skipped = !stepped;
     lap(trainer, GPT_PART_OPTIMIZER);
     return FSDP_OK;

@@ -16,9 +16,10 @@ typedef struct gpt_trainer {
     fsdp_model        *model;
     fsdp_unit         *embedding;
     fsdp_unit        **blocks;
-    fsdp_optimizer    *optimizer;
-    fsdp_hook         *hook;   /* NULL: none */
-    fsdp_loss_scaler  *scaler; /* NULL: nothing is f16 */
+    fsdp_optimizer    *optimizer; /* AdamW */
+    fsdp_optimizer    *muon;      /* of the matrices of the blocks; NULL: AdamW has them too */
+    fsdp_hook         *hook;      /* NULL: none */
+    fsdp_loss_scaler  *scaler;    /* NULL: nothing is f16 */
     example_checkpoint checkpoint;
     char               text[FSDP_CHECKPOINT_TEXT_BYTES]; /* of checkpoints: what is trained */
     size_t             first_step;                       /* 0, or where an earlier run has stopped */

@@ -77,6 +77,9 @@ refuses "--strategy is 'zero'; use one of FULL_SHARD, NO_SHARD, SHARD_GRAD_OP, S
 refuses "--dtype is 'bf16'.*use f32" -- "${good[@]}" --dtype bf16
 refuses "--param-dtype is 'int8'; use one of f32, bf16, f16" -- "${good[@]}" --param-dtype int8
 refuses "--reduce-dtype is 'f64'; use one of f32, bf16, f16" -- "${good[@]}" --reduce-dtype f64
+refuses "--optimizer is 'sgd'; use one of adamw, muon" -- "${good[@]}" --optimizer sgd
+refuses "--optimizer muon needs whole matrices, which --quantized-params cannot gather; leave" -- "${good[@]}" --optimizer muon \
+    --quantized-params
 refuses "--hook is 'zip'; use one of none, bf16, f16, int8, powersgd" -- "${good[@]}" --hook zip
 refuses "--hook-rank is '0'; give a whole number from 1 to 65536" -- "${good[@]}" --hook powersgd --hook-rank 0
 refuses "--hook-rank is 2, and --hook int8 has no rank; use" -- "${good[@]}" --hook int8 --hook-rank 2

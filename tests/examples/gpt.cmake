@@ -20,6 +20,9 @@ fsdp_mpi_program_test(NAME examples.gpt_learns TARGET 03_gpt RANKS 1 2 3 5 8 COR
                              "% waiting . CPU: [0-9.]+% communication, [0-9.]+% system . "
                              "^  matrix products +[0-9.]+%$" "step [0-9]+ of 40, [0-9]+:[0-9][0-9] left"
                              "validation loss [0-3][.][0-9]+ nats per byte" "^written by the model:$" "^memory held ")
+fsdp_mpi_program_test(NAME examples.gpt_muon TARGET 03_gpt RANKS 2 3 QUICK 2
+                      ARGS ${gpt_small} --optimizer muon --batch 60 --steps 20 --warmup 5 --interval 20 --val-batches 1 --sample 0
+                      OUTPUT "^ranks +[0-9]+, FULL_SHARD, f32, Muon for matrices;" "step +20 . loss [0-4][.]" "[(][+]0.00%[)]$")
 fsdp_mpi_program_test(NAME examples.gpt_help TARGET 03_gpt RANKS 2 ARGS --help OUTPUT "^  --val-batches X +batches"
                       "^  The last twentieth of the text, rounded down to bytes, is for validation, the rest for training[.]")
 
@@ -89,6 +92,19 @@ fsdp_test_allowed_ranks(allowed OFF "1;3")
 foreach(n IN LISTS allowed)
     gpt_check(examples.gpt_weights.n${n} ${n} check_gpt_weights.sh $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
               ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
+
+# Muon for the matrices of the blocks.
+fsdp_test_allowed_ranks(allowed OFF "1;3")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_muon_exact.n${n} ${n} check_gpt_muon.sh ${n} $<TARGET_FILE:03_gpt> "${gpt_text}" ${MPIEXEC_EXECUTABLE}
+              ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
+fsdp_test_allowed_ranks(allowed ON "2")
+foreach(n IN LISTS allowed)
+    gpt_check(examples.gpt_resume_muon.n${n} ${n} check_resume.sh ${n} 3 9 $<TARGET_FILE:03_gpt> ${MPIEXEC_EXECUTABLE}
+              ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS} -- ${gpt_small} --optimizer muon --batch 12 --steps 16 --warmup 4
+              --val-batches 1 --sample 0)
 endforeach()
 
 # A rank that stops: each one, once, and many times in soak. On nodes of all, one and two ranks.

@@ -828,6 +828,41 @@ static void what_is_not_served_is_named(void **state)
     create_fails(device[1], &options, FSDP_ERR_UNSUPPORTED, "param_dtype is f64 in a model on a GPU; use FSDP_ON_HOST");
 }
 
+static void make_nothing(const small_model *m, const fsdp_optimizer_options *o, const char *words)
+{
+    fsdp_optimizer *none = NULL;
+
+    assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_optimizer_create(m->model, o, &none));
+    assert_null(none);
+    assert_says(m->ctx, words);
+}
+
+static void optimizers_that_no_gpu_has_are_named(void **state)
+{
+    (void)state;
+    for (int placement = FSDP_ON_DEVICE; placement < FSDP_N_PLACEMENTS; placement++) {
+        fsdp_model_options     options = FSDP_MODEL_OPTIONS_DEFAULT;
+        fsdp_model_group       group   = FSDP_MODEL_GROUP_DEFAULT;
+        fsdp_lbfgs            *none    = NULL;
+        fsdp_optimizer_options muon;
+        small_model            m;
+
+        options.placement = (fsdp_placement)placement;
+        group.optimizer   = FSDP_MUON;
+        group.granularity = FSDP_GRANULARITY_TENSOR;
+        assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_MUON, &muon));
+        muon.group = "a.weight";
+        small_model_create(&m, device[1], &options);
+        assert_int_equal(FSDP_OK, fsdp_model_add_group(m.model, muon.group, &group));
+        assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+        make_nothing(&m, &muon, "FSDP_MUON in a model on a GPU; use FSDP_ON_HOST");
+        assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_lbfgs_create(m.model, NULL, &none));
+        assert_null(none);
+        assert_says(m.ctx, "a model on a GPU; set fsdp_model_options.placement to FSDP_ON_HOST");
+        fsdp_model_destroy(m.model);
+    }
+}
+
 static void ranks_that_differ_in_placement_are_told(void **state)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
@@ -931,6 +966,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_budget_is_what_is_held_to_the_byte),
         cmocka_unit_test(offloading_takes_masters_and_moments_off_the_device),
         cmocka_unit_test(what_is_not_served_is_named),
+        cmocka_unit_test(optimizers_that_no_gpu_has_are_named),
         cmocka_unit_test(ranks_that_differ_in_placement_are_told),
         cmocka_unit_test(a_model_beyond_the_device_is_refused_with_need_and_free),
         cmocka_unit_test(an_allocation_that_fails_on_one_rank_fails_on_all),

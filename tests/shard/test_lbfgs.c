@@ -666,6 +666,29 @@ static void what_does_not_fit_is_refused_with_the_remedy(void **state)
     close_run(&r);
 }
 
+static void a_model_with_groups_or_quantised_parameters_is_refused(void **state)
+{
+    const fsdp_tensor      tensor = {.name = "w", .n_dims = 1, .shape = {300}, .dtype = FSDP_F32};
+    const fsdp_model_group group  = FSDP_MODEL_GROUP_DEFAULT;
+    fsdp_model_options     o      = options_of(FSDP_FULL_SHARD);
+    run                    r;
+
+    (void)state;
+    o.quantized_params = 1;
+    build(&r, &o, quadratic);
+    expect_refused(&r, FSDP_ERR_UNSUPPORTED, "set fsdp_model_options.quantized_params to 0");
+    close_run(&r);
+
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &r.ctx));
+    assert_int_equal(FSDP_OK, fsdp_model_create(r.ctx, NULL, &r.model));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(r.model, "u", &tensor, 1, &r.units[0]));
+    expect_refused(&r, FSDP_ERR_STATE, "call fsdp_model_commit first");
+    assert_int_equal(FSDP_OK, fsdp_model_add_group(r.model, "w", &group));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(r.model));
+    expect_refused(&r, FSDP_ERR_UNSUPPORTED, "leave fsdp_model_add_group out");
+    close_run(&r);
+}
+
 static void options_out_of_range_are_refused(void **state)
 {
     const fsdp_model_options model = options_of(FSDP_FULL_SHARD);
@@ -700,6 +723,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_closure_that_fails_before_its_passes_does_so_too),
         cmocka_unit_test(losses_that_differ_are_found),
         cmocka_unit_test(what_does_not_fit_is_refused_with_the_remedy),
+        cmocka_unit_test(a_model_with_groups_or_quantised_parameters_is_refused),
         cmocka_unit_test(options_out_of_range_are_refused),
     };
 

@@ -542,6 +542,34 @@ static void what_muon_cannot_do_is_refused_by_name(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* A group that was meant for another optimizer, whose matrices may be on several ranks. */
+static void a_group_without_whole_tensors_is_refused(void **state)
+{
+    static const size_t    granularities[] = {FSDP_GRANULARITY_FLAT, 1, 64};
+    fsdp_optimizer_options o               = muon_options();
+    fsdp_context          *ctx;
+    fsdp_config            config;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.log_level = FSDP_LOG_OFF;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    for (size_t k = 0; k < sizeof granularities / sizeof granularities[0]; k++) {
+        fsdp_model_group group = FSDP_MODEL_GROUP_DEFAULT;
+        job              j     = {.ctx = ctx};
+
+        group.granularity = granularities[k];
+        o.group           = "a.weight*";
+        assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &j.model));
+        assert_int_equal(FSDP_OK, fsdp_model_add_group(j.model, o.group, &group));
+        assert_int_equal(FSDP_OK, fsdp_unit_add(j.model, "a", ALL, 3, &j.units[0]));
+        assert_int_equal(FSDP_OK, fsdp_model_commit(j.model));
+        assert_not_made(&j, &o, FSDP_ERR_ARG, "FSDP_MUON needs whole matrices");
+        close_job(&j);
+    }
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static int setup(void **state)
 {
     return saved_folder_make(state) != 0 || fsdp_test_open_context(state) != 0;
@@ -563,6 +591,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_budget_is_what_is_held),
         cmocka_unit_test(a_checkpoint_goes_on_with_the_same_bits),
         cmocka_unit_test(what_muon_cannot_do_is_refused_by_name),
+        cmocka_unit_test(a_group_without_whole_tensors_is_refused),
     };
 
     return fsdp_test_main(argc, argv, tests, setup, teardown);
