@@ -250,6 +250,20 @@ typedef struct fsdp_model_options {
     int kept_units;
 
     size_t recorded_passes; /**< room for a step's passes, forward and backward, for fsdp_model_replay(); 0: none */
+
+    /**
+     * 1: reshards to the node instead of to all ranks. What a pass under FULL_SHARD has gathered over all nodes, the ranks of each
+     * node keep between them, each an equal part, and later passes of any unit take it from there until parameters change (by a
+     * step, an import, a load, fsdp_model_shards_changed() or L-BFGS): backward passes, recomputations and further micro-batches.
+     * Their gathers move no parameters between nodes, only the agreement of all ranks that every call has. This is the secondary
+     * partition (hpZ) of ZeRO++ (Wang et al., 2023) and what MiCS (Zhang et al., 2022) has within its groups; masters, gradients
+     * and moments stay divided over all ranks. No bit of a result changes. Each rank holds a view's BYTES over the ranks of its node
+     * more, for all units at once, as FSDP_MEMORY_GATHERED: a budget for other numbers of ranks assumes nodes as large as the
+     * context's largest, and the rest of the ranks on the last one. On a single node nothing is kept, since nothing is spared.
+     * Units under SHARD_GRAD_OP, SHARD_OPTIM or NO_SHARD, and parameters below FSDP_SMALL_BYTES, are as without it. Models of another
+     * strategy and on GPUs are FSDP_ERR_UNSUPPORTED.
+     */
+    size_t keep_on_node;
 } fsdp_model_options;
 
 /** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
@@ -257,7 +271,7 @@ typedef struct fsdp_model_options {
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
-            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0                                                        \
+            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0, 0                                                     \
     }
 
 /**
@@ -337,10 +351,10 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
  *
  * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
- * @return FSDP_OK; FSDP_ERR_ARG: an option out of range, or options that are all zero; FSDP_ERR_UNSUPPORTED: `quantized_params`
- *         with another strategy than FULL_SHARD; a `param_dtype` of FSDP_F64 with `quantized_params`, moments in 8 bits or a
- *         placement on the GPU; or a placement on the GPU in a context that uses none (says why); FSDP_ERR_MISMATCH,
- *         FSDP_ERR_MEMORY.
+ * @return FSDP_OK; FSDP_ERR_ARG: an option out of range, or options that are all zero; FSDP_ERR_UNSUPPORTED: `quantized_params` or
+ *         `keep_on_node` with another strategy than FULL_SHARD; `keep_on_node` on a GPU; a `param_dtype` of FSDP_F64 with
+ *         `quantized_params`, moments in 8 bits or a placement on the GPU; or a placement on the GPU in a context that uses none
+ *         (says why); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model);
 

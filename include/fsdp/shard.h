@@ -72,7 +72,8 @@ FSDP_API fsdp_status fsdp_unit_shard(fsdp_unit *unit, size_t i, fsdp_shard *shar
 FSDP_API void *fsdp_optimizer_state(fsdp_optimizer *optimizer, fsdp_unit *unit, size_t i, size_t k);
 
 /**
- * Says that masters may have been written to, on this rank or any: what is gathered of them, or kept in another type, is made anew.
+ * Says that masters may have been written to, on this rank or any: what is gathered of them, kept by nodes, or held in
+ * another type is made anew.
  * Collective, between passes, once for any number of changes. Gradients and states stay as they are.
  *
  * @return FSDP_OK; FSDP_ERR_ARG: NULL; FSDP_ERR_STATE: not committed, a pass is open, or the step has failed; FSDP_ERR_MISMATCH, under

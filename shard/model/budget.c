@@ -143,7 +143,7 @@ static fsdp_status add_up(const fsdp_model *model, fsdp_strategy strategy, int s
     sum.bytes[FSDP_MEMORY_PARAMETERS]     = plan.held * width + plan.low_bytes + plan.ignored_bytes;
     sum.bytes[FSDP_MEMORY_GRADIENTS]      = (plan.held_trainable + plan.local) * width;
     sum.bytes[FSDP_MEMORY_OPTIMIZER]      = state + all_working_bytes(model, &plan, &plain);
-    sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes;
+    sum.bytes[FSDP_MEMORY_GATHERED]       = plan.views_bytes + plan.kept_on_node;
     sum.bytes[FSDP_MEMORY_GRADIENT_VIEWS] = plan.buckets * fsdp_dtype_size(model->options.reduce_dtype);
     sum.bytes[FSDP_MEMORY_BOOKKEEPING]    = plan.bookkeeping_bytes;
     add_device(model, &plan, state, &sum);

@@ -121,6 +121,36 @@ static fsdp_status check_schedule(fsdp_context *ctx, const fsdp_model_options *o
                                      options->recorded_passes, MOST_RECORDED_PASSES);
 }
 
+/* What it would spare is not there. */
+static const char *why_not_kept(fsdp_strategy strategy)
+{
+    if (strategy == FSDP_NO_SHARD) {
+        return "gathers nothing";
+    }
+    return fsdpi_keeps_views(strategy) ? "keeps what it has gathered until the step"
+                                       : "gathers within its groups; set group_size";
+}
+
+static fsdp_status check_keeping(fsdp_context *ctx, const fsdp_model_options *options)
+{
+    if (options->keep_on_node > 1) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: keep_on_node is %zu; it must be 0 or 1",
+                                   options->keep_on_node);
+    }
+    if (options->keep_on_node && options->strategy != FSDP_FULL_SHARD) {
+        return fsdpi_fail_together(
+            ctx, FSDP_ERR_UNSUPPORTED,
+            "fsdp_model_create: keep_on_node with %s, which %s; leave it 0, or use it with FULL_SHARD",
+            fsdp_strategy_name(options->strategy), why_not_kept(options->strategy));
+    }
+    if (options->keep_on_node && options->placement != FSDP_ON_HOST) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                                   "fsdp_model_create: keep_on_node for a model on a GPU; leave it 0 and use "
+                                   "HYBRID_SHARD, which gathers within a node, or use FSDP_ON_HOST");
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *options)
 {
     if ((int)options->strategy < 0 || (int)options->strategy >= FSDP_N_STRATEGIES) {
@@ -152,6 +182,7 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model_options *op
             fsdp_strategy_name(options->strategy));
     }
     FSDP_TRY(check_addresses(ctx, options));
+    FSDP_TRY(check_keeping(ctx, options));
     return fsdpi_groups_check(ctx, options);
 }
 
@@ -170,8 +201,8 @@ void fsdp_model_options_init_size(fsdp_model_options *options, size_t size)
 fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model)
 {
     fsdp_model_options chosen = FSDP_MODEL_OPTIONS_DEFAULT;
-    char               label[FSDPI_DETAIL_BYTES];
-    fsdp_model        *made = NULL;
+    char        label[2 * FSDPI_DETAIL_BYTES]; /* all of it is compared, and as much printed as there is room for */
+    fsdp_model *made = NULL;
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_create: the context is NULL; pass one from fsdp_init");
@@ -187,14 +218,14 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     }
     (void)snprintf(label, sizeof label,
                    "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
-                   "%s, moments %s, divisor %g, placement %d, unused %d, %d kept, %zu recorded%s%s%s",
+                   "%s, moments %s, divisor %g, placement %d, unused %d, %d kept, %zu recorded%s%s%s%s",
                    fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer,
                    chosen.n_states, chosen.group_size, fsdp_dtype_name(chosen.param_dtype),
                    fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
                    fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
                    (int)chosen.unused, chosen.kept_units, chosen.recorded_passes,
                    chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "",
-                   chosen.fixed_addresses ? ", fixed addresses" : "");
+                   chosen.fixed_addresses ? ", fixed addresses" : "", chosen.keep_on_node ? ", kept on nodes" : "");
     status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
     if (status != FSDP_OK || made == NULL || model == NULL) {
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));

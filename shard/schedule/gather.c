@@ -2,7 +2,8 @@
  * Gathered views. A view has a place: a region of its own under the strategies that keep views, else one of a few slots.
  * The place is the node's: each rank adds its part to it, once all ranks have called for it, which says that none of them
  * reads what was there before. So all that is done with places here follows from the calls alone, never from what has
- * arrived when: it is the same on all ranks.
+ * arrived when: it is the same on all ranks. So is what nodes keep of views (shard/storage/kept.h), from the begin of a pass on
+ * until the masters change.
  *
  * An event is the beginning of a pass of a unit, or a change of the masters. The last events are kept; of the places where they
  * went as they do now, the one that agrees for longest, and of several the latest, says what is expected next, and gathered
@@ -20,6 +21,7 @@
 #include "shard/state/slices.h"
 #include "shard/state/strategy.h"
 #include "shard/storage/compute.h"
+#include "shard/storage/kept.h"
 #include "shard/storage/quantized.h"
 
 /* Event number 2 i is the forward pass of unit i, and 2 i + 1 its backward pass; behind those of all units comes the change. */
@@ -105,6 +107,7 @@ static void drop_all(fsdp_model *model)
         if (fsdpi_keeps_views(flat->strategy)) {
             drop_view(&flat->view);
         }
+        flat->is_kept = false;
     }
 }
 
@@ -189,6 +192,9 @@ static fsdp_status issue_member(const fsdp_unit *unit, fsdpi_member *member, fsd
 
     if (view->gathered || view->gathering != NULL) {
         return FSDP_OK;
+    }
+    if (flat->is_kept) {
+        return fsdpi_gather_kept(flat, &purpose, view);
     }
     if (flat->quantized) {
         return fsdpi_gather_quantized(flat, &purpose, view);
@@ -330,6 +336,19 @@ static void note_change(fsdp_model *model)
     }
 }
 
+/* From here on the ranks of the node gather it without the others: with a pass that all ranks begin, however it ends. */
+static void keep_on_node(fsdp_unit *unit)
+{
+    for (size_t m = 0; m < unit->n_members; m++) {
+        fsdpi_flat *flat = unit->members[m].flat;
+
+        if (flat->kept != NULL && !flat->is_kept) {
+            fsdpi_keep_part(flat, unit->members[m].view);
+            flat->is_kept = true;
+        }
+    }
+}
+
 static fsdp_status fetch(fsdp_unit *unit, fsdpi_pass pass)
 {
     note_pass(unit, pass);
@@ -339,7 +358,9 @@ static fsdp_status fetch(fsdp_unit *unit, fsdpi_pass pass)
         FSDP_TRY(issue(unit, pass, true));
     }
     FSDP_TRY(gather_ahead(unit->model));
-    return complete_all(unit);
+    FSDP_TRY(complete_all(unit));
+    keep_on_node(unit);
+    return FSDP_OK;
 }
 
 fsdp_status fsdpi_gather(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)

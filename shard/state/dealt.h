@@ -9,9 +9,6 @@
 
 #include "shard/state/model.h"
 
-/** Which rank's part a plan is for: one of those that share a copy by its number, or these. */
-enum { FSDPI_LARGEST_RANK = -1, FSDPI_MEAN_RANK = -2, FSDPI_RANKS_OF_NODE = -3 };
-
 /**
  * Adds to the plan what a rank holds of them, where not every rank holds them all. FSDP_ERR_MEMORY, recorded.
  * @param[in] rank  of those that share a copy, plan->group many; FSDPI_LARGEST_RANK: the one that holds most; FSDPI_MEAN_RANK

@@ -10,6 +10,7 @@
 #include "lib/device/memory.h"
 #include "shard/state/int8_blocks.h"
 #include "shard/state/layout.h"
+#include "shard/state/node_part.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
 #include "shard/state/strategy.h"
@@ -237,6 +238,9 @@ static void plan_own(const fsdpi_tensor *first, const extent *e, fsdpi_plan *pla
     plan->longest = larger(plan->longest, trainable / share);
     plan->kept += fsdpi_keeps_views(e->strategy) ? layout->padded * width : 0;
     plan->n_kept += fsdpi_keeps_views(e->strategy);
+    if (fsdpi_takes_slot(e->strategy)) {
+        plan->kept_on_node += fsdpi_node_part(first->unit->model, plan, layout->padded * width);
+    }
     plan->n_tensors += e->n_tensors;
     plan->n_flats++;
 }

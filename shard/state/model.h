@@ -99,6 +99,8 @@ struct fsdpi_flat {
     size_t                checked_passes;          /* how many of them the loss scaler has seen; 0 before it has */
     uint64_t              master_hash; /* FSDP_VERIFY=full: what `master` was when the library last wrote it */
     fsdpi_view            view;        /* where it has a place of its own, in which it stays */
+    unsigned char        *kept;        /* this rank's part of the last view that the node keeps; NULL */
+    bool                  is_kept;     /* since the last change of the masters */
 };
 
 /** A flat parameter as one unit uses it. */
@@ -161,10 +163,14 @@ typedef struct fsdpi_bucket {
     char                 label[FSDPI_NAME_BYTES + 64];
 } fsdpi_bucket;
 
+/** Which rank's part a plan is for: one of those that share a copy by its number, or these. */
+enum { FSDPI_LARGEST_RANK = -1, FSDPI_MEAN_RANK = -2, FSDPI_RANKS_OF_NODE = -3 };
+
 /** What a model needs on one rank: counted for a budget, and allocated at commit. ELEMENTS unless they are called bytes. */
 typedef struct fsdpi_plan {
     fsdp_strategy strategy;
     int           size, group;           /* ranks in all, and that share one copy */
+    int           rank;                  /* whose part it is: see shard/state/dealt.h */
     size_t        parameters, trainable; /* without padding */
     size_t        padded, padded_trainable;
     size_t        held, held_trainable; /* of all flat parameters, by one rank */
@@ -175,9 +181,10 @@ typedef struct fsdpi_plan {
     size_t        low_bytes;
     size_t        local;
     size_t        ignored_bytes;
-    size_t        kept, n_kept;       /* BYTES of views that have a place of their own */
-    size_t        n_views;            /* slots for the others */
-    size_t        views_bytes;        /* in all, once per node */
+    size_t        kept, n_kept; /* BYTES of views that have a place of their own */
+    size_t        n_views;      /* slots for the others */
+    size_t        views_bytes;  /* in all, once per node */
+    size_t        kept_on_node; /* BYTES of one rank's part of views that its node keeps: see shard/state/node_part.h */
     size_t        whole_trainable;    /* padded, of what every rank holds whole */
     size_t        n_buckets, n_whole; /* and how many of them, behind the others, are for such gradients */
     size_t        bucket, buckets;    /* one of these, and all buckets together */
@@ -244,6 +251,7 @@ struct fsdp_model {
     void                       *masters, *reduced, *locals; /* of all units, one after the other */
     void                       *offloaded_masters;          /* instead of `masters` */
     unsigned char              *lows, *views, *gradient_views, *ignored;
+    unsigned char              *kept;         /* what this rank keeps of views for its node */
     union fsdpi_norm           *norm;         /* in memory that the GPU writes; NULL on the host */
     void                       *norm_scratch; /* on the GPU */
     fsdpi_offload               offload;

@@ -153,7 +153,8 @@ fsdp_status fsdpi_plan_make(const fsdp_model *model, fsdp_strategy strategy, int
 {
     const int group = model->options.group_size > 0 ? model->options.group_size : model->ctx->nodes.largest;
 
-    *plan = (fsdpi_plan){.strategy = strategy, .size = size, .group = fsdpi_is_hybrid(strategy) ? group : size};
+    *plan = (fsdpi_plan){
+        .strategy = strategy, .size = size, .group = fsdpi_is_hybrid(strategy) ? group : size, .rank = rank};
     FSDP_TRY(check_group(model, plan));
     for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
         FSDP_TRY(fsdpi_plan_unit(unit, plan));

@@ -5,6 +5,7 @@
 #include "lib/context/buffer_alloc.h"
 #include "lib/device/memory.h"
 #include "shard/state/flat.h"
+#include "shard/state/node_part.h"
 #include "shard/state/plan.h"
 #include "shard/state/slices.h"
 #include "shard/state/slots.h"
@@ -95,7 +96,7 @@ typedef struct private_memory {
     void           **place;
 } private_memory;
 
-enum { N_PRIVATE = 10 };
+enum { N_PRIVATE = 11 };
 
 static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
 {
@@ -112,6 +113,7 @@ static void list_private(fsdp_model *model, private_memory list[N_PRIVATE])
         {FSDPI_AT_HOST, FSDP_MEMORY_BOOKKEEPING, fsdpi_replay_bytes(model), &model->replay_memory},
         {home, FSDP_MEMORY_GRADIENTS, plan->local * fsdpi_master_width(model), &model->locals},
         {home, FSDP_MEMORY_PARAMETERS, plan->ignored_bytes, (void **)(void *)&model->ignored},
+        {home, FSDP_MEMORY_GATHERED, plan->kept_on_node, (void **)(void *)&model->kept},
         {FSDPI_AT_PINNED, FSDP_MEMORY_PARAMETERS, masters, &model->offloaded_masters},
         {FSDPI_AT_PINNED, FSDP_MEMORY_BOOKKEEPING, plan->norm_bytes, (void **)(void *)&model->norm},
         {FSDPI_AT_DEVICE, FSDP_MEMORY_BOOKKEEPING, plan->norm_scratch_bytes, &model->norm_scratch}};
@@ -189,7 +191,7 @@ static void lay_out(fsdp_model *model)
 {
     void          *master   = fsdpi_is_offloaded(model) ? model->offloaded_masters : model->masters;
     void          *gradient = model->reduced, *local = model->locals;
-    unsigned char *low = model->lows, *view = model->views;
+    unsigned char *low = model->lows, *view = model->views, *kept = model->kept;
 
     view = view != NULL ? view + model->plan.views_bytes - model->plan.kept
                         : NULL; /* behind the slots, which may be pages */
@@ -214,6 +216,9 @@ static void lay_out(fsdp_model *model)
         } else if (fsdpi_keeps_views(flat->strategy)) {
             flat->view.memory = view;
             view += flat->layout.padded * width;
+        } else if (kept != NULL) {
+            flat->kept = kept;
+            kept += fsdpi_node_part(model, &model->plan, flat->layout.padded * width);
         }
     }
 }

@@ -212,7 +212,8 @@ fsdp_status on_device_model_create(fsdp_context *ctx, const fsdp_model_options *
     if (options != NULL) {
         placed = *options;
     }
-    placed.placement = where != NULL && strcmp(where, "offloaded") == 0 ? FSDP_ON_DEVICE_OFFLOADED : FSDP_ON_DEVICE;
+    placed.keep_on_node = 0; /* hosts alone have that */
+    placed.placement    = where != NULL && strcmp(where, "offloaded") == 0 ? FSDP_ON_DEVICE_OFFLOADED : FSDP_ON_DEVICE;
     return fsdp_model_create(ctx, &placed, model);
 }
 

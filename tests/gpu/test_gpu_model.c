@@ -863,6 +863,29 @@ static void optimizers_that_no_gpu_has_are_named(void **state)
     }
 }
 
+/* Also where one rank alone asks for it; nothing is lost. */
+static void keeping_parameters_on_the_node_is_refused_on_every_rank(void **state)
+{
+    static const fsdp_placement placements[] = {FSDP_ON_DEVICE, FSDP_ON_DEVICE_OFFLOADED};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+        small_model        m;
+
+        options.placement    = placements[k];
+        options.keep_on_node = 1;
+        create_fails(device[k], &options, FSDP_ERR_UNSUPPORTED,
+                     "keep_on_node for a model on a GPU; leave it 0 and use HYBRID_SHARD");
+        options.keep_on_node = fsdp_test_rank() == fsdp_test_size() - 1;
+        create_fails(device[k], &options, FSDP_ERR_UNSUPPORTED, "keep_on_node for a model on a GPU");
+        options.keep_on_node = 0;
+        small_model_create(&m, device[k], &options);
+        assert_int_equal(FSDP_OK, fsdp_model_commit(m.model));
+        fsdp_model_destroy(m.model);
+    }
+}
+
 static void ranks_that_differ_in_placement_are_told(void **state)
 {
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
@@ -967,6 +990,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(offloading_takes_masters_and_moments_off_the_device),
         cmocka_unit_test(what_is_not_served_is_named),
         cmocka_unit_test(optimizers_that_no_gpu_has_are_named),
+        cmocka_unit_test(keeping_parameters_on_the_node_is_refused_on_every_rank),
         cmocka_unit_test(ranks_that_differ_in_placement_are_told),
         cmocka_unit_test(a_model_beyond_the_device_is_refused_with_need_and_free),
         cmocka_unit_test(an_allocation_that_fails_on_one_rank_fails_on_all),

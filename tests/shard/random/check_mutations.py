@@ -73,6 +73,8 @@ MUTATIONS = [
      "second moments that become 0"),
     ("shard/optimizer/optimizer.c", "if (fsdpi_updates(optimizer, flat) || fsdpi_optimizer_of(flat) == NULL) {",
      "if (true) {", "a step that clears the gradients of other optimizers"),
+    ("shard/schedule/gather.c", "        flat->is_kept = false;", "        flat->is_kept = flat->is_kept && true;",
+     "nodes that keep the parameters of the step before"),
 ]
 
 

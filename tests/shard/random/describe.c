@@ -54,7 +54,7 @@ static void describe_segment(FILE *out, const random_model *m, const planned_seg
                   ", chunks %" PRId64 ", verify %d, isa %d, progress %d, cma %d\n",
                   c->prefetch, c->views_in_flight, c->bucket_bytes, c->staging_bytes, c->message_bytes, c->chunk_bytes,
                   c->verify, c->isa, c->progress, c->cma);
-    (void)fprintf(out, "    whole below %" PRId64 " bytes", c->small_bytes);
+    (void)fprintf(out, "    whole below %" PRId64 " bytes%s", c->small_bytes, o->keep_on_node ? ", kept on nodes" : "");
     for (size_t u = 0; u < m->n_units; u++) {
         if (s->strategies[u] >= 0) {
             (void)fprintf(out, ", %s %s", m->units[u].name, fsdp_strategy_name((fsdp_strategy)s->strategies[u]));

@@ -472,6 +472,7 @@ static void draw_own_strategies(const random_model *m, random_draws *d, planned_
 
         segment->strategies[u] = wanted && fits && draw_chance(d, 70) ? (int)drawn : -1;
     }
+    segment->options.keep_on_node = wants(m, d, WITH_KEPT_ON_NODE, 60) && o->strategy == FSDP_FULL_SHARD;
 }
 
 static void draw_checkpoint(random_draws *d, fsdp_checkpoint_options *o)

@@ -74,7 +74,8 @@ enum {
     X(MUON, "Muon for matrices")                                                                                       \
     X(CUSTOM, "optimizers of the program's own")                                                                       \
     X(CUSTOM_GRANULARITY, "blocks, and whole tensors, for those of the program's own")                                 \
-    X(MOMENTS_8_BIT, "moments in 8 bits")
+    X(MOMENTS_8_BIT, "moments in 8 bits")                                                                              \
+    X(KEPT_ON_NODE, "parameters that nodes keep")
 
 #define FEATURE_ENUMERATOR(name, text) WITH_##name,
 typedef enum feature { FEATURE_LIST(FEATURE_ENUMERATOR) N_FEATURES } feature;
