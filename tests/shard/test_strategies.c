@@ -310,9 +310,9 @@ static void a_group_that_does_not_divide_is_refused(void **state)
     assert_int_equal(FSDP_ERR_ARG, fsdp_model_create(ctx, &options, &model));
     assert_non_null(strstr(fsdp_last_error(ctx), "which does not divide"));
     options             = (fsdp_model_options)FSDP_MODEL_OPTIONS_DEFAULT;
-    options.param_dtype = FSDP_F64;
+    options.param_dtype = FSDP_I32;
     assert_int_equal(FSDP_ERR_ARG, fsdp_model_create(ctx, &options, &model));
-    assert_non_null(strstr(fsdp_last_error(ctx), "param_dtype is f64"));
+    assert_non_null(strstr(fsdp_last_error(ctx), "param_dtype is i32"));
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
