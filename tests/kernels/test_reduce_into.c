@@ -12,17 +12,23 @@ static const size_t COUNTS[] = {0, 1, 3, 15, 16, 31, 33, 64, 127, 130, 257, 1031
 enum { N_OF_N_INS = sizeof N_INS / sizeof N_INS[0], N_COUNTS = sizeof COUNTS / sizeof COUNTS[0] };
 
 static const void *in[MAX_IN];
-static void       *out[MAX_OUT];
+static void       *out[MAX_OUT], *expected;
+
+/* How many outputs, and how many of them go past the caches. */
+static const struct {
+    size_t n, n_past;
+} OUTPUTS[] = {{1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {3, 1}, {3, 3}, {4, 0}, {4, 1}, {4, 4}};
+
+enum { N_OUTPUTS = sizeof OUTPUTS / sizeof OUTPUTS[0] };
 
 typedef struct parameters {
     const fsdpi_kernels *kernels;
-    size_t               n_in, n_out;
+    size_t               n_in;
     fsdp_dtype           dtype;
     fsdp_redop           op;
-    size_t               n_past;
 } parameters;
 
-/* Each at another offset of `unit` BYTES. */
+/* Each at another offset of `unit` BYTES; and what the reference makes of them. */
 static void make_inputs(const parameters *p, size_t count, size_t offset, size_t unit)
 {
     const size_t bytes = element_bytes(p->dtype);
@@ -33,33 +39,41 @@ static void make_inputs(const parameters *p, size_t count, size_t offset, size_t
         fill_with_any_values(x, count, p->dtype);
         in[r] = x;
     }
+    expected = fenced_array(EXPECTED, count * bytes, 0);
+    fsdpi_kernels_scalar.reduce(expected, in, p->n_in, count, p->dtype, p->op, 7);
 }
 
 /* The same; where `unit` is 0, before memory that must not be touched. */
-static void make_outputs(const parameters *p, size_t count, size_t offset, size_t unit)
+static void make_outputs(const parameters *p, size_t n_out, size_t count, size_t offset, size_t unit)
 {
     const size_t bytes = element_bytes(p->dtype);
 
-    for (size_t r = 0; r < p->n_out; r++) {
+    for (size_t r = 0; r < n_out; r++) {
         const ptrdiff_t shift = (ptrdiff_t)((offset + 5 * r) % 17 * unit);
         out[r]                = fenced_array(FIRST_OUT + r, count * bytes, unit == 0 ? AT_END : shift);
     }
 }
 
-/* Runs it; the reference has seen the inputs before. */
-static void check(const parameters *p, size_t count)
+static void check(const parameters *p, size_t n_out, size_t n_past, size_t count)
 {
-    char  what[120];
-    void *expected = fenced_array(EXPECTED, count * element_bytes(p->dtype), 0);
+    char what[120];
 
     (void)snprintf(what, sizeof what, "%s, type %d, reduction %d, %zu inputs, %zu outputs, %zu past the caches",
-                   p->kernels->name, p->dtype, p->op, p->n_in, p->n_out, p->n_past);
-    fsdpi_kernels_scalar.reduce(expected, in, p->n_in, count, p->dtype, p->op, 7);
-    p->kernels->reduce_into(out, p->n_out, in, p->n_in, count, p->dtype, p->op, 7, p->n_past);
-    for (size_t r = 0; r < p->n_out; r++) {
+                   p->kernels->name, p->dtype, p->op, p->n_in, n_out, n_past);
+    p->kernels->reduce_into(out, n_out, in, p->n_in, count, p->dtype, p->op, 7, n_past);
+    for (size_t r = 0; r < n_out; r++) {
         assert_same_or_both_nan(expected, out[r], count, p->dtype, what);
     }
     assert_fences_stand();
+}
+
+/* With each number of outputs, for the same inputs. */
+static void check_outputs(const parameters *p, size_t count, size_t offset, size_t unit)
+{
+    for (size_t o = 0; o < N_OUTPUTS; o++) {
+        make_outputs(p, OUTPUTS[o].n, count, offset, unit);
+        check(p, OUTPUTS[o].n, OUTPUTS[o].n_past, count);
+    }
 }
 
 static void for_each_operation(const fsdpi_kernels *kernels, void (*body)(const parameters *))
@@ -67,18 +81,7 @@ static void for_each_operation(const fsdpi_kernels *kernels, void (*body)(const 
     for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++) {
         for (int op = 0; op < FSDP_N_REDOPS; op++) {
             for (size_t i = 0; i < N_OF_N_INS; i++) {
-                for (size_t n_out = 1; n_out <= MAX_OUT; n_out++) {
-                    parameters p = {.kernels = kernels,
-                                    .n_in    = N_INS[i],
-                                    .n_out   = n_out,
-                                    .dtype   = (fsdp_dtype)dtype,
-                                    .op      = (fsdp_redop)op};
-                    body(&p);
-                    p.n_past = 1;
-                    body(&p);
-                    p.n_past = n_out;
-                    body(&p);
-                }
+                body(&(parameters){kernels, N_INS[i], (fsdp_dtype)dtype, (fsdp_redop)op});
             }
         }
     }
@@ -102,8 +105,7 @@ static void check_counts(const parameters *p)
 {
     for (size_t c = 0; c < N_COUNTS && COUNTS[c] <= most_elements(p); c++) {
         make_inputs(p, COUNTS[c], c, element_bytes(p->dtype));
-        make_outputs(p, COUNTS[c], 0, element_bytes(p->dtype));
-        check(p, COUNTS[c]);
+        check_outputs(p, COUNTS[c], 0, element_bytes(p->dtype));
     }
 }
 
@@ -118,8 +120,7 @@ static void check_offsets(const parameters *p)
     for (const size_t *unit = units_of(p->dtype); *unit != 0; unit++) {
         for (size_t offset = 0; offset <= 16; offset++) {
             make_inputs(p, 307, offset, *unit);
-            make_outputs(p, 307, 16 - offset, *unit);
-            check(p, 307);
+            check_outputs(p, 307, 16 - offset, *unit);
         }
     }
 }
@@ -135,13 +136,15 @@ static void check_in_place(const parameters *p)
 {
     static const size_t counts[] = {1, 7, 130, 521, 2053};
 
-    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-        make_inputs(p, counts[c], c, element_bytes(p->dtype));
-        make_outputs(p, counts[c], c, element_bytes(p->dtype));
-        for (size_t r = 0; r < p->n_out && r < p->n_in; r++) {
-            out[r] = (void *)(uintptr_t)in[p->n_in - 1 - r]; /* NOLINT(performance-no-int-to-ptr) */
+    for (size_t o = 0; o < N_OUTPUTS; o++) {
+        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+            make_inputs(p, counts[c], c, element_bytes(p->dtype));
+            make_outputs(p, OUTPUTS[o].n, counts[c], c, element_bytes(p->dtype));
+            for (size_t r = 0; r < OUTPUTS[o].n && r < p->n_in; r++) {
+                out[r] = (void *)(uintptr_t)in[p->n_in - 1 - r]; /* NOLINT(performance-no-int-to-ptr) */
+            }
+            check(p, OUTPUTS[o].n, OUTPUTS[o].n_past, counts[c]);
         }
-        check(p, counts[c]);
     }
 }
 
@@ -155,8 +158,7 @@ static void check_ends(const parameters *p)
 {
     for (size_t count = 0; count <= 70; count += 3) {
         make_inputs(p, count, 0, element_bytes(p->dtype));
-        make_outputs(p, count, 0, 0);
-        check(p, count);
+        check_outputs(p, count, 0, 0);
     }
 }
 

@@ -2,10 +2,12 @@
 # Runs clang-tidy, as .clang-tidy says, on all sources of a build. A source that it found nothing in is not looked at again until
 # the source, a file that it includes, its flags, .clang-tidy or clang-tidy itself changes.
 #
-#   check_tidy.sh BUILD_FOLDER [SOURCE...]
+#   check_tidy.sh [--deep] BUILD_FOLDER [SOURCE...]
 #
-# BUILD_FOLDER holds compile_commands.json, and tidy/ with an empty file for each good state of a source. Exits with 77 if there is
-# no clang-tidy.
+# --deep: the analyzer follows six times as many paths through each function, which takes three times as long.
+#
+# BUILD_FOLDER holds compile_commands.json. ${XDG_CACHE_HOME:-~/.cache}/fsdp-tidy holds an empty file for each good state of a source;
+# all checkouts share it. Exits with 77 if there is no clang-tidy.
 set -euo pipefail
 
 # ---- one source: what xargs runs ------------------------------------------------------------------------------------------
@@ -49,11 +51,11 @@ state_of() {
     depends=$("$compiler" "${flags[@]}" -M -MT x "$source") || return
     # -I and -isystem are left out: which files they find is in the list
     {
-        printf '%s\n' "$CHECK_TIDY_VERSION" "$source"
+        printf '%s\n' "$CHECK_TIDY_VERSION" "$CHECK_TIDY_NODES" "$source"
         printf '%s\n' "${flags[@]}" | grep -vE '^-(I|isystem)' || true
         # shellcheck disable=SC2046 # a list of paths without blanks
         sha256sum $(settings_of "$source") $(sed 's/^x://; s/\\$//' <<<"$depends")
-    } | sha256sum | cut -c1-40
+    } | sed "s#$CHECK_TIDY_TREE/##g" | sha256sum | cut -c1-40
 }
 
 # one FOLDER SOURCE COMMAND
@@ -69,6 +71,7 @@ one() {
     fi
     echo run >>"$CHECK_TIDY_COUNT"
     local output
+    flags+=(-Xclang -analyzer-config -Xclang "max-nodes=$CHECK_TIDY_NODES")
     if output=$(clang-tidy --quiet "$2" -- "${flags[@]}" 2>&1); then
         : >"$state"
     else
@@ -84,6 +87,11 @@ fi
 
 # ---- all sources ----------------------------------------------------------------------------------------------------------
 
+CHECK_TIDY_NODES=37500 # the analyzer's own choice is 225000
+if [[ $1 == --deep ]]; then
+    CHECK_TIDY_NODES=225000
+    shift
+fi
 build=$1
 shift
 if ! command -v clang-tidy >/dev/null; then
@@ -110,14 +118,16 @@ commands() {
         sed 's/\\"/"/g; s/\\\\/\\/g')
 }
 
-mkdir -p "$build/tidy"
-find "$build/tidy" -type f -mtime +30 -delete
+CHECK_TIDY_GOOD=${XDG_CACHE_HOME:-${HOME:-$(realpath "$build")}/.cache}/fsdp-tidy
+mkdir -p "$CHECK_TIDY_GOOD"
+find "$CHECK_TIDY_GOOD" -type f -mtime +30 -delete
+# Where the sources are does not matter.
+CHECK_TIDY_TREE=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-CHECK_TIDY_GOOD=$(realpath "$build/tidy")
 CHECK_TIDY_VERSION=$(clang-tidy --version)
 CHECK_TIDY_COUNT=$scratch/count
-export CHECK_TIDY_GOOD CHECK_TIDY_VERSION CHECK_TIDY_COUNT
+export CHECK_TIDY_NODES CHECK_TIDY_GOOD CHECK_TIDY_TREE CHECK_TIDY_VERSION CHECK_TIDY_COUNT
 : >"$CHECK_TIDY_COUNT"
 
 # The largest first, so that none is left alone on one core at the end.

@@ -4,8 +4,10 @@
 set -euo pipefail
 
 check=$(CDPATH='' cd "$(dirname "$0")" && pwd)/check_tidy.sh
-tree=$(realpath "$(mktemp -d)")
-trap 'rm -rf "$tree"' EXIT
+scratch=$(realpath "$(mktemp -d)")
+trap 'rm -rf "$scratch"' EXIT
+tree=$scratch/tree
+export XDG_CACHE_HOME=$scratch/cache
 
 mkdir -p "$tree"/{bin,build,include}
 cat >"$tree/bin/clang-tidy" <<'TIDY'
@@ -28,6 +30,7 @@ printf '#include "h.h"\nint a(void) { return h; }\n' >"$tree/a.c"
 echo 'int b(void) { return 1; }' >"$tree/b.c"
 
 commands() { # FLAGS OF a.c
+    echo "CMAKE_HOME_DIRECTORY:INTERNAL=$tree" >"$tree/build/CMakeCache.txt"
     cat >"$tree/build/compile_commands.json" <<JSON
 [
 {
@@ -54,14 +57,19 @@ fail() {
     exit 1
 }
 
-# looks good|bad SOURCES WHY [ARGUMENT...]: so ends the check, and it looks at these
+# looks good|bad SOURCES WHY [--deep] [SOURCE...]: so ends the check, and it looks at these
 looks() {
-    local result=good looked
+    local result=good options=() expected="$1 and '$2'" because=$3 looked
     : >"$tree/looked_at"
-    "$check" "$tree/build" "${@:4}" >"$tree/log" 2>&1 || result=bad
+    shift 3
+    if [[ ${1-} == --deep ]]; then
+        options=(--deep)
+        shift
+    fi
+    "$check" ${options[@]+"${options[@]}"} "$tree/build" "$@" >"$tree/log" 2>&1 || result=bad
     looked=$(sed 's#.*/##' "$tree/looked_at" | sort | paste -sd ' ')
-    [[ $result == "$1" && $looked == "$2" ]] ||
-        fail "$3: $result, looked at '$looked', not $1 and '$2': $(cat "$tree/log")"
+    [[ "$result and '$looked'" == "$expected" ]] ||
+        fail "$because: $result, looked at '$looked', not $expected: $(cat "$tree/log")"
 }
 
 commands -O2
@@ -83,4 +91,10 @@ looks good "a.c b.c" "the settings have changed"
 echo 2 >"$tree/version"
 looks good "b.c" "another clang-tidy, one source asked for" "$tree/b.c"
 looks good "a.c" "the other source"
+looks good "a.c b.c" "more paths" --deep
+looks good "" "fewer paths again"
+mv "$tree" "$scratch/moved"
+tree=$scratch/moved PATH=$scratch/moved/bin:$PATH
+commands "-O2 -DA=\\\"x\\\""
+looks good "" "the same sources in another place"
 echo "every change was noticed"

@@ -62,7 +62,7 @@ static double chance_of(float value, uint64_t place, uint64_t steps_before)
         mixed ^= mixed >> SHIFTS[i];
         mixed *= i < 2 ? FACTORS[i] : 1;
     }
-    return (double)(mixed / ((uint64_t)1 << 40)) / (double)(1 << 24);
+    return (double)(mixed >> 40) / (double)(1 << 24);
 }
 
 static float value_by_chance(const float *values, size_t n, float x, double chance)
