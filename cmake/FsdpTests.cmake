@@ -21,6 +21,7 @@
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
 option(FSDP_TEST_FEW "Run each test on one of its numbers of ranks, the core ones on one rank as well; move what takes longest to soak" OFF)
+option(FSDP_TEST_UNITS "Test what is the same with any MPI; OFF moves it to soak" ON)
 set(FSDP_TEST_TIME_FACTOR 1 CACHE STRING "Multiplies every time limit of the tests")
 if(NOT FSDP_TEST_TIME_FACTOR MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "FSDP_TEST_TIME_FACTOR is '${FSDP_TEST_TIME_FACTOR}'; give a whole number from 1")
@@ -37,6 +38,12 @@ set(FSDP_TEST_FEW_SOAK
     "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks|stop)"
     "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
     "^shard\\.disagreement\\.device" "\\.aarch64$")
+
+# In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs.
+if(NOT FSDP_TEST_UNITS)
+    list(APPEND FSDP_TEST_FEW_SOAK "^topo\\.(files|recorded_files)" "^examples\\..*_gradients" "^install\\.(examples|cmake_listing|cmake_cxx|static)"
+        "^shard\\..*\\.device\\.n[0-9]+$")
+endif()
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
 set(FSDP_TEST_MPIEXEC_FLAGS "")
@@ -198,7 +205,9 @@ function(fsdp_unit_test)
     string(REPLACE "." "_" target "test_${T_NAME}")
     fsdp_test_program(${target} "${T_SOURCES}")
     set(chosen full)
-    if(T_QUICK)
+    if(NOT FSDP_TEST_UNITS)
+        set(chosen soak)
+    elseif(T_QUICK)
         set(chosen quick)
     endif()
     fsdp_add_test(NAME ${T_NAME} SET ${chosen} LABELS ${T_LABELS} TIMEOUT ${T_TIMEOUT} ${T_UNPARSED_ARGUMENTS}
