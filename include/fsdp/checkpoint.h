@@ -17,6 +17,7 @@
  *     run1/latest                               "step-000000500"
  *     run1/step-000000500/model.safetensors     the parameters, and ignored tensors, under their names in the model
  *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer
+ *     run1/step-000000500/NAME.model.safetensors, NAME.optimizer.safetensors  of further models: see fsdp_checkpoint_add_model()
  *     run1/step-000000500/simulation.safetensors  the program's own arrays: see fsdp_checkpoint_add()
  *     run1/step-000000500/state.json            step, sampler, loss scaler, version
  *     run1/step-000000500/checksums.bin         checksums of all of it; state.json has the one of this file
@@ -67,6 +68,9 @@
 /** BYTES of fsdp_checkpoint_state::text, with its NUL. */
 #define FSDP_CHECKPOINT_TEXT_BYTES 1024
 
+/** BYTES of the name of a model, with its NUL. */
+#define FSDP_CHECKPOINT_NAME_BYTES 64
+
 /** BYTES of staging that a save takes on each rank while it is under way; a load takes less. */
 #define FSDP_CHECKPOINT_SCRATCH_BYTES ((4u << 20) + (256u << 10) + 4096u)
 
@@ -88,7 +92,8 @@ typedef struct fsdp_checkpoint_options {
      * Type of the parameters in model.safetensors: FSDP_F32, or FSDP_BF16, rounded to nearest even, for half the bytes. With
      * an optimizer, optimizer.safetensors then has the f32 masters too, as NAME.master, so that loading both is exact. Of a model
      * with masters in f64: FSDP_F64; FSDP_F32 and FSDP_BF16 round, and with an optimizer the f64 masters are beside them. A model
-     * of the other type may load them: values are rounded once, or are the same.
+     * of the other type may load them: values are rounded once, or are the same. It holds for all models of a checkpoint; of one
+     * that has been added, FSDP_F64 means FSDP_F32 where its masters are in f32.
      */
     fsdp_dtype dtype;
     size_t     file_bytes; /**< BYTES of a file above which the next tensor begins another one, bound together by
@@ -117,14 +122,18 @@ typedef struct fsdp_checkpoint_load_options {
     int allow_extra;      /**< 1: tensors that are not in the model are left out */
     int allow_mis_shaped; /**< 1: tensors of another shape, or of integers, stay as they are */
 
-    const fsdp_checkpoint_rename *renames; /**< for model.safetensors; the first that fits counts; or NULL */
+    const fsdp_checkpoint_rename *renames; /**< for the files of models' values; the first that fits counts; or NULL */
     size_t                        n_renames;
+
+    const char *
+        model; /**< fsdp_checkpoint_load(): the name of the one that is loaded, of fsdp_checkpoint_add_model(); NULL: the
+                            one without a name. NULL for fsdp_checkpoint_restore() */
 } fsdp_checkpoint_load_options;
 
 /** Everything must fit. */
 #define FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT                                                                           \
     {                                                                                                                  \
-        sizeof(fsdp_checkpoint_load_options), 0, 0, 0, NULL, 0                                                         \
+        sizeof(fsdp_checkpoint_load_options), 0, 0, 0, NULL, 0, NULL                                                   \
     }
 
 /**
@@ -184,13 +193,36 @@ FSDP_API fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *opt
                                           const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
 
 /**
- * The same for a program without a model: of what fsdp_checkpoint_add() adds.
+ * The same for a program without a model, or whose models all have names: of what fsdp_checkpoint_add() and its kind add.
  *
  * @param[in] ctx  an open context, which outlives the checkpoint
  * @return as fsdp_checkpoint_open()
  */
 FSDP_API fsdp_status fsdp_checkpoint_open_folder(fsdp_context *ctx, const char *folder,
                                                  const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
+
+/**
+ * Adds a further model, under a name, to all that is saved from now on, and to what fsdp_checkpoint_restore() sets: the critic
+ * beside the actor, or the ensemble's members. It has files of its own, NAME.model.safetensors and NAME.optimizer.safetensors,
+ * divided by `file_bytes` as those of the model that the checkpoint was opened with, and its own strategy, optimizer and loss
+ * scaler. What is said of a checkpoint holds for all of it: one `latest`, all or nothing, all checksums, any number of ranks.
+ * fsdp_checkpoint_load() reads one of the models, by its name in the options. Collective, in the same order on all ranks; completes
+ * an asynchronous save first.
+ *
+ * What is saved of it takes the memory that fsdp_checkpoint_open() takes for the other, and with `asynchronous` room for a copy, both
+ * of which are in fsdp_checkpoint_budget(). A save needs no more staging for several models than for one.
+ *
+ * @param[in] name       1 to FSDP_CHECKPOINT_NAME_BYTES - 1 letters, digits, '_', '-' and '.', of which the first is a letter or a
+ *                       digit; not "model", "optimizer", "simulation", "state" or "checksums"; copied
+ * @param[in] model      committed, in the context of the checkpoint, which it outlives, as does `optimizer`
+ * @param[in] optimizer  of the model, whose state is saved too, with that of all other optimizers that the model has now; or NULL
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, a name that is taken or not allowed, a model that the checkpoint has already or
+ *         that is in another context, an optimizer of another model, a tensor whose name is not UTF-8; FSDP_ERR_STATE: the model is
+ *         not committed; FSDP_ERR_UNSUPPORTED: more than 256 models with names; FSDP_ERR_MISMATCH: not the same name or tensors on
+ *         all ranks; FSDP_ERR_MEMORY; or the error of an asynchronous save. The same on every rank, and nothing has been added then.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_add_model(fsdp_checkpoint *checkpoint, const char *name, fsdp_model *model,
+                                               fsdp_optimizer *optimizer);
 
 /**
  * Adds an array of the program to all that is saved from now on, in simulation.safetensors, and to what fsdp_checkpoint_restore()
@@ -361,8 +393,8 @@ FSDP_API fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folde
  *                        an index of several, which ends in ".index.json"
  * @param[in]  options    or NULL for FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT; the same on all ranks
  * @param[out] state      as it was saved, zeros if the files have none; or NULL
- * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, kind or group, tensors that do not fit;
- *         FSDP_ERR_STATE: not committed, a pass is open, there are gradients; FSDP_ERR_FORMAT: a file is damaged, or was written
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, kind or group, tensors that do not fit, a model of
+ *         whose name there is none (the names there are follow); FSDP_ERR_STATE: not committed, a pass is open, there are gradients; FSDP_ERR_FORMAT: a file is damaged, or was written
  *         by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks see different files; FSDP_ERR_MEMORY. After an error, model
  *         and optimizer are as before, unless it says "the state is undefined, load again": a file that could be read at first
  *         could not be read again.
@@ -371,16 +403,18 @@ FSDP_API fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *opt
                                           const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state);
 
 /**
- * Sets all that an open checkpoint consists of from files: the model and its optimizer, as fsdp_checkpoint_load() does, and all
- * arrays that have been added, into the boxes that they have now, whatever boxes of whatever number of ranks were saved. All or
- * nothing: whatever does not fit or is damaged is found before anything changes on any rank. Completes an asynchronous save first.
+ * Sets all that an open checkpoint consists of from files: the model and its optimizer, as fsdp_checkpoint_load() does, all models
+ * that have been added, with theirs, and all arrays that have been added, into the boxes that they have now, whatever boxes of
+ * whatever number of ranks were saved. All or nothing: whatever does not fit or is damaged is found before anything changes on any
+ * rank. Completes an asynchronous save first.
  *
  * Arrays must have the shape and the type that they were saved with: nothing is converted. What `options` allows counts for them
  * too. Of the checksums of arrays each rank verifies an equal share.
  *
  * @param[in] path  a checkpoint, or a folder with `latest`
  * @return as fsdp_checkpoint_load(); an array that is missing, has not been added, or has another shape or type is named, and
- *         FSDP_ERR_ARG. "The state is undefined" then stands for the arrays too.
+ *         FSDP_ERR_ARG, as is a model with a name that is missing or has not been added. `allow_missing` and `allow_extra` leave
+ *         such a model as it is, or out. "The state is undefined" then stands for the arrays too.
  */
 FSDP_API fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *path,
                                              const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state);

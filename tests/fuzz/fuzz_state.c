@@ -5,6 +5,7 @@
 
 #include "shard/checkpoint/format/checksums.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/model_name.h"
 #include "shard/checkpoint/format/state.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -134,6 +135,17 @@ static void mend_sum(char *text, size_t bytes)
     memcpy(at + 1, digits, 16);
 }
 
+/* Files are named after models: nothing else may be in their names. */
+static void names_differ_and_are_good(const fsdpi_state *state)
+{
+    MUST(state->models != NULL && state->models->name[0] == 0);
+    for (const fsdpi_model_state *model = state->models->next; model != NULL; model = model->next) {
+        MUST(fsdpi_model_name_wrong(model->name) == NULL && strchr(model->name, '/') == NULL);
+        MUST(fsdpi_state_model(state, model->name) == model);
+        MUST(model->n_group_optimizers <= FSDPI_MOST_GROUP_OPTIMIZERS);
+    }
+}
+
 static void state_is_read(const uint8_t *data, size_t bytes)
 {
     char *const   text = malloc(bytes + 1);
@@ -147,7 +159,8 @@ static void state_is_read(const uint8_t *data, size_t bytes)
     if (fsdpi_state_parse("input", text, bytes, &state, &problem) == FSDP_OK) {
         checksums_cover_their_files(&state.sums);
         MUST(strlen(state.program.text) < sizeof state.program.text);
-        fsdpi_checksums_free(&state.sums);
+        names_differ_and_are_good(&state);
+        fsdpi_state_free(&state);
     }
     free(text);
 }

@@ -11,6 +11,7 @@
 
 #include "shard/checkpoint/format/folder.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/model_name.h"
 #include "shard/checkpoint/format/problem.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/format/tensor_files.h"
@@ -32,34 +33,35 @@ typedef struct ckpt_options {
     int                 stats;
     const fsdpi_stored *dtype;          /* of what is converted; NULL: as it is */
     size_t              max_file_bytes; /* 0: no limit */
-    size_t              part;           /* the number of what is converted */
+    const char         *part;           /* the stem of what is converted; NULL: the model without a name */
 } ckpt_options;
 
-/** The tensors under one name in a folder ("model", "optimizer", "simulation"), or those of a path that is no folder. */
+/** The tensors under one name in a folder: "model", "optimizer", "NAME.model", "simulation"; or those of a path that is no folder. */
 typedef struct ckpt_part {
-    const char        *stem;
+    char               stem[FSDPI_STEM_BYTES]; /* "" of what is no folder */
     fsdpi_tensor_files files;
 } ckpt_part;
-
-#define CKPT_MOST_PARTS 3
 
 /** What a path names: a checkpoint's folder, one with `latest`, a safetensors file or an index. */
 typedef struct ckpt_source {
     char        path[FSDPI_FOLDER_PATH_BYTES]; /* where `latest` led */
     bool        is_folder;
     size_t      n_parts;
-    ckpt_part   parts[CKPT_MOST_PARTS]; /* the first is the model; those that are not there have no files */
+    ckpt_part  *parts; /* the first is the model without a name; those that are not there have no files */
     bool        has_state;
     fsdpi_state state;
 } ckpt_source;
 
-/** The number of a part by its name; CKPT_MOST_PARTS: there is none. */
-size_t ckpt_part_find(const char *stem);
+/** The number of a part by its stem; `n_parts`: there is none. */
+size_t ckpt_part_find(const ckpt_source *source, const char *stem);
 
 /** Finds and opens all that `path` names. Released with ckpt_source_close() in any case. */
 fsdp_status ckpt_source_open(const char *path, ckpt_source *source, fsdpi_problem *problem);
 
-/** Sets `path`, `is_folder`, and the state; opens no tensors. The same to release. */
+/**
+ * Sets `path`, `is_folder`, the state, and the stems of parts, without which `n_parts` is 0; opens no tensors. Where the state cannot
+ * be read, there are the stems that it does not tell. The same to release.
+ */
 fsdp_status ckpt_source_find(const char *path, ckpt_source *source, fsdpi_problem *problem);
 
 /** Opens the tensors of part `index`, where there are some. */

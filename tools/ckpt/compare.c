@@ -156,16 +156,36 @@ static fsdp_status compare_parts(comparison *c, const char *stem, const fsdpi_te
     return FSDP_OK;
 }
 
+/* Every part of one and of the other, whether both have it or not. */
+static fsdp_status compare_checkpoints(comparison *c, fsdpi_problem *problem)
+{
+    static const fsdpi_tensor_files none = {.n_files = 0};
+
+    for (size_t i = 0; i < c->a.n_parts; i++) {
+        const ckpt_part *const part  = &c->a.parts[i];
+        const size_t           other = ckpt_part_find(&c->b, part->stem);
+
+        FSDP_TRY(compare_parts(c, part->stem, &part->files, other < c->b.n_parts ? &c->b.parts[other].files : &none,
+                               problem));
+    }
+    for (size_t i = 0; i < c->b.n_parts; i++) {
+        const ckpt_part *const part = &c->b.parts[i];
+
+        if (ckpt_part_find(&c->a, part->stem) == c->a.n_parts) {
+            FSDP_TRY(compare_parts(c, part->stem, &none, &part->files, problem));
+        }
+    }
+    return FSDP_OK;
+}
+
 /* Optimizers only where both are checkpoints: else it is models that are compared. */
 static fsdp_status compare_all(comparison *c, fsdpi_problem *problem)
 {
-    const bool folders = c->a.is_folder && c->b.is_folder;
-
-    for (size_t i = 0; i < (folders ? CKPT_MOST_PARTS : 1); i++) {
-        FSDP_TRY(compare_parts(c, c->a.parts[i].stem != NULL ? c->a.parts[i].stem : c->b.parts[i].stem,
-                               &c->a.parts[i].files, &c->b.parts[i].files, problem));
+    if (c->a.is_folder && c->b.is_folder) {
+        return compare_checkpoints(c, problem);
     }
-    return FSDP_OK;
+    return compare_parts(c, c->a.is_folder || c->b.is_folder ? FSDPI_MODEL_STEM : NULL, &c->a.parts[0].files,
+                         &c->b.parts[0].files, problem);
 }
 
 static fsdp_status open_and_compare(comparison *c, fsdpi_problem *problem)

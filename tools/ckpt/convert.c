@@ -190,16 +190,38 @@ static fsdp_status check_absent(const conversion *c, const char *name, fsdpi_pro
     return FSDP_OK;
 }
 
+/* "model, optimizer, critic.model": those that the checkpoint has, as far as there is room. */
+static const char *name_parts(const ckpt_source *source, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = 0;
+    for (size_t i = 0; i < source->n_parts && used < size; i++) {
+        const char *const stem = source->parts[i].stem;
+
+        if (!source->has_state || fsdpi_state_has_files(&source->state, stem)) {
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", stem);
+        }
+    }
+    return text;
+}
+
 /* A file has one part only, whatever it is. */
 static fsdp_status open_part(conversion *c, fsdpi_problem *problem)
 {
-    c->part = c->source.is_folder ? c->options->part : 0;
+    const char *const part = c->options->part != NULL && c->source.is_folder ? c->options->part : FSDPI_MODEL_STEM;
+    char              parts[FSDPI_PROBLEM_BYTES / 2];
+
+    c->part = c->source.is_folder ? ckpt_part_find(&c->source, part) : 0;
+    if (c->part == c->source.n_parts) {
+        return fsdpi_problem_set(problem, FSDP_ERR_ARG, "%s: --part is '%.100s'; use one of %s", c->source.path, part,
+                                 name_parts(&c->source, parts, sizeof parts));
+    }
     FSDP_TRY(ckpt_source_open_part(&c->source, c->part, problem));
     return c->source.parts[c->part].files.n_files > 0
                ? FSDP_OK
-               : fsdpi_problem_set(problem, FSDP_ERR_IO,
-                                   "%s: has no %s; --part model, optimizer or simulation chooses another",
-                                   c->source.path, c->source.parts[c->part].stem);
+               : fsdpi_problem_set(problem, FSDP_ERR_IO, "%s: has no %s; --part chooses another of %s", c->source.path,
+                                   part, name_parts(&c->source, parts, sizeof parts));
 }
 
 static fsdp_status convert(conversion *c, fsdpi_problem *problem)

@@ -169,45 +169,49 @@ static fsdp_status list_part(listing *list, const ckpt_part *part, fsdpi_problem
     return FSDP_OK;
 }
 
-static void list_group_optimizers(listing *list, const fsdpi_state *state)
+static void put_group_optimizers(listing *list, const fsdpi_model_state *model)
 {
-    if (state->n_group_optimizers == 0) {
+    if (model->n_group_optimizers == 0) {
         return;
     }
     fsdpi_json_begin_array(&list->writer, "group_optimizers", false);
-    for (size_t i = 0; i < state->n_group_optimizers; i++) {
+    for (size_t i = 0; i < model->n_group_optimizers; i++) {
         fsdpi_json_begin_object(&list->writer, NULL, true);
-        fsdpi_json_put_string(&list->writer, "group", state->group_optimizers[i].group);
-        fsdpi_json_put_string(&list->writer, "optimizer", state->group_optimizers[i].kind);
-        fsdpi_json_put_u64(&list->writer, "optimizer_steps", state->group_optimizers[i].steps);
+        fsdpi_json_put_string(&list->writer, "group", model->group_optimizers[i].group);
+        fsdpi_json_put_string(&list->writer, "optimizer", model->group_optimizers[i].kind);
+        fsdpi_json_put_u64(&list->writer, "optimizer_steps", model->group_optimizers[i].steps);
         fsdpi_json_end_object(&list->writer);
     }
     fsdpi_json_end_array(&list->writer);
 }
 
-static void list_state(listing *list, const ckpt_source *source)
+static void put_model(listing *list, const fsdpi_model_state *model)
 {
-    const fsdpi_state *const state = &source->state;
+    fsdpi_json_put_string(&list->writer, "strategy", model->strategy);
+    if (model->has_optimizer) {
+        fsdpi_json_put_string(&list->writer, "optimizer", model->optimizer);
+        fsdpi_json_put_u64(&list->writer, "optimizer_steps", model->optimizer_steps);
+    }
+    put_group_optimizers(list, model);
+}
 
-    if (!source->has_state) {
+static void put_named_models(listing *list, const fsdpi_model_state *first)
+{
+    if (first == NULL) {
         return;
     }
-    if (!list->options->json) {
-        (void)printf("%s: step %" PRIu64 ", epoch %" PRIu64 ", seed %" PRIu64 "; saved by %" PRIu64 " ranks%s%s",
-                     source->path, state->program.step, state->program.epoch, state->program.seed, state->program.ranks,
-                     state->strategy[0] != 0 ? " under " : "", state->strategy);
-        if (state->has_optimizer) {
-            (void)printf("; %s after %" PRIu64 " step%s", state->optimizer, state->optimizer_steps,
-                         fsdpi_s(state->optimizer_steps));
-        }
-        for (size_t i = 0; i < state->n_group_optimizers; i++) {
-            const fsdpi_group_optimizer *one = &state->group_optimizers[i];
-
-            (void)printf("; %s of %s after %" PRIu64 " step%s", one->kind, one->group, one->steps, fsdpi_s(one->steps));
-        }
-        (void)printf("\n");
-        return;
+    fsdpi_json_begin_array(&list->writer, "models", false);
+    for (const fsdpi_model_state *model = first; model != NULL; model = model->next) {
+        fsdpi_json_begin_object(&list->writer, NULL, false);
+        fsdpi_json_put_string(&list->writer, "name", model->name);
+        put_model(list, model);
+        fsdpi_json_end_object(&list->writer);
     }
+    fsdpi_json_end_array(&list->writer);
+}
+
+static void put_state(listing *list, const fsdpi_state *state)
+{
     fsdpi_json_begin_object(&list->writer, "state", false);
     fsdpi_json_put_u64(&list->writer, "step", state->program.step);
     fsdpi_json_put_u64(&list->writer, "epoch", state->program.epoch);
@@ -215,13 +219,46 @@ static void list_state(listing *list, const ckpt_source *source)
     fsdpi_json_put_u64(&list->writer, "seed", state->program.seed);
     fsdpi_json_put_string(&list->writer, "text", state->program.text);
     fsdpi_json_put_u64(&list->writer, "ranks", state->program.ranks);
-    fsdpi_json_put_string(&list->writer, "strategy", state->strategy);
-    if (state->has_optimizer) {
-        fsdpi_json_put_string(&list->writer, "optimizer", state->optimizer);
-        fsdpi_json_put_u64(&list->writer, "optimizer_steps", state->optimizer_steps);
-    }
-    list_group_optimizers(list, state);
+    put_model(list, state->models);
+    put_named_models(list, state->models->next);
     fsdpi_json_end_object(&list->writer);
+}
+
+/* Strategy and optimizers, to the end of the line. */
+static void print_model(const fsdpi_model_state *model)
+{
+    (void)printf("%s%s", model->strategy[0] != 0 ? " under " : "", model->strategy);
+    if (model->has_optimizer) {
+        (void)printf("; %s after %" PRIu64 " step%s", model->optimizer, model->optimizer_steps,
+                     fsdpi_s(model->optimizer_steps));
+    }
+    for (size_t i = 0; i < model->n_group_optimizers; i++) {
+        const fsdpi_group_optimizer *one = &model->group_optimizers[i];
+
+        (void)printf("; %s of %s after %" PRIu64 " step%s", one->kind, one->group, one->steps, fsdpi_s(one->steps));
+    }
+    (void)printf("\n");
+}
+
+/* Of a state that has been read the model without a name comes first, whether it is there or not. */
+static void list_state(listing *list, const ckpt_source *source)
+{
+    const fsdpi_state *const state = &source->state;
+
+    if (!source->has_state) {
+        return;
+    }
+    if (list->options->json) {
+        put_state(list, state);
+        return;
+    }
+    (void)printf("%s: step %" PRIu64 ", epoch %" PRIu64 ", seed %" PRIu64 "; saved by %" PRIu64 " ranks", source->path,
+                 state->program.step, state->program.epoch, state->program.seed, state->program.ranks);
+    print_model(state->models);
+    for (const fsdpi_model_state *model = state->models->next; model != NULL; model = model->next) {
+        (void)printf("  model %s", model->name);
+        print_model(model);
+    }
 }
 
 static fsdp_status list_all(listing *list, ckpt_source *source, fsdpi_problem *problem)

@@ -30,7 +30,8 @@ static const char help[] =
     "  verify             every rule of the format, and the checksums of a checkpoint\n"
     "  compare            tensors that only one has, and the largest differences of those that both have\n"
     "  convert            the model's tensors into a new file, or several with an index beside them\n"
-    "    --part P         optimizer, or simulation for the program's own arrays, in place of the model\n"
+    "    --part P         optimizer, simulation for the program's own arrays, or NAME.model and NAME.optimizer of a\n"
+    "                     model with a name, in place of the model\n"
     "    --dtype T        f32, bf16 or f16 in place of every floating type; default: as they are\n"
     "    --max-file-size N  begin another file before one exceeds N bytes of tensors; K, M, G, T are 1024s\n"
     "  --json             print JSON\n"
@@ -53,17 +54,6 @@ static void read_dtype(const cli_option *option, const char *text, void *field, 
     CLI_SAY(message, "--%s is '%.60s'; use f32, bf16 or f16", option->name, text);
 }
 
-static void read_part(const cli_option *option, const char *text, void *field, char *message)
-{
-    const size_t part = ckpt_part_find(text);
-
-    if (part == CKPT_MOST_PARTS) {
-        CLI_SAY(message, "--%s is '%.60s'; use model, optimizer or simulation", option->name, text);
-        return;
-    }
-    *(size_t *)field = part;
-}
-
 #define FIELD(name) .field = offsetof(ckpt_options, name)
 
 static const cli_option list_options[] = {
@@ -83,7 +73,7 @@ static const cli_option compare_options[] = {
 static const cli_option convert_options[] = {
     {"PATH", CLI_ARGUMENT, FIELD(paths[0])},
     {"FILE.safetensors", CLI_ARGUMENT, FIELD(paths[1])},
-    {"part", CLI_CUSTOM, FIELD(part), .read = read_part},
+    {"part", CLI_TEXT, FIELD(part)},
     {"dtype", CLI_CUSTOM, FIELD(dtype), .read = read_dtype},
     {"max-file-size", CLI_BYTES, FIELD(max_file_bytes), 1, 1e18},
 };

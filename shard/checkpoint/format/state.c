@@ -10,9 +10,48 @@
 #include "shard/checkpoint/format/checksums_file.h"
 #include "shard/checkpoint/format/file_io.h"
 #include "shard/checkpoint/format/json.h"
+#include "shard/checkpoint/format/model_name.h"
+#include "shard/checkpoint/format/tensor_files.h"
 #include "shard/checkpoint/format/text.h"
 
 #define FORMAT "libfsdp checkpoint"
+
+/* ---- its models ----------------------------------------------------------------------------------------------------- */
+
+const fsdpi_model_state *fsdpi_state_model(const fsdpi_state *state, const char *name)
+{
+    for (const fsdpi_model_state *model = state->models; model != NULL; model = model->next) {
+        if (strcmp(model->name, name) == 0) {
+            return model;
+        }
+    }
+    return NULL;
+}
+
+bool fsdpi_state_has_files(const fsdpi_state *state, const char *stem)
+{
+    char name[FSDPI_STEM_BYTES + 64];
+
+    (void)snprintf(name, sizeof name, "%s.safetensors", stem);
+    if (fsdpi_checksums_find(&state->sums, name) != NULL) {
+        return true;
+    }
+    (void)snprintf(name, sizeof name, "%s.safetensors" FSDPI_INDEX_SUFFIX, stem);
+    return fsdpi_checksums_find(&state->sums, name) != NULL;
+}
+
+const char *fsdpi_state_names(const fsdpi_state *state, char *text, size_t size)
+{
+    size_t used = 0;
+
+    (void)snprintf(text, size, "none");
+    for (const fsdpi_model_state *model = state->models; model != NULL && used < size; model = model->next) {
+        if (model->name[0] != '\0') {
+            used += (size_t)snprintf(text + used, size - used, "%s'%s'", used > 0 ? ", " : "", model->name);
+        }
+    }
+    return text;
+}
 
 /* ---- its own checksum ---------------------------------------------------------------------------------------------- */
 
@@ -64,34 +103,34 @@ static fsdp_status check_sum(const char *path, char *text, size_t bytes, fsdpi_p
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void put_world(fsdpi_json_writer *w, const fsdpi_state *state)
+static void put_world(fsdpi_json_writer *w, const fsdpi_state *state, const fsdpi_model_state *unnamed)
 {
     fsdpi_json_begin_object(w, "world", true);
     fsdpi_json_put_u64(w, "ranks", state->program.ranks);
-    fsdpi_json_put_string(w, "strategy", state->strategy);
+    fsdpi_json_put_string(w, "strategy", unnamed->strategy);
     fsdpi_json_end_object(w);
 }
 
-static void put_optimizer(fsdpi_json_writer *w, const fsdpi_state *state)
+static void put_optimizer(fsdpi_json_writer *w, const fsdpi_model_state *model)
 {
-    if (!state->has_optimizer) {
+    if (!model->has_optimizer) {
         fsdpi_json_put_null(w, "optimizer");
         return;
     }
     fsdpi_json_begin_object(w, "optimizer", true);
-    fsdpi_json_put_string(w, "kind", state->optimizer);
-    fsdpi_json_put_u64(w, "steps", state->optimizer_steps);
+    fsdpi_json_put_string(w, "kind", model->optimizer);
+    fsdpi_json_put_u64(w, "steps", model->optimizer_steps);
     fsdpi_json_end_object(w);
 }
 
-static void put_group_optimizers(fsdpi_json_writer *w, const fsdpi_state *state)
+static void put_group_optimizers(fsdpi_json_writer *w, const fsdpi_model_state *model)
 {
-    if (state->n_group_optimizers == 0) {
+    if (model->n_group_optimizers == 0) {
         return;
     }
     fsdpi_json_begin_array(w, "group_optimizers", false);
-    for (size_t i = 0; i < state->n_group_optimizers; i++) {
-        const fsdpi_group_optimizer *one = &state->group_optimizers[i];
+    for (size_t i = 0; i < model->n_group_optimizers; i++) {
+        const fsdpi_group_optimizer *one = &model->group_optimizers[i];
 
         fsdpi_json_begin_object(w, NULL, true);
         fsdpi_json_put_string(w, "group", one->group);
@@ -102,17 +141,41 @@ static void put_group_optimizers(fsdpi_json_writer *w, const fsdpi_state *state)
     fsdpi_json_end_array(w);
 }
 
-static void put_scaler(fsdpi_json_writer *w, const fsdpi_state *state)
+static void put_scaler(fsdpi_json_writer *w, const fsdpi_model_state *model)
 {
-    if (!state->has_scaler) {
+    if (!model->has_scaler) {
         fsdpi_json_put_null(w, "loss_scaler");
         return;
     }
     fsdpi_json_begin_object(w, "loss_scaler", true);
-    fsdpi_json_put_double(w, "scale", state->scaler.scale);
-    fsdpi_json_put_u64(w, "clean_steps", state->scaler.clean_steps);
-    fsdpi_json_put_u64(w, "skipped_steps", state->scaler.skipped_steps);
+    fsdpi_json_put_double(w, "scale", model->scaler.scale);
+    fsdpi_json_put_u64(w, "clean_steps", model->scaler.clean_steps);
+    fsdpi_json_put_u64(w, "skipped_steps", model->scaler.skipped_steps);
     fsdpi_json_end_object(w);
+}
+
+/* Optimizers and loss scaler of a model, into the object that is open. */
+static void put_model(fsdpi_json_writer *w, const fsdpi_model_state *model)
+{
+    put_optimizer(w, model);
+    put_group_optimizers(w, model);
+    put_scaler(w, model);
+}
+
+static void put_named_models(fsdpi_json_writer *w, const fsdpi_model_state *first)
+{
+    if (first == NULL) {
+        return;
+    }
+    fsdpi_json_begin_array(w, "models", false);
+    for (const fsdpi_model_state *model = first; model != NULL; model = model->next) {
+        fsdpi_json_begin_object(w, NULL, false);
+        fsdpi_json_put_string(w, "name", model->name);
+        fsdpi_json_put_string(w, "strategy", model->strategy);
+        put_model(w, model);
+        fsdpi_json_end_object(w);
+    }
+    fsdpi_json_end_array(w);
 }
 
 /* The least that can say it. */
@@ -128,7 +191,9 @@ static unsigned version_of(const fsdpi_state *state)
 
 fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *bytes, fsdpi_problem *problem)
 {
-    fsdpi_json_writer w;
+    static const fsdpi_model_state none    = {.has_optimizer = false};
+    const fsdpi_model_state       *unnamed = fsdpi_state_model(state, "");
+    fsdpi_json_writer              w;
 
     fsdpi_json_writer_init(&w, 2);
     fsdpi_json_begin_object(&w, NULL, false);
@@ -140,10 +205,9 @@ fsdp_status fsdpi_state_write(const fsdpi_state *state, char **text, size_t *byt
     fsdpi_json_put_u64(&w, "sample", state->program.sample);
     fsdpi_json_put_u64(&w, "seed", state->program.seed);
     fsdpi_json_put_string(&w, "text", state->program.text);
-    put_world(&w, state);
-    put_optimizer(&w, state);
-    put_group_optimizers(&w, state);
-    put_scaler(&w, state);
+    put_world(&w, state, unnamed != NULL ? unnamed : &none);
+    put_model(&w, unnamed != NULL ? unnamed : &none);
+    put_named_models(&w, unnamed != NULL ? unnamed->next : state->models);
     fsdpi_checksums_put(&w, &state->sums);
     fsdpi_json_end_object(&w);
     FSDP_TRY(fsdpi_json_writer_end(&w, text, bytes, problem));
@@ -236,7 +300,7 @@ static fsdp_status get_object(const fsdpi_json_value *root, const char *name, co
     return fsdpi_json_require(root, name, FSDPI_JSON_OBJECT, object, problem);
 }
 
-static fsdp_status get_optimizer(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
+static fsdp_status get_optimizer(const fsdpi_json_value *root, fsdpi_model_state *model, fsdpi_problem *problem)
 {
     const fsdpi_json_value *object;
 
@@ -244,12 +308,12 @@ static fsdp_status get_optimizer(const fsdpi_json_value *root, fsdpi_state *stat
     if (object == NULL) {
         return FSDP_OK;
     }
-    state->has_optimizer = true;
-    FSDP_TRY(get_text(object, "kind", state->optimizer, sizeof state->optimizer, problem));
-    return get_u64(object, "steps", &state->optimizer_steps, problem);
+    model->has_optimizer = true;
+    FSDP_TRY(get_text(object, "kind", model->optimizer, sizeof model->optimizer, problem));
+    return get_u64(object, "steps", &model->optimizer_steps, problem);
 }
 
-static fsdp_status get_group_optimizers(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
+static fsdp_status get_group_optimizers(const fsdpi_json_value *root, fsdpi_model_state *model, fsdpi_problem *problem)
 {
     const fsdpi_json_value *list;
 
@@ -263,7 +327,7 @@ static fsdp_status get_group_optimizers(const fsdpi_json_value *root, fsdpi_stat
     }
     for (size_t i = 0; i < fsdpi_json_count(list); i++) {
         const fsdpi_json_value *object = fsdpi_json_item(list, i);
-        fsdpi_group_optimizer  *one    = &state->group_optimizers[state->n_group_optimizers++];
+        fsdpi_group_optimizer  *one    = &model->group_optimizers[model->n_group_optimizers++];
 
         if (fsdpi_json_kind_of(object) != FSDPI_JSON_OBJECT) {
             return fsdpi_json_refuse_value(object, problem, "is no object");
@@ -275,7 +339,7 @@ static fsdp_status get_group_optimizers(const fsdpi_json_value *root, fsdpi_stat
     return FSDP_OK;
 }
 
-static fsdp_status get_scaler(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
+static fsdp_status get_scaler(const fsdpi_json_value *root, fsdpi_model_state *model, fsdpi_problem *problem)
 {
     const fsdpi_json_value *object, *scale;
 
@@ -283,32 +347,112 @@ static fsdp_status get_scaler(const fsdpi_json_value *root, fsdpi_state *state, 
     if (object == NULL) {
         return FSDP_OK;
     }
-    state->has_scaler = true;
+    model->has_scaler = true;
     FSDP_TRY(fsdpi_json_require(object, "scale", FSDPI_JSON_DOUBLE, &scale, problem));
-    FSDP_TRY(fsdpi_json_get_double(scale, &state->scaler.scale, problem));
-    FSDP_TRY(get_size(object, "clean_steps", &state->scaler.clean_steps, problem));
-    return get_size(object, "skipped_steps", &state->scaler.skipped_steps, problem);
+    FSDP_TRY(fsdpi_json_get_double(scale, &model->scaler.scale, problem));
+    FSDP_TRY(get_size(object, "clean_steps", &model->scaler.clean_steps, problem));
+    return get_size(object, "skipped_steps", &model->scaler.skipped_steps, problem);
+}
+
+/* Optimizers and loss scaler of a model, out of the object that has them. */
+static fsdp_status get_model(const fsdpi_json_value *object, fsdpi_model_state *model, fsdpi_problem *problem)
+{
+    FSDP_TRY(get_optimizer(object, model, problem));
+    FSDP_TRY(get_group_optimizers(object, model, problem));
+    return get_scaler(object, model, problem);
+}
+
+/* The next of the list, behind `before`; NULL is the first. */
+static fsdp_status add_model(fsdpi_state *state, fsdpi_model_state *before, fsdpi_model_state **added,
+                             fsdpi_problem *problem)
+{
+    *added = calloc(1, sizeof **added);
+    if (*added == NULL) {
+        return fsdpi_problem_memory(problem, FSDPI_STATE_FILE, sizeof **added);
+    }
+    *(before != NULL ? &before->next : &state->models) = *added;
+    return FSDP_OK;
+}
+
+/* Files are named after it. */
+static fsdp_status get_model_name(const fsdpi_json_value *object, const fsdpi_state *state, char *name,
+                                  fsdpi_problem *problem)
+{
+    char found[FSDP_CHECKPOINT_NAME_BYTES];
+
+    FSDP_TRY(get_text(object, "name", found, sizeof found, problem));
+    const char *wrong = fsdpi_model_name_wrong(found);
+    if (wrong == NULL && fsdpi_state_model(state, found) != NULL) {
+        wrong = "comes twice";
+    }
+    if (wrong != NULL) {
+        return fsdpi_json_refuse_value(fsdpi_json_member(object, "name"), problem, "is '%s': it %s", found, wrong);
+    }
+    memcpy(name, found, sizeof found);
+    return FSDP_OK;
+}
+
+static fsdp_status get_named_models(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
+{
+    fsdpi_model_state      *model = state->models;
+    const fsdpi_json_value *list;
+
+    if (fsdpi_json_member(root, "models") == NULL) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(fsdpi_json_require(root, "models", FSDPI_JSON_ARRAY, &list, problem));
+    if (fsdpi_json_count(list) > FSDPI_MOST_NAMED_MODELS) {
+        return fsdpi_json_refuse_value(list, problem, "has %zu members; at most %d are possible",
+                                       fsdpi_json_count(list), FSDPI_MOST_NAMED_MODELS);
+    }
+    for (size_t i = 0; i < fsdpi_json_count(list); i++) {
+        const fsdpi_json_value *object                           = fsdpi_json_item(list, i);
+        char                    name[FSDP_CHECKPOINT_NAME_BYTES] = "";
+
+        if (fsdpi_json_kind_of(object) != FSDPI_JSON_OBJECT) {
+            return fsdpi_json_refuse_value(object, problem, "is no object");
+        }
+        FSDP_TRY(get_model_name(object, state, name, problem));
+        FSDP_TRY(add_model(state, model, &model, problem));
+        memcpy(model->name, name, sizeof name);
+        FSDP_TRY(get_text(object, "strategy", model->strategy, sizeof model->strategy, problem));
+        FSDP_TRY(get_model(object, model, problem));
+    }
+    return FSDP_OK;
 }
 
 static fsdp_status get_all(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
 {
     const fsdpi_json_value *world;
+    fsdpi_model_state      *unnamed;
 
     FSDP_TRY(get_program(root, &state->program, problem));
     FSDP_TRY(fsdpi_json_require(root, "world", FSDPI_JSON_OBJECT, &world, problem));
     FSDP_TRY(get_u64(world, "ranks", &state->program.ranks, problem));
-    FSDP_TRY(get_text(world, "strategy", state->strategy, sizeof state->strategy, problem));
-    FSDP_TRY(get_optimizer(root, state, problem));
-    FSDP_TRY(get_group_optimizers(root, state, problem));
-    FSDP_TRY(get_scaler(root, state, problem));
+    FSDP_TRY(add_model(state, NULL, &unnamed, problem));
+    FSDP_TRY(get_text(world, "strategy", unnamed->strategy, sizeof unnamed->strategy, problem));
+    FSDP_TRY(get_model(root, unnamed, problem));
+    FSDP_TRY(get_named_models(root, state, problem));
     return fsdpi_checksums_get(root, &state->sums, problem);
+}
+
+void fsdpi_state_free(fsdpi_state *state)
+{
+    while (state->models != NULL) {
+        fsdpi_model_state *model = state->models;
+
+        state->models = model->next;
+        free(model);
+    }
+    fsdpi_checksums_free(&state->sums);
+    *state = (fsdpi_state){.models = NULL};
 }
 
 fsdp_status fsdpi_state_parse(const char *path, char *text, size_t bytes, fsdpi_state *state, fsdpi_problem *problem)
 {
     fsdpi_json_value *root;
 
-    memset(state, 0, sizeof *state);
+    *state = (fsdpi_state){.models = NULL};
     FSDP_TRY(fsdpi_json_parse(path, text, bytes, &root, problem));
     fsdp_status status = check_version(root, problem); /* first: a newer one may have its sum elsewhere */
     if (status == FSDP_OK) {
@@ -319,7 +463,7 @@ fsdp_status fsdpi_state_parse(const char *path, char *text, size_t bytes, fsdpi_
     }
     fsdpi_json_free(root);
     if (status != FSDP_OK) {
-        memset(state, 0, sizeof *state);
+        fsdpi_state_free(state);
     }
     return status;
 }
@@ -334,8 +478,7 @@ static fsdp_status read_chunks(const char *path, fsdpi_state *state, fsdpi_probl
                                         : fsdpi_problem_memory(problem, path, strlen(path));
     free(beside);
     if (status != FSDP_OK) {
-        fsdpi_checksums_free(&state->sums);
-        memset(state, 0, sizeof *state);
+        fsdpi_state_free(state);
     }
     return status;
 }
@@ -345,7 +488,7 @@ fsdp_status fsdpi_state_read(const char *path, fsdpi_state *state, fsdpi_problem
     char  *text;
     size_t bytes;
 
-    memset(state, 0, sizeof *state);
+    *state = (fsdpi_state){.models = NULL};
     FSDP_TRY(fsdpi_file_text(path, FSDPI_STATE_MOST, &text, &bytes, problem));
     fsdp_status status = fsdpi_state_parse(path, text, bytes, state, problem);
     free(text);

@@ -5,7 +5,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-#include "lib/base/log.h"
 #include "lib/context/context.h"
 #include "shard/checkpoint/arrays/keyed.h"
 
@@ -35,16 +34,10 @@ static uint64_t share_begin(uint64_t n, uint64_t rank, uint64_t ranks)
 /* Names of files are printed as they are: problems replace what cannot be. */
 static void report(const fsdpi_array_source *source, fsdpi_misfits *misfits, const char *name, const char *what)
 {
-    const fsdp_context *ctx     = source->arrays->ctx;
-    fsdpi_problem       problem = {0};
+    fsdpi_problem problem = {0};
 
     (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "array '%s' %s", name, what);
-    if (ctx->rank == 0) {
-        fsdpi_log(ctx, FSDP_LOG_ERROR, "fsdp_checkpoint_restore: %s", problem.text);
-    }
-    if (misfits->first[0] == '\0') {
-        (void)snprintf(misfits->first, sizeof misfits->first, "%.440s", problem.text);
-    }
+    fsdpi_misfit_tell(source->arrays->ctx, "fsdp_checkpoint_restore", &problem, misfits);
 }
 
 static bool fits(const fsdpi_array *array, const fsdpi_tensor_info *b)

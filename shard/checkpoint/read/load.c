@@ -15,15 +15,13 @@
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/folder.h"
+#include "shard/checkpoint/format/model_name.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/read/arrays.h"
-#include "shard/checkpoint/read/source.h"
+#include "shard/checkpoint/read/model_source.h"
 #include "shard/checkpoint/write/checkpoint.h"
-#include "shard/hooks/hook.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/gather.h"
-#include "shard/state/tensor_groups.h"
-#include "shard/storage/compute.h"
 
 #define LOAD    "fsdp_checkpoint_load"
 #define RESTORE "fsdp_checkpoint_restore"
@@ -32,13 +30,13 @@
 typedef struct load {
     const char                  *function;
     fsdp_context                *ctx;
-    fsdp_model                  *model; /* NULL: none is loaded */
-    fsdp_optimizer              *optimizer;
+    bool                         is_restore; /* of all that a checkpoint consists of */
     fsdp_checkpoint_load_options options;
     char                         path[FSDP_CHECKPOINT_PATH_BYTES];
     bool                         is_folder; /* a checkpoint, not just a file */
     fsdpi_state                  state;
-    fsdpi_source                 values, moments;
+    size_t                       n_models;
+    fsdpi_model_source          *models;
     fsdpi_array_source           arrays;
     fsdpi_problem                problem;
     void                        *scratch;
@@ -141,110 +139,35 @@ static fsdp_status refuse(load *l, fsdp_status status, const char *why)
     return fsdpi_problem_set(&l->problem, status, "%s: %s", l->path, why);
 }
 
-/* What was saved of an optimizer; NULL: nothing. */
-static const char *saved_kind(const load *l, const fsdp_optimizer *optimizer, uint64_t *steps)
+/* A model that is asked for by its name, or the one without, of a checkpoint which has others. */
+static fsdp_status check_there(load *l)
 {
-    if (optimizer->group == NULL) {
-        *steps = l->state.optimizer_steps;
-        return l->state.has_optimizer ? l->state.optimizer : NULL;
-    }
-    for (size_t i = 0; i < l->state.n_group_optimizers; i++) {
-        const fsdpi_group_optimizer *one = &l->state.group_optimizers[i];
+    char names[FSDPI_PROBLEM_BYTES / 4];
 
-        if (strcmp(one->group, optimizer->group->pattern) == 0) {
-            *steps = one->steps;
-            return one->kind;
-        }
+    if (l->is_restore || !l->is_folder) {
+        return FSDP_OK;
     }
-    return NULL;
+    const char *name = l->models[0].name;
+    if (name[0] != '\0') {
+        return fsdpi_state_model(&l->state, name) != NULL
+                   ? FSDP_OK
+                   : fsdpi_problem_set(&l->problem, FSDP_ERR_ARG, "%s: has no model '%s'; those with a name: %s",
+                                       l->path, name, fsdpi_state_names(&l->state, names, sizeof names));
+    }
+    return l->state.models->next == NULL || fsdpi_state_has_files(&l->state, FSDPI_MODEL_STEM)
+               ? FSDP_OK
+               : fsdpi_problem_set(&l->problem, FSDP_ERR_ARG,
+                                   "%s: all its models have names; give the options' `model` one of %s", l->path,
+                                   fsdpi_state_names(&l->state, names, sizeof names));
 }
 
-static fsdp_status check_optimizer(load *l, const fsdp_optimizer *optimizer)
+static fsdp_status open_models(load *l)
 {
-    const char *group = optimizer->group != NULL ? optimizer->group->pattern : "";
-    const char *kind  = fsdpi_optimizer_kind_name(optimizer->options.kind);
-    uint64_t    steps;
-    const char *saved = saved_kind(l, optimizer, &steps);
-    char        why[FSDPI_PROBLEM_BYTES / 2], of_group[160] = "";
-
-    if (optimizer->group != NULL) {
-        (void)snprintf(of_group, sizeof of_group, " of group '%.100s'", group);
-    }
-    if (saved == NULL) {
-        (void)snprintf(why, sizeof why, "has no state of an optimizer%s; pass NULL for it to load the model alone",
-                       of_group);
-        return refuse(l, FSDP_ERR_ARG, why);
-    }
-    (void)snprintf(
-        why, sizeof why,
-        "has the state of optimizer %s%s, and this one is %s; pass one of that kind, or NULL to load the model "
-        "alone",
-        saved, of_group, kind);
-    return strcmp(kind, saved) == 0 ? FSDP_OK : refuse(l, FSDP_ERR_ARG, why);
-}
-
-/* Those of the model, if one of them is given. */
-static const fsdp_optimizer *first_optimizer(const load *l)
-{
-    return l->optimizer != NULL ? l->model->optimizers : NULL;
-}
-
-static fsdp_status check_optimizers(load *l)
-{
-    for (const fsdp_optimizer *optimizer = first_optimizer(l); optimizer != NULL; optimizer = optimizer->next) {
-        FSDP_TRY(check_optimizer(l, optimizer));
+    FSDP_TRY(check_there(l));
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(fsdpi_model_source_open(&l->models[i], l->path, l->is_folder, &l->state, &l->problem));
     }
     return FSDP_OK;
-}
-
-static fsdp_status open_values(load *l)
-{
-    l->values = (fsdpi_source){.model = l->model};
-    if (l->model == NULL) {
-        return FSDP_OK;
-    }
-    FSDP_TRY(fsdpi_parts_of_model(l->model, l->model->master_dtype, &l->values.parts, &l->problem));
-    return l->is_folder ? fsdpi_tensor_files_open_in(l->path, "model", &l->values.files, &l->problem)
-                        : fsdpi_tensor_files_open(l->path, &l->values.files, &l->problem);
-}
-
-static bool has_master(const load *l, const char *tensor)
-{
-    char name[FSDPI_NAME_BYTES + 16];
-
-    (void)snprintf(name, sizeof name, "%s.master", tensor);
-    return fsdpi_tensor_files_find(&l->moments.files, name) != NULL;
-}
-
-/* Whether the optimizer's files hold masters: of any tensor, since others may be new to them. */
-static bool has_masters(const load *l)
-{
-    for (const fsdpi_flat *flat = l->model->flats; flat != NULL; flat = flat->next) {
-        for (size_t t = 0; t < flat->n_tensors; t++) {
-            if (has_master(l, flat->tensors[t]->name)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool has_optimizer_file(const load *l)
-{
-    return fsdpi_checksums_find(&l->state.sums, "optimizer.safetensors") != NULL ||
-           fsdpi_checksums_find(&l->state.sums, "optimizer.safetensors" FSDPI_INDEX_SUFFIX) != NULL;
-}
-
-static fsdp_status open_moments(load *l)
-{
-    l->moments = (fsdpi_source){.model = l->model};
-    if (l->optimizer == NULL) {
-        return FSDP_OK;
-    }
-    if (has_optimizer_file(l)) {
-        FSDP_TRY(fsdpi_tensor_files_open_in(l->path, "optimizer", &l->moments.files, &l->problem));
-    }
-    return fsdpi_parts_of_optimizers(l->model, has_masters(l), &l->moments.parts, &l->problem);
 }
 
 static fsdp_status refuse_misfits(load *l, const fsdpi_misfits *m)
@@ -263,42 +186,54 @@ static fsdp_status refuse_misfits(load *l, const fsdpi_misfits *m)
         m->missing, m->extra, m->mis_shaped, m->first, options);
 }
 
-/* Renames are for the model's file. */
-static fsdp_status match_all(load *l)
+static bool is_loaded(const load *l, const char *name)
 {
-    fsdp_checkpoint_load_options plain   = l->options;
-    fsdpi_misfits                misfits = {0};
-
-    plain.n_renames = 0;
-
-    if (l->model != NULL) {
-        FSDP_TRY(fsdpi_source_match(&l->values, true, &l->options, &misfits, &l->problem));
-        FSDP_TRY(fsdpi_source_match(&l->moments, false, &plain, &misfits, &l->problem));
+    for (size_t i = 0; i < l->n_models; i++) {
+        if (strcmp(l->models[i].name, name) == 0) {
+            return true;
+        }
     }
-    fsdpi_array_source_match(&l->arrays, &l->options, &misfits);
-    return refuse_misfits(l, &misfits);
+    return false;
 }
 
-/* The state is set for good only behind the reading. */
-static fsdp_status try_scaler(load *l)
+/* As with arrays: models with a name that have not been added. The one without a name is loaded by whoever wants it. */
+static void find_extra_models(const load *l, fsdpi_misfits *misfits)
 {
-    fsdp_loss_scaler *scaler = l->model != NULL ? l->model->loss_scaler : NULL;
+    const fsdpi_model_state *model   = l->state.models;
+    fsdpi_problem            problem = {0};
 
-    if (scaler == NULL || l->optimizer == NULL || !l->state.has_scaler) {
-        return FSDP_OK;
+    for (; model != NULL && l->is_restore && !l->options.allow_extra; model = model->next) {
+        if (model->name[0] != '\0' && !is_loaded(l, model->name)) {
+            misfits->extra++;
+            (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "model '%s' is in the checkpoint and has not been added",
+                                    model->name);
+            fsdpi_misfit_tell(l->ctx, l->function, &problem, misfits);
+        }
     }
-    const fsdp_loss_scaler_state before = scaler->state;
-    const fsdp_status            status = fsdp_loss_scaler_set_state(scaler, &l->state.scaler);
-    scaler->state                       = before;
-    return status == FSDP_OK ? FSDP_OK : refuse(l, status, "its scale is out of range of this loss scaler");
+}
+
+static fsdp_status match_all(load *l)
+{
+    fsdpi_misfits misfits = {0};
+
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(fsdpi_model_source_match(&l->models[i], &l->options, &misfits, &l->problem));
+    }
+    find_extra_models(l, &misfits);
+    fsdpi_array_source_match(&l->arrays, &l->options, &misfits);
+    return refuse_misfits(l, &misfits);
 }
 
 static fsdp_status read_state(load *l)
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
 
+    if (!l->is_folder && l->options.model != NULL) {
+        return refuse(l, FSDP_ERR_ARG,
+                      "is a file, of one model; leave the options' `model` NULL, or give a checkpoint");
+    }
     if (!l->is_folder) {
-        return l->optimizer == NULL
+        return l->n_models == 0 || l->models[0].optimizer == NULL
                    ? FSDP_OK
                    : refuse(l, FSDP_ERR_ARG,
                             "is a file without an optimizer's state; give a checkpoint, or NULL for it");
@@ -309,33 +244,15 @@ static fsdp_status read_state(load *l)
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
 
-static fsdp_status verify_index(load *l, const char *name)
-{
-    const fsdpi_file_sums *sums = fsdpi_checksums_find(&l->state.sums, name);
-    char                   path[FSDPI_FOLDER_PATH_BYTES];
-    uint64_t               bytes;
-    int                    fd;
-
-    if (sums == NULL) {
-        return FSDP_OK;
-    }
-    fsdpi_path_join(path, l->path, name);
-    FSDP_TRY(fsdpi_file_open(path, &fd, &bytes, &l->problem));
-    const fsdp_status status = fsdpi_file_verify(fd, path, sums, &l->problem);
-    (void)close(fd);
-    return status;
-}
-
 /* Before the tensors are matched: so that damage is not taken for another model. */
 static fsdp_status verify_headers(load *l)
 {
     if (!l->is_folder) {
         return FSDP_OK;
     }
-    FSDP_TRY(verify_index(l, "model.safetensors" FSDPI_INDEX_SUFFIX));
-    FSDP_TRY(verify_index(l, "optimizer.safetensors" FSDPI_INDEX_SUFFIX));
-    FSDP_TRY(fsdpi_source_verify_headers(&l->values, &l->state.sums, l->scratch, &l->problem));
-    FSDP_TRY(fsdpi_source_verify_headers(&l->moments, &l->state.sums, l->scratch, &l->problem));
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(fsdpi_model_source_verify_headers(&l->models[i], l->path, &l->state.sums, l->scratch, &l->problem));
+    }
     return fsdpi_array_source_verify_header(&l->arrays, &l->state.sums, l->scratch, &l->problem);
 }
 
@@ -344,18 +261,16 @@ static fsdp_status verify(load *l)
     if (!l->is_folder) {
         return FSDP_OK;
     }
-    FSDP_TRY(fsdpi_source_verify(&l->values, &l->state.sums, l->scratch, &l->problem));
-    FSDP_TRY(fsdpi_source_verify(&l->moments, &l->state.sums, l->scratch, &l->problem));
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(fsdpi_model_source_verify(&l->models[i], &l->state.sums, l->scratch, &l->problem));
+    }
     return fsdpi_array_source_verify(&l->arrays, &l->state.sums, l->scratch, &l->problem);
 }
 
 static fsdp_status prepare(load *l)
 {
     FSDP_TRY(read_state(l));
-    FSDP_TRY(check_optimizers(l));
-    FSDP_TRY(try_scaler(l));
-    FSDP_TRY(open_values(l));
-    FSDP_TRY(open_moments(l));
+    FSDP_TRY(open_models(l));
     FSDP_TRY(fsdpi_array_source_open(&l->arrays, &l->state.sums, l->path, &l->problem));
     FSDP_TRY(verify_headers(l));
     FSDP_TRY(match_all(l));
@@ -364,20 +279,13 @@ static fsdp_status prepare(load *l)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Masters, where there are some, are read behind the values, and over them. */
 static fsdp_status read_all(load *l)
 {
     FSDP_TRY(fsdpi_array_source_read(&l->arrays, l->scratch, &l->problem));
-    if (l->model == NULL) {
-        return FSDP_OK;
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(fsdpi_model_source_read(&l->models[i], l->scratch, &l->problem));
     }
-    fsdpi_gather_drop(l->model);
-    fsdpi_hook_forget(l->model->hook);
-    FSDP_TRY(fsdpi_source_read(&l->values, l->scratch, &l->problem));
-    FSDP_TRY(fsdpi_source_read(&l->moments, l->scratch, &l->problem));
-    const fsdp_status status = fsdpi_compute_status(l->model);
-    return status == FSDP_OK ? FSDP_OK
-                             : fsdpi_problem_set(&l->problem, status, "the GPU's memory could not be written");
+    return FSDP_OK;
 }
 
 static fsdp_status fail(load *l, const char *outcome)
@@ -395,32 +303,31 @@ static uint64_t fingerprint(const load *l)
     const fsdpi_state *s    = &l->state;
     uint64_t           hash = fsdpi_hash_u64(FSDPI_HASH_START, s->program.step);
 
-    hash = fsdpi_hash_text(fsdpi_hash_u64(hash, s->optimizer_steps), s->program.text);
-    for (size_t i = 0; i < s->n_group_optimizers; i++) {
-        hash = fsdpi_hash_u64(hash, s->group_optimizers[i].steps);
+    hash = fsdpi_hash_text(hash, s->program.text);
+    for (const fsdpi_model_state *model = s->models; model != NULL; model = model->next) {
+        hash = fsdpi_hash_text(hash, model->name);
     }
     for (size_t f = 0; f < s->sums.n_files; f++) {
         for (size_t i = 0; i < s->sums.files[f].n_chunks; i++) {
             hash = fsdpi_hash_u64(hash, s->sums.files[f].chunks[i].sum);
         }
     }
-    hash = fsdpi_source_fingerprint(&l->moments, fsdpi_source_fingerprint(&l->values, hash));
+    for (size_t i = 0; i < l->n_models; i++) {
+        hash = fsdpi_model_source_fingerprint(&l->models[i], hash);
+    }
     return fsdpi_array_source_fingerprint(&l->arrays, hash);
 }
 
-static void set_counters(load *l)
+/* Counters, and the parameters that views are gathered from, are those that have been read. */
+static fsdp_status finish(load *l)
 {
-    for (fsdp_optimizer *optimizer = l->optimizer != NULL ? l->model->optimizers : NULL; optimizer != NULL;
-         optimizer                 = optimizer->next) {
-        uint64_t steps = 0;
-
-        (void)saved_kind(l, optimizer, &steps);
-        optimizer->steps   = (size_t)steps;
-        optimizer->spoiled = false;
+    for (size_t i = 0; i < l->n_models; i++) {
+        fsdpi_model_source_set_counters(&l->models[i]);
     }
-    if (l->optimizer != NULL && l->state.has_scaler && l->model->loss_scaler != NULL) {
-        l->model->loss_scaler->state = l->state.scaler;
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(l->models[i].is_absent ? FSDP_OK : fsdpi_gather_refresh(l->models[i].model, true));
     }
+    return FSDP_OK;
 }
 
 static fsdp_status load_all(load *l)
@@ -431,8 +338,7 @@ static fsdp_status load_all(load *l)
     FSDP_TRY(agree(l, "the same files", status == FSDP_OK ? fingerprint(l) : 0, status, ""));
     FSDP_TRY(agree(l, "checksums", 0, verify(l), ""));
     FSDP_TRY(agree(l, "reading", 0, read_all(l), "the state is undefined, load again: "));
-    set_counters(l);
-    return l->model != NULL ? fsdpi_gather_refresh(l->model, true) : FSDP_OK;
+    return finish(l);
 }
 
 /* ---- the public function ----------------------------------------------------------------------------------------- */
@@ -453,17 +359,47 @@ static fsdp_status check_renames(const load *l)
     return FSDP_OK;
 }
 
+static fsdp_status check_name(const load *l)
+{
+    const char *name  = l->options.model;
+    const char *wrong = name != NULL ? fsdpi_model_name_wrong(name) : NULL;
+
+    if (name != NULL && l->is_restore) {
+        return fsdpi_fail_together(l->ctx, FSDP_ERR_ARG,
+                                   "%s: the options' `model` is '%.100s', and all models are restored; leave it NULL, "
+                                   "or call fsdp_checkpoint_load",
+                                   l->function, name);
+    }
+    return wrong == NULL
+               ? FSDP_OK
+               : fsdpi_fail_together(l->ctx, FSDP_ERR_ARG, "%s: the options' `model` is '%.100s': the name %s",
+                                     l->function, name, wrong);
+}
+
+static fsdp_status check_model(const load *l, const fsdpi_model_source *source)
+{
+    char where[FSDP_CHECKPOINT_NAME_BYTES + 64];
+
+    (void)snprintf(where, sizeof where, "%s%s%s%s", l->function, source->name[0] != '\0' ? ": model '" : "",
+                   source->name, source->name[0] != '\0' ? "'" : "");
+    FSDP_TRY(fsdpi_check_optimizer(source->model, where, source->optimizer));
+    return fsdpi_check_at_step_end(source->model, where);
+}
+
 static fsdp_status check_load(const load *l, const char *path)
 {
-    FSDP_TRY(l->model != NULL ? fsdpi_check_optimizer(l->model, l->function, l->optimizer) : FSDP_OK);
     FSDP_TRY(fsdpi_check_path(l->ctx, l->function, path));
     FSDP_TRY(check_renames(l));
-    return l->model != NULL ? fsdpi_check_at_step_end(l->model, l->function) : FSDP_OK;
+    FSDP_TRY(check_name(l));
+    for (size_t i = 0; i < l->n_models; i++) {
+        FSDP_TRY(check_model(l, &l->models[i]));
+    }
+    return FSDP_OK;
 }
 
 static uint64_t hash_arguments(const char *path, const fsdp_checkpoint_load_options *o)
 {
-    uint64_t hash = fsdpi_hash_text(FSDPI_HASH_START, path);
+    uint64_t hash = fsdpi_hash_text(fsdpi_hash_text(FSDPI_HASH_START, path), o->model != NULL ? o->model : "");
 
     for (size_t i = 0; i < o->n_renames; i++) {
         hash = fsdpi_hash_text(fsdpi_hash_text(hash, o->renames[i].from),
@@ -474,19 +410,23 @@ static uint64_t hash_arguments(const char *path, const fsdp_checkpoint_load_opti
 
 static void describe(const load *l, const char *path, char *label, size_t size)
 {
-    (void)snprintf(label, size, "'%.120s'%s%s%s%s, %zu renames", path != NULL ? path : "",
-                   l->optimizer != NULL ? ", optimizer" : "", l->options.allow_missing ? ", allow_missing" : "",
-                   l->options.allow_extra ? ", allow_extra" : "",
+    const char *model = l->options.model;
+
+    (void)snprintf(label, size, "'%.120s'%s%.64s%s%s%s%s, %zu renames", path != NULL ? path : "",
+                   model != NULL ? ", model " : "", model != NULL ? model : "",
+                   l->n_models > 0 && l->models[0].optimizer != NULL ? ", optimizer" : "",
+                   l->options.allow_missing ? ", allow_missing" : "", l->options.allow_extra ? ", allow_extra" : "",
                    l->options.allow_mis_shaped ? ", allow_mis_shaped" : "", l->options.n_renames);
 }
 
 static void release(load *l)
 {
     fsdpi_free(l->ctx, FSDP_MEMORY_STAGING, l->scratch, FSDPI_READ_BYTES);
-    fsdpi_source_close(&l->values);
-    fsdpi_source_close(&l->moments);
+    for (size_t i = 0; i < l->n_models; i++) {
+        fsdpi_model_source_close(&l->models[i]);
+    }
     fsdpi_array_source_close(&l->arrays);
-    fsdpi_checksums_free(&l->state.sums);
+    fsdpi_state_free(&l->state);
 }
 
 void fsdp_checkpoint_load_options_init_size(fsdp_checkpoint_load_options *options, size_t size)
@@ -496,13 +436,23 @@ void fsdp_checkpoint_load_options_init_size(fsdp_checkpoint_load_options *option
     fsdpi_options_give(&defaults, sizeof defaults, options, size);
 }
 
-static fsdp_status run(load *l, const char *path, const fsdp_checkpoint_load_options *options,
+/* With the name, once the options are known. */
+static void name_model(load *l)
+{
+    if (!l->is_restore && l->options.model != NULL) {
+        l->models[0].name = l->options.model;
+    }
+}
+
+static fsdp_status run(load *l, fsdp_status status, const char *path, const fsdp_checkpoint_load_options *options,
                        fsdp_checkpoint_state *state)
 {
-    char        label[FSDPI_DETAIL_BYTES];
-    fsdp_status status =
-        fsdpi_options_take(l->ctx, "fsdp_checkpoint_load_options", options, &l->options, sizeof l->options);
+    char label[FSDPI_DETAIL_BYTES];
 
+    if (status == FSDP_OK) {
+        status = fsdpi_options_take(l->ctx, "fsdp_checkpoint_load_options", options, &l->options, sizeof l->options);
+        name_model(l);
+    }
     status = status == FSDP_OK ? check_load(l, path) : status;
 
     describe(l, path, label, sizeof label);
@@ -526,12 +476,32 @@ fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, c
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, LOAD ": the model is NULL; pass one from fsdp_model_create");
     }
-    load l = {.function  = LOAD,
-              .ctx       = model->ctx,
-              .model     = model,
-              .optimizer = optimizer,
-              .options   = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT};
-    return run(&l, path, options, state);
+    fsdpi_model_source source = {.name = "", .model = model, .optimizer = optimizer};
+    load               l      = {.function = LOAD,
+                                 .ctx      = model->ctx,
+                                 .options  = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
+                                 .n_models = 1,
+                                 .models   = &source};
+    return run(&l, FSDP_OK, path, options, state);
+}
+
+/* All that an open checkpoint has. */
+static void list_models(load *l, const fsdp_checkpoint *checkpoint)
+{
+    for (const fsdpi_saved_model *saved = checkpoint->models; saved != NULL; saved = saved->next) {
+        l->models[l->n_models++] =
+            (fsdpi_model_source){.name = saved->state.name, .model = saved->model, .optimizer = saved->optimizer};
+    }
+}
+
+static size_t count_models(const fsdp_checkpoint *checkpoint)
+{
+    size_t n = 0;
+
+    for (const fsdpi_saved_model *saved = checkpoint->models; saved != NULL; saved = saved->next) {
+        n++;
+    }
+    return n;
 }
 
 fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *path,
@@ -541,11 +511,21 @@ fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *pat
         return fsdpi_fail(NULL, FSDP_ERR_ARG, RESTORE ": the checkpoint is NULL; pass one from fsdp_checkpoint_open");
     }
     FSDP_TRY(fsdp_checkpoint_wait(checkpoint)); /* `latest` may be the one that is being written */
-    load l = {.function  = RESTORE,
-              .ctx       = checkpoint->ctx,
-              .model     = checkpoint->model,
-              .optimizer = checkpoint->optimizer,
-              .options   = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
-              .arrays    = {.arrays = &checkpoint->arrays}};
-    return run(&l, path, options, state);
+    fsdp_context *ctx    = checkpoint->ctx;
+    const size_t  bytes  = count_models(checkpoint) * sizeof(fsdpi_model_source);
+    load          l      = {.function   = RESTORE,
+                            .ctx        = ctx,
+                            .is_restore = true,
+                            .options    = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
+                            .models     = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, bytes),
+                            .arrays     = {.arrays = &checkpoint->arrays}};
+    const bool    listed = l.models != NULL || bytes == 0;
+
+    if (listed) {
+        list_models(&l, checkpoint);
+    }
+    fsdpi_model_source *const models = l.models;
+    const fsdp_status         status = run(&l, listed ? FSDP_OK : FSDP_ERR_MEMORY, path, options, state);
+    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, models, bytes);
+    return status;
 }

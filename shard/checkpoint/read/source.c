@@ -121,19 +121,27 @@ typedef struct match {
     bool                               *tied; /* of each part: found under another name */
 } match;
 
+void fsdpi_misfit_tell(const fsdp_context *ctx, const char *function, const fsdpi_problem *problem,
+                       fsdpi_misfits *misfits)
+{
+    if (ctx->rank == 0) {
+        fsdpi_log(ctx, FSDP_LOG_ERROR, "%s: %s", function, problem->text);
+    }
+    if (misfits->first[0] == '\0') {
+        (void)snprintf(misfits->first, sizeof misfits->first, "%.440s", problem->text);
+    }
+}
+
 /* Names of files are printed as they are: problems replace what cannot be. */
 static void report(const match *m, const char *name, const char *what)
 {
-    const fsdp_context *ctx     = m->source->model->ctx;
-    fsdpi_problem       problem = {0};
+    const char   *model   = m->source->name;
+    const bool    named   = model[0] != '\0';
+    fsdpi_problem problem = {0};
 
-    (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "tensor '%s' %s", name, what);
-    if (ctx->rank == 0) {
-        fsdpi_log(ctx, FSDP_LOG_ERROR, "fsdp_checkpoint_load: %s", problem.text);
-    }
-    if (m->misfits->first[0] == '\0') {
-        (void)snprintf(m->misfits->first, sizeof m->misfits->first, "%.440s", problem.text);
-    }
+    (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "%s%s%stensor '%s' %s", named ? "model '" : "", model,
+                            named ? "': " : "", name, what);
+    fsdpi_misfit_tell(m->source->model->ctx, "fsdp_checkpoint_load", &problem, m->misfits);
 }
 
 static void report_extra(const match *m, const char *name, const char *why)

@@ -17,11 +17,16 @@ typedef struct fsdpi_misfits {
     char   first[FSDPI_PROBLEM_BYTES / 2];
 } fsdpi_misfits;
 
+/** Prints, on rank 0, one thing that does not fit, and keeps it if it is the first. Its `text` is printable already. */
+void fsdpi_misfit_tell(const fsdp_context *ctx, const char *function, const fsdpi_problem *problem,
+                       fsdpi_misfits *misfits);
+
 /** "[2, 3]" */
 void fsdpi_describe_shape(const fsdpi_tensor_info *info, char *text, size_t size);
 
 typedef struct fsdpi_source {
     fsdp_model                 *model;
+    const char                 *name; /* of the model in the checkpoint, "" for none; for what is printed */
     fsdpi_parts                 parts;
     fsdpi_tensor_files          files;
     const fsdpi_placed_tensor **placed; /* of each part; NULL: it stays as it is */

@@ -18,21 +18,17 @@
 #include "shard/checkpoint/arrays/arrays.h"
 #include "shard/checkpoint/folder/run_folder.h"
 #include "shard/checkpoint/format/state.h"
-#include "shard/checkpoint/write/writer.h"
+#include "shard/checkpoint/write/saved_model.h"
 
 typedef enum fsdpi_save_phase { FSDPI_SAVE_IDLE, FSDPI_SAVE_WRITING, FSDPI_SAVE_COMMITTING } fsdpi_save_phase;
 
 struct fsdp_checkpoint {
     fsdp_context           *ctx;
-    fsdp_model             *model;        /* NULL: none */
-    fsdp_optimizer         *optimizer;    /* NULL: none; else one of the model's, of which all are saved */
-    size_t                  n_optimizers; /* that the model had when this was opened */
     fsdpi_owned             owned;
     fsdp_checkpoint_options options;
     fsdpi_run_folder        folder;        /* rank 0 alone holds its lock, and knows the stage of a save */
     bool                    told_unsynced; /* that its file system does not sync folders */
-    fsdpi_stem              stems[FSDPI_N_STEMS];
-    fsdpi_writer            writer;
+    fsdpi_saved_model      *models;        /* whose files come first */
     fsdpi_arrays            arrays;
     size_t                  n_sums;    /* chunks of all ranks, and parts of chunks */
     size_t                  first_sum; /* the first of this rank's among them */

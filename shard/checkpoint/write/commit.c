@@ -42,9 +42,8 @@ static size_t take_file(const fsdp_checkpoint *c, size_t file, const fsdpi_file_
         chunks[i] = (fsdpi_chunk){.begin = sums[i].begin, .bytes = sums[i].bytes, .sum = sums[i].sum};
     }
     *about = (fsdpi_file_sums){.n_chunks = i, .chunks = chunks};
-    if (file < c->writer.n_files) {
-        about->name  = (char *)(uintptr_t)fsdpi_writer_file_name(c->stems, file);
-        about->bytes = fsdpi_writer_file_bytes(c->stems, file);
+    if (file < fsdpi_saved_models_files(c->models)) {
+        about->name = (char *)(uintptr_t)fsdpi_saved_models_file(c->models, file, &about->bytes);
     } else {
         about->name    = c->arrays.plan.files[0].name;
         about->bytes   = c->arrays.plan.files[0].file_bytes;
@@ -66,10 +65,10 @@ static fsdp_status write_state(fsdp_checkpoint *c)
     return status;
 }
 
-/* Those of the program's arrays behind those of the model. */
+/* Those of the program's arrays behind those of the models. */
 static size_t count_files(const fsdp_checkpoint *c)
 {
-    return c->writer.n_files + (c->arrays.n > 0);
+    return fsdpi_saved_models_files(c->models) + (c->arrays.n > 0);
 }
 
 static fsdp_status write_state_with(fsdp_checkpoint *c, const fsdpi_file_chunk *sums, size_t n, fsdpi_chunk *chunks,

@@ -12,21 +12,18 @@
 #include "lib/device/memory.h"
 #include "shard/checkpoint/arrays/keyed.h"
 #include "shard/checkpoint/common/checks.h"
-#include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
-#include "shard/optimizer/optimizer.h"
-#include "shard/state/tensor_groups.h"
 
 #define OPEN "fsdp_checkpoint_open"
 
 /* ---- what is wrong ----------------------------------------------------------------------------------------------- */
 
-/* The masters' type; f32 where there is no model. */
+/* The masters' type; without a model f64, which those that are added may have. */
 static fsdp_dtype exact_dtype(const fsdp_model *model)
 {
-    return model != NULL ? model->master_dtype : FSDP_F32;
+    return model != NULL ? model->master_dtype : FSDP_F64;
 }
 
 static fsdp_status check_options(fsdp_context *ctx, const fsdp_model *model, const fsdp_checkpoint_options *o)
@@ -45,49 +42,6 @@ static fsdp_status check_options(fsdp_context *ctx, const fsdp_model *model, con
     return FSDP_OK;
 }
 
-/* Files take no other names. */
-static fsdp_status check_names(const fsdp_model *model)
-{
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        for (size_t t = 0; t < unit->n_tensors; t++) {
-            const char  *name = unit->tensors[t].name;
-            const size_t good = fsdpi_utf8_good(name);
-
-            if (name[good] != '\0') {
-                return fsdpi_fail_together(
-                    model->ctx, FSDP_ERR_ARG,
-                    OPEN ": unit '%s', tensor %zu, '%.*s...': the name is not UTF-8: byte %zu is 0x%02x; "
-                         "rename it",
-                    unit->name, t, (int)good, name, good, (unsigned)(unsigned char)name[good]);
-            }
-        }
-    }
-    for (const fsdpi_tensor_group *group = model->tensor_groups; group != NULL; group = group->next) {
-        if (group->pattern[fsdpi_utf8_good(group->pattern)] != '\0') {
-            return fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
-                                       OPEN ": the pattern of a group is not UTF-8: '%.*s...'",
-                                       (int)fsdpi_utf8_good(group->pattern), group->pattern);
-        }
-    }
-    return FSDP_OK;
-}
-
-static fsdp_status check_model(fsdp_model *model, const fsdp_optimizer *optimizer)
-{
-    if (!model->committed) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
-                                   OPEN ": the model is not committed; call fsdp_model_commit first");
-    }
-    FSDP_TRY(fsdpi_check_optimizer(model, OPEN, optimizer));
-    if (optimizer != NULL && fsdpi_count_optimizers(model) > FSDPI_MOST_GROUP_OPTIMIZERS) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
-                                   OPEN
-                                   ": the model has %zu optimizers; a checkpoint holds at most %d, so use fewer groups",
-                                   fsdpi_count_optimizers(model), FSDPI_MOST_GROUP_OPTIMIZERS);
-    }
-    return check_names(model);
-}
-
 static fsdp_status check_open(fsdp_context *ctx, fsdp_model *model, const fsdp_optimizer *optimizer, const char *folder,
                               const fsdp_checkpoint_options *options, fsdp_checkpoint *const *checkpoint)
 {
@@ -95,100 +49,17 @@ static fsdp_status check_open(fsdp_context *ctx, fsdp_model *model, const fsdp_o
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, OPEN ": the place for the checkpoint is NULL");
     }
     FSDP_TRY(fsdpi_check_path(ctx, OPEN, folder));
-    FSDP_TRY(model != NULL ? check_model(model, optimizer) : FSDP_OK);
+    FSDP_TRY(model != NULL ? fsdpi_saved_model_check(model, optimizer, OPEN) : FSDP_OK);
     return check_options(ctx, model, options);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
-
-/* What the header says beside tensors: that PyTorch may open it, and whose names tensors have besides. */
-typedef struct metadata {
-    size_t           n;
-    fsdpi_text_pair *pairs;
-    char            *names;
-} metadata;
-
-static void metadata_free(metadata *m)
-{
-    free(m->pairs);
-    free(m->names);
-}
-
-static void list_ties(const fsdp_model *model, metadata *m)
-{
-    char *name = m->names;
-
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        for (size_t t = 0; t < unit->n_tensors; t++) {
-            const fsdpi_tensor *tensor = &unit->tensors[t];
-
-            if (tensor->owner != tensor) {
-                (void)snprintf(name, FSDPI_NAME_BYTES + 8, "tied.%s", tensor->name);
-                m->pairs[m->n++] = (fsdpi_text_pair){name, tensor->owner->name};
-                name += strlen(name) + 1;
-            }
-        }
-    }
-}
-
-/* Free it in any case. */
-static fsdp_status metadata_make(const fsdp_model *model, metadata *m, fsdpi_problem *problem)
-{
-    const size_t most = fsdpi_count_tensors(model);
-
-    *m = (metadata){.pairs = calloc(most + 1, sizeof *m->pairs), .names = calloc(most + 1, FSDPI_NAME_BYTES + 8)};
-    if (m->pairs == NULL || m->names == NULL) {
-        return fsdpi_problem_memory(problem, "the names of tied tensors", most * FSDPI_NAME_BYTES);
-    }
-    m->pairs[m->n++] = (fsdpi_text_pair){"format", "pt"};
-    list_ties(model, m);
-    return FSDP_OK;
-}
-
-static fsdp_status plan_stem(const fsdp_checkpoint *c, const char *name, const metadata *m, fsdpi_stem *stem,
-                             fsdpi_problem *problem)
-{
-    return stem->parts.n == 0 ? FSDP_OK
-                              : fsdpi_file_plan_make(name, stem->parts.infos, stem->parts.n, m->pairs, m->n,
-                                                     c->options.file_bytes, &stem->plan, problem);
-}
-
-static fsdp_status plan_files(fsdp_checkpoint *c, const metadata *m, fsdpi_problem *problem)
-{
-    const metadata format    = {.n = 1, .pairs = m->pairs};
-    fsdpi_stem    *model     = &c->stems[FSDPI_STEM_MODEL];
-    fsdpi_stem    *optimizer = &c->stems[FSDPI_STEM_OPTIMIZER];
-
-    FSDP_TRY(fsdpi_parts_of_model(c->model, c->options.dtype, &model->parts, problem));
-    if (c->optimizer != NULL) {
-        FSDP_TRY(
-            fsdpi_parts_of_optimizers(c->model, c->options.dtype != exact_dtype(c->model), &optimizer->parts, problem));
-    }
-    FSDP_TRY(plan_stem(c, "model", m, model, problem));
-    optimizer->first_file = model->plan.n_files + (model->plan.index != NULL);
-    return plan_stem(c, "optimizer", &format, optimizer, problem);
-}
-
-static fsdp_status lay_out(fsdp_checkpoint *c)
-{
-    fsdpi_problem problem = {0};
-    metadata      m;
-
-    if (c->model == NULL) {
-        return FSDP_OK;
-    }
-    fsdp_status status = metadata_make(c->model, &m, &problem);
-    if (status == FSDP_OK) {
-        status = plan_files(c, &m, &problem);
-    }
-    metadata_free(&m);
-    if (status != FSDP_OK) {
-        return fsdpi_fail_problem(c->ctx, OPEN, &problem);
-    }
-    return fsdpi_writer_open(c->model, c->stems, c->options.asynchronous != 0, &c->writer);
-}
-
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The files of the model, where there is one. */
+static fsdp_status lay_out(fsdp_checkpoint *c, fsdp_model *model, fsdp_optimizer *optimizer)
+{
+    return model != NULL ? fsdpi_saved_model_make("", model, optimizer, &c->options, NULL, OPEN, &c->models) : FSDP_OK;
+}
 
 /* Where another lock is held than flock(2)'s. */
 static void tell_lock(const fsdp_checkpoint *c)
@@ -237,9 +108,9 @@ static fsdp_status find_folder(fsdp_checkpoint *c)
     return status;
 }
 
-static fsdp_status open_all(fsdp_checkpoint *c)
+static fsdp_status open_all(fsdp_checkpoint *c, fsdp_model *model, fsdp_optimizer *optimizer)
 {
-    FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "files", 0, lay_out(c), true));
+    FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "files", 0, lay_out(c, model, optimizer), true));
     const fsdp_status status = fsdpi_sums_count(c, OPEN);
     FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "folder", 0, status == FSDP_OK ? take_folder(c) : status, true));
     fsdpi_checkpoint_tell_unsynced(c);
@@ -259,13 +130,14 @@ static void release(fsdp_checkpoint *c)
     } else {
         fsdpi_folder_lock_forget(&c->folder.lock);
     }
-    fsdpi_writer_close(&c->writer);
+    while (c->models != NULL) {
+        fsdpi_saved_model *saved = c->models;
+
+        c->models = saved->next;
+        fsdpi_saved_model_free(saved);
+    }
     fsdpi_keyed_free(&c->arrays);
     fsdpi_arrays_free(&c->arrays);
-    for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
-        fsdpi_file_plan_free(&c->stems[s].plan);
-        fsdpi_parts_free(&c->stems[s].parts);
-    }
     fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, c, sizeof *c);
 }
 
@@ -275,8 +147,8 @@ static void release_leaked(void *object)
     release(object);
 }
 
-static fsdp_status create(fsdp_context *ctx, fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
-                          const fsdp_checkpoint_options *options, fsdp_checkpoint **made)
+static fsdp_status create(fsdp_context *ctx, const char *folder, const fsdp_checkpoint_options *options,
+                          fsdp_checkpoint **made)
 {
     fsdpi_problem    problem = {0};
     fsdp_checkpoint *c       = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *c);
@@ -285,13 +157,8 @@ static fsdp_status create(fsdp_context *ctx, fsdp_model *model, fsdp_optimizer *
     if (c == NULL) {
         return FSDP_ERR_MEMORY;
     }
-    c->ctx       = ctx;
-    c->model     = model;
-    c->optimizer = optimizer;
-    c->options   = *options;
-    if (optimizer != NULL) {
-        c->n_optimizers = fsdpi_count_optimizers(model);
-    }
+    c->ctx        = ctx;
+    c->options    = *options;
     c->arrays.ctx = ctx;
     return fsdpi_run_folder_set(&c->folder, folder, &problem) == FSDP_OK ? FSDP_OK
                                                                          : fsdpi_fail_problem(c->ctx, OPEN, &problem);
@@ -315,7 +182,7 @@ static fsdp_status open_with(fsdp_context *ctx, fsdp_model *model, fsdp_optimize
     status             = status == FSDP_OK ? check_open(ctx, model, optimizer, folder, &chosen, checkpoint) : status;
     if (status == FSDP_OK) {
         *checkpoint = NULL;
-        status      = create(ctx, model, optimizer, folder, &chosen, &made);
+        status      = create(ctx, folder, &chosen, &made);
     }
     (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s%s",
                    folder != NULL ? folder : "", fsdp_dtype_name(chosen.dtype), chosen.file_bytes, chosen.keep_last,
@@ -324,7 +191,7 @@ static fsdp_status open_with(fsdp_context *ctx, fsdp_model *model, fsdp_optimize
     const uint64_t salt = fsdpi_hash_text(FSDPI_HASH_START, folder != NULL ? folder : "");
     status              = fsdpi_agree(ctx, OPEN, label, salt, status, true);
     if (status == FSDP_OK && made != NULL) {
-        status = open_all(made);
+        status = open_all(made, model, optimizer);
     }
     if (status != FSDP_OK || made == NULL) {
         if (made != NULL) {
@@ -370,8 +237,8 @@ fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budge
         return fsdpi_fail(checkpoint != NULL ? checkpoint->ctx : NULL, FSDP_ERR_ARG,
                           "fsdp_checkpoint_budget: the %s NULL", budget == NULL ? "budget is" : "checkpoint is");
     }
-    const size_t staging     = fsdpi_writer_staging(&checkpoint->writer) + fsdpi_arrays_staging(&checkpoint->arrays);
-    const size_t bookkeeping = fsdpi_writer_bookkeeping(&checkpoint->writer) +
+    const size_t staging = fsdpi_saved_models_staging(checkpoint->models) + fsdpi_arrays_staging(&checkpoint->arrays);
+    const size_t bookkeeping = fsdpi_saved_models_bookkeeping(checkpoint->models) +
                                fsdpi_arrays_bookkeeping(&checkpoint->arrays) +
                                fsdpi_keyed_bookkeeping(&checkpoint->arrays) + fsdpi_alloc_size(sizeof *checkpoint);
     budget->bytes[FSDP_MEMORY_STAGING] += staging;

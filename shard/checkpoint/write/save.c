@@ -16,8 +16,6 @@
 #include "shard/checkpoint/write/sort_rows.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
-#include "shard/optimizer/optimizer.h"
-#include "shard/state/tensor_groups.h"
 
 #define SAVE       "fsdp_checkpoint_save"
 #define SAVE_ASYNC "fsdp_checkpoint_save_async"
@@ -29,10 +27,10 @@ static fsdp_status write_runs(fsdp_checkpoint *c)
     char path[FSDPI_FOLDER_PATH_BYTES];
 
     fsdpi_checkpoint_partial_path(c, path);
-    if (c->model != NULL) {
-        FSDP_TRY(fsdpi_writer_write(&c->writer, c->asynchronous, path, &c->problem));
+    for (fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
+        FSDP_TRY(fsdpi_writer_write(&saved->writer, c->asynchronous, path, &c->problem));
     }
-    FSDP_TRY(fsdpi_arrays_write(&c->arrays, c->writer.n_files, c->asynchronous, path, &c->problem));
+    FSDP_TRY(fsdpi_arrays_write(&c->arrays, fsdpi_saved_models_files(c->models), c->asynchronous, path, &c->problem));
     return fsdpi_sums_write(c);
 }
 
@@ -115,38 +113,18 @@ static fsdp_status advance(fsdp_checkpoint *c, bool blocking)
 
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
 
-static void set_optimizers(const fsdp_model *model, fsdpi_state *state)
-{
-    for (const fsdp_optimizer *o = model->optimizers; o != NULL; o = o->next) {
-        fsdpi_group_optimizer own = {.steps = o->steps};
-
-        (void)snprintf(own.kind, sizeof own.kind, "%s", fsdpi_optimizer_kind_name(o->options.kind));
-        if (o->group == NULL) {
-            state->has_optimizer   = true;
-            state->optimizer_steps = own.steps;
-            memcpy(state->optimizer, own.kind, sizeof own.kind);
-        } else {
-            (void)snprintf(own.group, sizeof own.group, "%s", o->group->pattern);
-            state->group_optimizers[state->n_group_optimizers++] = own;
-        }
-    }
-}
-
 static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
 {
+    fsdpi_model_state **end = &c->state.models;
+
     c->state               = (fsdpi_state){.program = *program};
     c->state.program.ranks = (uint64_t)c->ctx->size;
-    if (c->model != NULL) {
-        (void)snprintf(c->state.strategy, sizeof c->state.strategy, "%s",
-                       fsdp_strategy_name(c->model->options.strategy));
+    for (fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
+        fsdpi_saved_model_describe(saved);
+        *end = &saved->state;
+        end  = &saved->state.next;
     }
-    if (c->model != NULL && c->optimizer != NULL) {
-        set_optimizers(c->model, &c->state);
-    }
-    if (c->model != NULL && c->model->loss_scaler != NULL) {
-        c->state.has_scaler = true;
-        c->state.scaler     = c->model->loss_scaler->state;
-    }
+    *end = NULL;
 }
 
 /* Readers take nothing but UTF-8. */
@@ -169,18 +147,15 @@ static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asy
                               const fsdp_checkpoint_state *program)
 {
     FSDP_TRY(check_state(c, function, program));
-    if (c->optimizer != NULL && fsdpi_count_optimizers(c->model) != c->n_optimizers) {
-        return fsdpi_fail_together(c->ctx, FSDP_ERR_STATE,
-                                   "%s: the model has %zu optimizers, and had %zu when the checkpoint was opened; make "
-                                   "all of them before fsdp_checkpoint_open",
-                                   function, fsdpi_count_optimizers(c->model), c->n_optimizers);
-    }
     if (asynchronous && !c->options.asynchronous) {
         return fsdpi_fail_together(
             c->ctx, FSDP_ERR_STATE,
             "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open", function);
     }
-    return c->model != NULL ? fsdpi_check_at_step_end(c->model, function) : FSDP_OK;
+    for (const fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
+        FSDP_TRY(fsdpi_saved_model_check_save(saved, function));
+    }
+    return FSDP_OK;
 }
 
 /* All that ranks must agree on, but for what they hold. */
@@ -220,7 +195,9 @@ static fsdp_status make_files(fsdp_checkpoint *c)
     fsdp_status status = fsdpi_run_folder_begin(&c->folder, &c->problem);
     if (status == FSDP_OK) {
         fsdpi_checkpoint_partial_path(c, path);
-        status = fsdpi_writer_make_files(&c->writer, path, &c->problem);
+        for (const fsdpi_saved_model *saved = c->models; saved != NULL && status == FSDP_OK; saved = saved->next) {
+            status = fsdpi_writer_make_files(&saved->writer, path, &c->problem);
+        }
     }
     if (status == FSDP_OK) {
         status = make_arrays_file(c, path);
@@ -231,6 +208,14 @@ static fsdp_status make_files(fsdp_checkpoint *c)
     return status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem);
 }
 
+static void snapshot(fsdp_checkpoint *c)
+{
+    fsdpi_arrays_snapshot(&c->arrays);
+    for (fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
+        fsdpi_writer_snapshot(&saved->writer);
+    }
+}
+
 /* What a rank does before it knows whether the others are saving the same: one agreement says that, and that all are ready. */
 static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
 {
@@ -239,8 +224,7 @@ static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *pr
     fsdpi_run_folder_name_partial(&c->folder, program->step);
     const fsdp_status made = make_files(c);
     if (c->asynchronous) {
-        fsdpi_arrays_snapshot(&c->arrays);
-        fsdpi_writer_snapshot(&c->writer); /* before ranks meet: no thread takes a core from one that still copies */
+        snapshot(c); /* before ranks meet: no thread takes a core from one that still copies */
     }
     return made;
 }

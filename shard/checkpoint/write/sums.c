@@ -46,13 +46,19 @@ fsdp_status fsdpi_sums_make(fsdp_checkpoint *c)
 fsdp_status fsdpi_sums_write(fsdp_checkpoint *c)
 {
     const size_t width = sizeof(fsdpi_file_chunk);
+    size_t       next  = c->first_sum;
     char         path[FSDPI_FOLDER_PATH_BYTES];
 
     name_file(c, path);
-    FSDP_TRY(write_at(path, 0, c->first_sum * width, c->writer.chunks, c->writer.n_chunks * width, &c->problem));
-    return c->arrays.n_parts == 0 ? FSDP_OK
-                                  : write_at(path, 0, (c->first_sum + c->writer.n_chunks) * width, c->arrays.parts,
-                                             c->arrays.n_parts * width, &c->problem);
+    for (const fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
+        const fsdpi_writer *writer = &saved->writer;
+
+        FSDP_TRY(write_at(path, 0, next * width, writer->chunks, writer->n_chunks * width, &c->problem));
+        next += writer->n_chunks;
+    }
+    return c->arrays.n_parts == 0
+               ? FSDP_OK
+               : write_at(path, 0, next * width, c->arrays.parts, c->arrays.n_parts * width, &c->problem);
 }
 
 /* How many there will be, and how many of them before this rank's. */
@@ -60,7 +66,7 @@ static fsdp_status add_counts(fsdp_checkpoint *c, uint64_t *counts)
 {
     c->first_sum         = 0;
     c->n_sums            = 0;
-    counts[c->ctx->rank] = c->writer.n_chunks + c->arrays.n_parts;
+    counts[c->ctx->rank] = fsdpi_saved_models_chunks(c->models) + c->arrays.n_parts;
     FSDP_TRY(fsdp_allgather(c->ctx, FSDP_IN_PLACE, counts, 1, FSDP_I64));
     for (int rank = 0; rank < c->ctx->size; rank++) {
         c->first_sum += rank < c->ctx->rank ? (size_t)counts[rank] : 0;

@@ -53,7 +53,7 @@ static size_t count_files(const fsdpi_stem *stems)
 {
     const fsdpi_stem *last = &stems[FSDPI_STEM_OPTIMIZER];
 
-    return last->first_file + last->plan.n_files + (last->plan.index != NULL);
+    return last->first_file + last->plan.n_files + (last->plan.index != NULL) - stems[FSDPI_STEM_MODEL].first_file;
 }
 
 /* ---- what to write ----------------------------------------------------------------------------------------------- */
@@ -243,7 +243,7 @@ static size_t list_beginnings(fsdpi_writer *writer, bool counts_only)
 {
     size_t n = 0;
 
-    for (size_t file = 0; file < writer->n_files; file++) {
+    for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
         size_t      bytes;
         const char *text = beginning_of(writer->stems, file, &bytes);
 
@@ -327,7 +327,8 @@ fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdpi_stem *stems, bool w
     if (writer->runs == NULL && writer->n_runs > 0) {
         return FSDP_ERR_MEMORY;
     }
-    writer->n_files = count_files(stems);
+    writer->first_file = stems[FSDPI_STEM_MODEL].first_file;
+    writer->n_files    = count_files(stems);
     (void)list_runs(model, stems, writer->runs);
     if (writer->n_runs > 0) {
         qsort(writer->runs, writer->n_runs, sizeof *writer->runs, by_place);
@@ -348,11 +349,12 @@ void fsdpi_writer_close(fsdpi_writer *writer)
 
 size_t fsdpi_writer_staging(const fsdpi_writer *writer)
 {
-    if (writer->ctx == NULL) {
-        return 0;
-    }
-    return fsdpi_alloc_size(room_for(FSDPI_CHUNK_MOST)) +
-           (writer->image_room != NULL ? fsdpi_alloc_size(room_for(writer->bytes)) : 0);
+    return writer->image_room != NULL ? fsdpi_alloc_size(room_for(writer->bytes)) : 0;
+}
+
+size_t fsdpi_writer_scratch(void)
+{
+    return fsdpi_alloc_size(room_for(FSDPI_CHUNK_MOST));
 }
 
 size_t fsdpi_writer_bookkeeping(const fsdpi_writer *writer)
@@ -367,7 +369,7 @@ fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *fold
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
 
-    for (size_t file = 0; file < writer->n_files; file++) {
+    for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
         size_t      bytes;
         const char *beginning = beginning_of(writer->stems, file, &bytes);
 
@@ -395,10 +397,11 @@ void fsdpi_writer_snapshot(fsdpi_writer *writer)
 /* Also those of whose tensors this rank holds nothing. */
 static fsdp_status sync_all(const pieces *p)
 {
-    char path[FSDPI_FOLDER_PATH_BYTES];
+    const fsdpi_writer *writer = p->writer;
+    char                path[FSDPI_FOLDER_PATH_BYTES];
 
-    for (size_t file = 0; file < p->writer->n_files; file++) {
-        fsdpi_path_join(path, p->folder, fsdpi_writer_file_name(p->writer->stems, file));
+    for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
+        fsdpi_path_join(path, p->folder, fsdpi_writer_file_name(writer->stems, file));
         FSDP_TRY(fsdpi_sync_path(path, p->problem));
     }
     return FSDP_OK;

@@ -1,7 +1,7 @@
 /**
  * @file
- * The bytes that one rank writes of a checkpoint: where its runs lie in which file, and the writing of them. What touches files
- * knows no context and may run on any thread.
+ * The bytes that one rank writes of a model: where its runs lie in which file, and the writing of them. What touches files knows
+ * no context and may run on any thread.
  *
  * Runs are written in the order of their place in the files. Neighbours go together, and pieces end where the file's offset is
  * a multiple of FSDPI_CHUNK_MOST: so writes are large and aligned, and each is one chunk with its checksum. In memory a piece begins
@@ -22,7 +22,7 @@
 typedef struct fsdpi_stem {
     fsdpi_parts     parts;
     fsdpi_file_plan plan;
-    size_t          first_file; /* its number over all stems; behind its last file comes its index, if it has one */
+    size_t          first_file; /* its number in the checkpoint; behind its last file comes its index, if it has one */
 } fsdpi_stem;
 
 enum { FSDPI_STEM_MODEL, FSDPI_STEM_OPTIMIZER, FSDPI_N_STEMS };
@@ -40,7 +40,8 @@ typedef struct fsdpi_written_run {
 typedef struct fsdpi_writer {
     fsdp_context      *ctx;
     fsdp_model        *model;
-    const fsdpi_stem  *stems; /* FSDPI_N_STEMS of them */
+    const fsdpi_stem  *stems;      /* FSDPI_N_STEMS of them */
+    size_t             first_file; /* the number of its first, as those that follow, in the checkpoint */
     size_t             n_files;
     bool               writes_headers; /* rank 0 */
     size_t             n_runs;
@@ -64,11 +65,14 @@ typedef struct fsdpi_writer {
 fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdpi_stem *stems, bool with_image, fsdpi_writer *writer);
 void        fsdpi_writer_close(fsdpi_writer *writer);
 
-/** BYTES of staging, with what a save that blocks takes, and of bookkeeping. */
+/** BYTES of staging that it holds, and of bookkeeping. */
 size_t fsdpi_writer_staging(const fsdpi_writer *writer);
 size_t fsdpi_writer_bookkeeping(const fsdpi_writer *writer);
 
-/** The name of a file by its number. */
+/** BYTES of staging that fsdpi_writer_write() takes from memory: writers work one after the other. */
+size_t fsdpi_writer_scratch(void);
+
+/** The name of a file by its number in the checkpoint. */
 const char *fsdpi_writer_file_name(const fsdpi_stem *stems, size_t file);
 
 /** How many BYTES it has in the end. */

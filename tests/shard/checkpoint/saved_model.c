@@ -45,13 +45,12 @@ size_t saved_elements(size_t tensor)
     return n;
 }
 
-void saved_model_open_grouped(saved_model *m, const fsdp_model_options *options, fsdp_optimizer_kind kind,
-                              const size_t first[N_SAVED_UNITS + 1])
+static void make_grouped(saved_model *m, const fsdp_model_options *options, fsdp_optimizer_kind kind,
+                         const size_t first[N_SAVED_UNITS + 1])
 {
     static const char *const names[N_SAVED_UNITS] = {"a", "b", "c"};
     fsdp_optimizer_options   o;
 
-    assert_int_equal(FSDP_OK, fsdp_init(m->comm, NULL, &m->ctx));
     assert_int_equal(FSDP_OK, fsdp_model_create(m->ctx, options, &m->model));
     for (size_t u = 0; u < N_SAVED_UNITS; u++) {
         assert_int_equal(FSDP_OK, fsdp_unit_add(m->model, names[u], &SAVED_TENSORS[first[u]], first[u + 1] - first[u],
@@ -61,6 +60,19 @@ void saved_model_open_grouped(saved_model *m, const fsdp_model_options *options,
     assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(kind, &o));
     o.moment_dtype = options->moment_dtype;
     assert_int_equal(FSDP_OK, fsdp_optimizer_create(m->model, &o, &m->optimizer));
+}
+
+void saved_model_open_grouped(saved_model *m, const fsdp_model_options *options, fsdp_optimizer_kind kind,
+                              const size_t first[N_SAVED_UNITS + 1])
+{
+    assert_int_equal(FSDP_OK, fsdp_init(m->comm, NULL, &m->ctx));
+    make_grouped(m, options, kind, first);
+}
+
+void saved_model_make(saved_model *m, fsdp_context *ctx, const fsdp_model_options *options, fsdp_optimizer_kind kind)
+{
+    *m = (saved_model){.comm = MPI_COMM_NULL, .ctx = ctx};
+    make_grouped(m, options, kind, first_tensor);
 }
 
 void saved_model_open_on(saved_model *m, const fsdp_model_options *options, fsdp_optimizer_kind kind)

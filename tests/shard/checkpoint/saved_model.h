@@ -34,6 +34,9 @@ void saved_model_open_grouped(saved_model *m, const fsdp_model_options *options,
 
 void saved_model_close(saved_model *m);
 
+/** A further one in a context that is open; fsdp_model_destroy() is all that it needs at the end. */
+void saved_model_make(saved_model *m, fsdp_context *ctx, const fsdp_model_options *options, fsdp_optimizer_kind kind);
+
 /** Steps number `first` and on, `n` of them, with what the program itself changes: the ignored tensor. */
 void saved_model_train(saved_model *m, size_t first, size_t n);
 

@@ -124,7 +124,7 @@ static void more_than_two_million_are_too(void **state)
     assert_int_equal(FSDP_OK, fsdpi_state_read("state.json", &found, &problem));
     assert_int_equal(N, found.sums.files[0].n_chunks);
     assert_memory_equal(chunks, found.sums.files[0].chunks, N * sizeof *chunks);
-    fsdpi_checksums_free(&found.sums);
+    fsdpi_state_free(&found);
     free(text);
     free(chunks);
 }
@@ -248,7 +248,7 @@ static void a_state_of_version_1_is_read_with_its_chunks(void **state)
     const fsdpi_file_sums *const moments = fsdpi_checksums_find(&found.sums, "optimizer.safetensors");
     assert_int_equal(3, moments->n_chunks);
     assert_true(moments->chunks[2].begin == 2000 && moments->chunks[2].sum == 0xb5dc66b56dd29a7bu);
-    fsdpi_checksums_free(&found.sums);
+    fsdpi_state_free(&found);
 }
 
 #define SUM "\"0123456789abcdef\""

@@ -2,8 +2,10 @@
  * Makes a folder with one checkpoint, as fsdp_checkpoint_save() leaves it, for the tests of fsdp-ckpt: checksums are not in
  * Python's standard library.
  *
- *     make_checkpoint FOLDER      FOLDER/latest, FOLDER/step-000000005/{model,optimizer}.safetensors and state.json
+ *     make_checkpoint FOLDER        FOLDER/latest, FOLDER/step-000000005/{model,optimizer}.safetensors and state.json
+ *     make_checkpoint FOLDER actor  and actor.{model,optimizer}.safetensors, of a model with a name
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,8 @@
 #include "shard/checkpoint/format/tensor_files.h"
 
 #define CHUNK 1000 /* BYTES, so that there are several */
+
+enum { N_FILES = 4 };
 
 static fsdpi_problem problem;
 
@@ -75,15 +79,19 @@ static void make_file(const char *folder, const char *stem, fsdpi_file_sums *sum
     fsdpi_file_plan_free(&plan);
 }
 
-static void make_state(const char *folder, const fsdpi_checksums *sums)
+static void make_state(const char *folder, bool with_actor, const fsdpi_checksums *sums)
 {
-    fsdpi_state state = {
-        .program         = {.step = 5, .epoch = 1, .sample = 7, .seed = UINT64_MAX, .ranks = 3, .text = "\"notes\""},
-        .strategy        = "FULL_SHARD",
-        .has_optimizer   = true,
-        .optimizer       = "adamw",
-        .optimizer_steps = 5,
-        .sums            = *sums};
+    fsdpi_model_state actor = {
+        .name = "actor", .strategy = "NO_SHARD", .has_optimizer = true, .optimizer = "sgd", .optimizer_steps = 1};
+    fsdpi_model_state model = {.next            = with_actor ? &actor : NULL,
+                               .strategy        = "FULL_SHARD",
+                               .has_optimizer   = true,
+                               .optimizer       = "adamw",
+                               .optimizer_steps = 5};
+    fsdpi_state       state = {
+              .program = {.step = 5, .epoch = 1, .sample = 7, .seed = UINT64_MAX, .ranks = 3, .text = "\"notes\""},
+              .models  = &model,
+              .sums    = *sums};
     char   path[FSDPI_FOLDER_PATH_BYTES], *text;
     size_t bytes;
 
@@ -98,12 +106,14 @@ static void make_state(const char *folder, const fsdpi_checksums *sums)
 
 int main(int argc, char **argv)
 {
-    char             path[FSDPI_FOLDER_PATH_BYTES];
-    fsdpi_file_sums  files[2] = {{.name = NULL}, {.name = NULL}};
-    fsdpi_checksums  sums     = {.n_files = 2, .files = files};
-    fsdpi_run_folder folder;
+    static const char *const stems[N_FILES] = {"model", "optimizer", "actor.model", "actor.optimizer"};
+    const bool               with_actor     = argc == 3;
+    char                     path[FSDPI_FOLDER_PATH_BYTES];
+    fsdpi_file_sums          files[N_FILES] = {{.name = NULL}};
+    fsdpi_checksums          sums           = {.n_files = with_actor ? N_FILES : N_FILES / 2, .files = files};
+    fsdpi_run_folder         folder;
 
-    if (argc != 2) {
+    if (argc != 2 && argc != 3) {
         return EXIT_FAILURE;
     }
     must(fsdpi_run_folder_set(&folder, argv[1], &problem));
@@ -111,12 +121,13 @@ int main(int argc, char **argv)
     fsdpi_run_folder_name_partial(&folder, 5);
     must(fsdpi_run_folder_begin(&folder, &problem));
     fsdpi_path_join(path, folder.path, folder.partial);
-    make_file(path, "model", &files[0]);
-    make_file(path, "optimizer", &files[1]);
-    make_state(path, &sums);
+    for (size_t i = 0; i < sums.n_files; i++) {
+        make_file(path, stems[i], &files[i]);
+    }
+    make_state(path, with_actor, &sums);
     must(fsdpi_run_folder_commit(&folder, 5, &problem));
     fsdpi_run_folder_close(&folder);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sums.n_files; i++) {
         free(files[i].name);
         free(files[i].chunks);
     }
