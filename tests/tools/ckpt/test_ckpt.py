@@ -96,8 +96,8 @@ class Test(unittest.TestCase):
     def run_json(self, status, *arguments):
         return json.loads(self.run_ckpt(status, *arguments, "--json"), object_pairs_hook=unique)
 
-    def checkpoint(self):
-        subprocess.run([MAKE, self.path("run")], check=True, timeout=LIMIT)
+    def checkpoint(self, *actor):
+        subprocess.run([MAKE, self.path("run"), *actor], check=True, timeout=LIMIT)
         return self.path("run")
 
     # ---- list ----
@@ -141,6 +141,16 @@ class Test(unittest.TestCase):
             self.assertEqual((5, 1, 7, 2**64 - 1, '"notes"', 3, "FULL_SHARD"), tuple(listed["state"][k] for k in (
                 "step", "epoch", "sample", "seed", "text", "ranks", "strategy")))
             self.run_ckpt(0, "list", path, says="step 5, epoch 1, seed 18446744073709551615; saved by 3 ranks under FULL_SHARD; adamw after 5 steps")
+
+    def test_lists_the_models_of_a_checkpoint(self):
+        run = self.checkpoint("actor")
+        listed = self.run_json(0, "list", run)
+        self.assertEqual(["model", "optimizer", "actor.model", "actor.optimizer"],
+                         [os.path.basename(file["path"])[:-len(".safetensors")] for file in listed["files"]])
+        self.assertEqual([{"name": "actor", "strategy": "NO_SHARD", "optimizer": "sgd", "optimizer_steps": 1}],
+                         listed["state"]["models"])
+        self.assertEqual(8, listed["tensors"])
+        self.run_ckpt(0, "list", run, says="after 5 steps\n  model actor under NO_SHARD; sgd after 1 step\n")
 
     def test_names_cannot_control_the_terminal(self):
         write(self.path("a.safetensors"), {"\x1b[31m\n": ("U8", [1], b"x")})
@@ -203,6 +213,18 @@ class Test(unittest.TestCase):
         self.assertEqual(floats(range(600)), tensors["w"][2])
         self.assertEqual(floats(range(600, 630)), tensors["b"][2])
 
+    def test_converts_any_part_of_a_checkpoint(self):
+        run = self.checkpoint("actor")
+        for at, part in enumerate(("optimizer", "actor.model", "actor.optimizer"), 1):
+            self.flip(self.path(f"run/step-000000005/{part}.safetensors"), -at)  # so that no two parts are alike
+        for part in "model", "optimizer", "actor.model", "actor.optimizer":
+            self.run_ckpt(0, "convert", run, self.path(f"{part}.safetensors"), "--part", part)
+            self.assertEqual(read(self.path(f"run/step-000000005/{part}.safetensors"))[0],
+                             read(self.path(f"{part}.safetensors"))[0])
+        self.run_ckpt(2, "convert", run, self.path("c.safetensors"), "--part", "critic.model",
+                      says="--part is 'critic.model'; use one of model, optimizer, actor.model, actor.optimizer")
+        self.run_ckpt(3, "convert", run, self.path("c.safetensors"), "--part", "simulation", says="has no simulation; --part")
+
     def test_replaces_nothing_and_leaves_nothing_behind(self):
         write(self.path("a.safetensors"), {"w": ("F32", [50000], bytes(200000)), "v": ("U8", [1], b"x")})
         write(self.path("b.safetensors"), {})
@@ -263,6 +285,17 @@ class Test(unittest.TestCase):
         self.run_ckpt(1, "compare", run, other, says="optimizer: b: values differ; 1 elements")
         self.run_ckpt(0, "compare", run, self.path("other/step-000000005/model.safetensors"), says="2 tensors: 2 bitwise")
 
+    def test_compares_all_models_of_checkpoints(self):
+        run, other = self.checkpoint("actor"), self.path("other")
+        shutil.copytree(run, other)
+        self.run_ckpt(0, "compare", run, other, says="8 tensors: 8 bitwise equal")
+        self.flip(self.path("other/step-000000005/actor.optimizer.safetensors"), -1)
+        self.run_ckpt(1, "compare", run, other, says="actor.optimizer: b: values differ; 1 elements")
+        shutil.rmtree(other)
+        subprocess.run([MAKE, other], check=True, timeout=LIMIT)
+        self.run_ckpt(1, "compare", run, other, says="actor.model: b: only in the first")
+        self.run_ckpt(1, "compare", other, run, says="actor.optimizer: w: only in the second")
+
     # ---- verify ----
 
     def flip(self, path, at):
@@ -282,6 +315,20 @@ class Test(unittest.TestCase):
                 self.flip(path, at)
                 self.run_ckpt(1, "verify", run, says=name)
                 self.flip(path, at)
+        self.run_ckpt(0, "verify", run)
+
+    def test_verifies_every_model_of_a_checkpoint(self):
+        run = self.checkpoint("actor")
+        self.assertEqual(8, len(self.run_json(0, "verify", run)["checks"]))
+        for name in "actor.model.safetensors", "actor.optimizer.safetensors":
+            path = self.path("run/step-000000005/" + name)
+            for at in 9, -1:
+                self.flip(path, at)
+                self.run_ckpt(1, "verify", run, says=name)
+                self.flip(path, at)
+            os.rename(path, path + ".away")
+            self.run_ckpt(3, "verify", run, says=name)
+            os.rename(path + ".away", path)
         self.run_ckpt(0, "verify", run)
 
     def test_one_damaged_file_does_not_hide_another(self):
