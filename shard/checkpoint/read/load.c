@@ -386,15 +386,25 @@ static fsdp_status check_model(const load *l, const fsdpi_model_source *source)
     return fsdpi_check_at_step_end(source->model, where);
 }
 
+/* All of them, as in a save: gradients that are under way are waited for, on all ranks alike. */
+static fsdp_status check_models(const load *l)
+{
+    fsdp_status status = FSDP_OK;
+
+    for (size_t i = 0; i < l->n_models; i++) {
+        const fsdp_status own = check_model(l, &l->models[i]);
+
+        status = status == FSDP_OK ? own : status;
+    }
+    return status;
+}
+
 static fsdp_status check_load(const load *l, const char *path)
 {
     FSDP_TRY(fsdpi_check_path(l->ctx, l->function, path));
     FSDP_TRY(check_renames(l));
     FSDP_TRY(check_name(l));
-    for (size_t i = 0; i < l->n_models; i++) {
-        FSDP_TRY(check_model(l, &l->models[i]));
-    }
-    return FSDP_OK;
+    return check_models(l);
 }
 
 static uint64_t hash_arguments(const char *path, const fsdp_checkpoint_load_options *o)

@@ -143,6 +143,19 @@ static fsdp_status check_state(fsdp_checkpoint *c, const char *function, const f
     return FSDP_OK;
 }
 
+/* All of them, whatever is wrong with one on this rank: gradients that are under way are waited for, on all ranks alike. */
+static fsdp_status check_models(const fsdp_checkpoint *c, const char *function)
+{
+    fsdp_status status = FSDP_OK;
+
+    for (const fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
+        const fsdp_status own = fsdpi_saved_model_check_save(saved, function);
+
+        status = status == FSDP_OK ? own : status;
+    }
+    return status;
+}
+
 static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asynchronous,
                               const fsdp_checkpoint_state *program)
 {
@@ -152,10 +165,7 @@ static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asy
             c->ctx, FSDP_ERR_STATE,
             "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open", function);
     }
-    for (const fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
-        FSDP_TRY(fsdpi_saved_model_check_save(saved, function));
-    }
-    return FSDP_OK;
+    return check_models(c, function);
 }
 
 /* All that ranks must agree on, but for what they hold. */

@@ -386,8 +386,7 @@ static void each_model_has_its_own_precision(void **state)
     close_team(&t);
 }
 
-/* Of each model the loss scaler, and the optimizers of groups. */
-static void each_model_has_its_own_scaler_and_groups(void **state)
+static void each_model_has_its_own_loss_scaler(void **state)
 {
     const fsdp_loss_scaler_state saved = {.scale = 512.0, .clean_steps = 4, .skipped_steps = 2}, other = {.scale = 8.0};
     fsdp_loss_scaler_options     any = FSDP_LOSS_SCALER_OPTIONS_DEFAULT;
@@ -417,6 +416,80 @@ static void each_model_has_its_own_scaler_and_groups(void **state)
     for (size_t i = 0; i < 2; i++) {
         fsdp_loss_scaler_destroy(scalers[i]);
     }
+    close_team(&t);
+}
+
+enum { ROWS = 6, COLUMNS = 4 };
+
+/* Two tensors with an optimizer each, of which one is that of a group. */
+typedef struct grouped {
+    fsdp_model     *model;
+    fsdp_unit      *unit;
+    fsdp_optimizer *plain, *of_group;
+} grouped;
+
+static void make_grouped(fsdp_context *ctx, fsdp_optimizer_kind kind, grouped *g)
+{
+    const fsdp_tensor      tensors[] = {{.name = "w.weight", .n_dims = 2, .shape = {ROWS, COLUMNS}, .dtype = FSDP_F32},
+                                        {.name = "w.bias", .n_dims = 1, .shape = {COLUMNS}, .dtype = FSDP_F32}};
+    fsdp_model_group       group     = FSDP_MODEL_GROUP_DEFAULT;
+    fsdp_optimizer_options o;
+
+    group.optimizer = kind;
+    assert_int_equal(FSDP_OK, fsdp_model_create(ctx, NULL, &g->model));
+    assert_int_equal(FSDP_OK, fsdp_model_add_group(g->model, "*.weight", &group));
+    assert_int_equal(FSDP_OK, fsdp_unit_add(g->model, "w", tensors, 2, &g->unit));
+    assert_int_equal(FSDP_OK, fsdp_model_commit(g->model));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(FSDP_ADAMW, &o));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(g->model, &o, &g->plain));
+    assert_int_equal(FSDP_OK, fsdp_optimizer_options_init(kind, &o));
+    o.group = "*.weight";
+    assert_int_equal(FSDP_OK, fsdp_optimizer_create(g->model, &o, &g->of_group));
+}
+
+static uint64_t step_grouped(const grouped *g, int steps)
+{
+    uint64_t hash;
+
+    for (int s = 0; s < steps; s++) {
+        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(g->unit));
+        for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++) {
+            ((float *)fsdp_unit_grad(g->unit, 0))[i] += (float)i / 16.0F;
+            ((float *)fsdp_unit_grad(g->unit, 1))[i % COLUMNS] += 1.0F;
+        }
+        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(g->unit));
+        assert_int_equal(FSDP_OK, fsdp_optimizer_step(g->plain));
+        assert_int_equal(FSDP_OK, fsdp_optimizer_step(g->of_group));
+    }
+    assert_int_equal(FSDP_OK, fsdp_model_hash(g->model, &hash));
+    return hash;
+}
+
+static void each_model_has_its_own_groups(void **state)
+{
+    grouped one, other;
+    team    t;
+
+    (void)state;
+    assert_true(open_team(&t, fsdp_test_size(), 0, 0));
+    make_grouped(t.ctx, FSDP_LION, &one);
+    make_grouped(t.ctx, FSDP_SGD_MOMENTUM, &other);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_open(one.model, one.plain, path_of("groups"), NULL, &t.checkpoint));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_add_model(t.checkpoint, "other", other.model, other.of_group));
+    (void)step_grouped(&one, 2);
+    (void)step_grouped(&other, 3);
+    assert_int_equal(FSDP_OK, save(&t, STEP));
+    const uint64_t one_next = step_grouped(&one, 1), other_next = step_grouped(&other, 1);
+    (void)step_grouped(&one, 2);
+    (void)step_grouped(&other, 2);
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_restore(t.checkpoint, path_of("groups"), NULL, NULL));
+    assert_true(fsdp_optimizer_steps(one.of_group) == 2 && fsdp_optimizer_steps(other.of_group) == 3);
+    assert_true(fsdp_optimizer_steps(one.plain) == 2 && fsdp_optimizer_steps(other.plain) == 3);
+    assert_true(one_next == step_grouped(&one, 1) && other_next == step_grouped(&other, 1));
+    assert_int_equal(FSDP_OK, fsdp_checkpoint_close(t.checkpoint));
+    t.checkpoint = NULL;
+    fsdp_model_destroy(other.model);
+    fsdp_model_destroy(one.model);
     close_team(&t);
 }
 
@@ -961,7 +1034,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(models_of_any_ranks_come_back_on_any_others),
         cmocka_unit_test(large_files_are_divided),
         cmocka_unit_test(each_model_has_its_own_precision),
-        cmocka_unit_test(each_model_has_its_own_scaler_and_groups),
+        cmocka_unit_test(each_model_has_its_own_loss_scaler),
+        cmocka_unit_test(each_model_has_its_own_groups),
         cmocka_unit_test(one_model_is_loaded_by_its_name),
         cmocka_unit_test(a_name_that_is_not_there_is_told_with_those_that_are),
         cmocka_unit_test(where_all_have_names_one_is_asked_for),
