@@ -125,9 +125,11 @@ typedef struct fsdp_checkpoint_load_options {
     const fsdp_checkpoint_rename *renames; /**< for the files of models' values; the first that fits counts; or NULL */
     size_t                        n_renames;
 
-    const char *
-        model; /**< fsdp_checkpoint_load(): the name of the one that is loaded, of fsdp_checkpoint_add_model(); NULL: the
-                            one without a name. NULL for fsdp_checkpoint_restore() */
+    /**
+     * The name under which the model to be loaded was added with fsdp_checkpoint_add_model(); NULL: the one without a name. For
+     * fsdp_checkpoint_load() of a checkpoint; else NULL.
+     */
+    const char *model;
 } fsdp_checkpoint_load_options;
 
 /** Everything must fit. */
@@ -202,15 +204,15 @@ FSDP_API fsdp_status fsdp_checkpoint_open_folder(fsdp_context *ctx, const char *
                                                  const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint);
 
 /**
- * Adds a further model, under a name, to all that is saved from now on, and to what fsdp_checkpoint_restore() sets: the critic
- * beside the actor, or the ensemble's members. It has files of its own, NAME.model.safetensors and NAME.optimizer.safetensors,
- * divided by `file_bytes` as those of the model that the checkpoint was opened with, and its own strategy, optimizer and loss
- * scaler. What is said of a checkpoint holds for all of it: one `latest`, all or nothing, all checksums, any number of ranks.
- * fsdp_checkpoint_load() reads one of the models, by its name in the options. Collective, in the same order on all ranks; completes
- * an asynchronous save first.
+ * Adds a further model under a name, such as the critic beside an actor, to all that is saved from now on, and to what
+ * fsdp_checkpoint_restore() sets. It has files of its own, NAME.model.safetensors and NAME.optimizer.safetensors, divided as
+ * `file_bytes` says, and a strategy, optimizers and a loss scaler of its own. All else is the checkpoint's: one `latest`, all or
+ * nothing, all checksums, any number of ranks. fsdp_checkpoint_load() loads one of the models, by its name in the options.
+ * Collective, in the same order on all ranks; completes an asynchronous save first.
  *
- * What is saved of it takes the memory that fsdp_checkpoint_open() takes for the other, and with `asynchronous` room for a copy, both
- * of which are in fsdp_checkpoint_budget(). A save needs no more staging for several models than for one.
+ * On each rank it takes bookkeeping and, with `asynchronous`, room for a copy of what the rank writes of it, as
+ * fsdp_checkpoint_open() does for its model; fsdp_checkpoint_budget() has both. A save of several models takes no more staging than
+ * one of a single model: FSDP_CHECKPOINT_SCRATCH_BYTES.
  *
  * @param[in] name       1 to FSDP_CHECKPOINT_NAME_BYTES - 1 letters, digits, '_', '-' and '.', of which the first is a letter or a
  *                       digit; not "model", "optimizer", "simulation", "state" or "checksums"; copied
@@ -393,11 +395,11 @@ FSDP_API fsdp_status fsdp_checkpoint_latest(fsdp_context *ctx, const char *folde
  *                        an index of several, which ends in ".index.json"
  * @param[in]  options    or NULL for FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT; the same on all ranks
  * @param[out] state      as it was saved, zeros if the files have none; or NULL
- * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, kind or group, tensors that do not fit, a model of
- *         whose name there is none (the names there are follow); FSDP_ERR_STATE: not committed, a pass is open, there are gradients; FSDP_ERR_FORMAT: a file is damaged, or was written
- *         by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks see different files; FSDP_ERR_MEMORY. After an error, model
- *         and optimizer are as before, unless it says "the state is undefined, load again": a file that could be read at first
- *         could not be read again.
+ * @return FSDP_OK; FSDP_ERR_ARG: a NULL pointer, an optimizer of another model, kind or group, tensors that do not fit, a name that
+ *         no model of the checkpoint has (the error lists those there are); FSDP_ERR_STATE: not committed, a pass is open, there are
+ *         gradients; FSDP_ERR_FORMAT: a file is damaged, or was written by a newer version; FSDP_ERR_IO; FSDP_ERR_MISMATCH: ranks
+ *         see different files; FSDP_ERR_MEMORY. After an error, model and optimizer are as before, unless it says "the state is
+ *         undefined, load again": a file that could be read at first could not be read again.
  */
 FSDP_API fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path,
                                           const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state);
