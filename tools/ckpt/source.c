@@ -103,7 +103,8 @@ static fsdp_status list_parts(ckpt_source *source, fsdpi_problem *problem)
     }
     source->parts = calloc(most, sizeof *source->parts);
     if (source->parts == NULL) {
-        return fsdpi_problem_memory(problem, source->path, most * sizeof *source->parts);
+        (void)fsdpi_problem_memory(problem, source->path, most * sizeof *source->parts);
+        return FSDP_ERR_MEMORY;
     }
     if (!source->is_folder) {
         add_part(source, "");

@@ -362,16 +362,17 @@ static fsdp_status get_model(const fsdpi_json_value *object, fsdpi_model_state *
     return get_scaler(object, model, problem);
 }
 
-/* The next of the list, behind `before`; NULL is the first. */
-static fsdp_status add_model(fsdpi_state *state, fsdpi_model_state *before, fsdpi_model_state **added,
-                             fsdpi_problem *problem)
+/* The next of the list, behind `before`; NULL is the first. NULL: there is no memory. */
+static fsdpi_model_state *add_model(fsdpi_state *state, fsdpi_model_state *before, fsdpi_problem *problem)
 {
-    *added = calloc(1, sizeof **added);
-    if (*added == NULL) {
-        return fsdpi_problem_memory(problem, FSDPI_STATE_FILE, sizeof **added);
+    fsdpi_model_state *added = calloc(1, sizeof *added);
+
+    if (added == NULL) {
+        (void)fsdpi_problem_memory(problem, FSDPI_STATE_FILE, sizeof *added);
+        return NULL;
     }
-    *(before != NULL ? &before->next : &state->models) = *added;
-    return FSDP_OK;
+    *(before != NULL ? &before->next : &state->models) = added;
+    return added;
 }
 
 /* Files are named after it. */
@@ -413,7 +414,10 @@ static fsdp_status get_named_models(const fsdpi_json_value *root, fsdpi_state *s
             return fsdpi_json_refuse_value(object, problem, "is no object");
         }
         FSDP_TRY(get_model_name(object, state, name, problem));
-        FSDP_TRY(add_model(state, model, &model, problem));
+        model = add_model(state, model, problem);
+        if (model == NULL) {
+            return FSDP_ERR_MEMORY;
+        }
         memcpy(model->name, name, sizeof name);
         FSDP_TRY(get_text(object, "strategy", model->strategy, sizeof model->strategy, problem));
         FSDP_TRY(get_model(object, model, problem));
@@ -424,12 +428,14 @@ static fsdp_status get_named_models(const fsdpi_json_value *root, fsdpi_state *s
 static fsdp_status get_all(const fsdpi_json_value *root, fsdpi_state *state, fsdpi_problem *problem)
 {
     const fsdpi_json_value *world;
-    fsdpi_model_state      *unnamed;
 
     FSDP_TRY(get_program(root, &state->program, problem));
     FSDP_TRY(fsdpi_json_require(root, "world", FSDPI_JSON_OBJECT, &world, problem));
     FSDP_TRY(get_u64(world, "ranks", &state->program.ranks, problem));
-    FSDP_TRY(add_model(state, NULL, &unnamed, problem));
+    fsdpi_model_state *unnamed = add_model(state, NULL, problem);
+    if (unnamed == NULL) {
+        return FSDP_ERR_MEMORY;
+    }
     FSDP_TRY(get_text(world, "strategy", unnamed->strategy, sizeof unnamed->strategy, problem));
     FSDP_TRY(get_model(root, unnamed, problem));
     FSDP_TRY(get_named_models(root, state, problem));

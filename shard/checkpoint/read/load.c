@@ -495,15 +495,6 @@ fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, c
     return run(&l, FSDP_OK, path, options, state);
 }
 
-/* All that an open checkpoint has. */
-static void list_models(load *l, const fsdp_checkpoint *checkpoint)
-{
-    for (const fsdpi_saved_model *saved = checkpoint->models; saved != NULL; saved = saved->next) {
-        l->models[l->n_models++] =
-            (fsdpi_model_source){.name = saved->state.name, .model = saved->model, .optimizer = saved->optimizer};
-    }
-}
-
 static size_t count_models(const fsdp_checkpoint *checkpoint)
 {
     size_t n = 0;
@@ -514,6 +505,20 @@ static size_t count_models(const fsdp_checkpoint *checkpoint)
     return n;
 }
 
+/* All that an open checkpoint has, in `models`, of which there may be none; NULL: there is no memory. */
+static fsdp_status list_models(load *l, const fsdp_checkpoint *checkpoint, fsdpi_model_source *models)
+{
+    l->models = models;
+    for (const fsdpi_saved_model *saved = checkpoint->models; saved != NULL; saved = saved->next) {
+        if (models == NULL) {
+            return FSDP_ERR_MEMORY;
+        }
+        models[l->n_models++] =
+            (fsdpi_model_source){.name = saved->state.name, .model = saved->model, .optimizer = saved->optimizer};
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *path,
                                     const fsdp_checkpoint_load_options *options, fsdp_checkpoint_state *state)
 {
@@ -521,21 +526,14 @@ fsdp_status fsdp_checkpoint_restore(fsdp_checkpoint *checkpoint, const char *pat
         return fsdpi_fail(NULL, FSDP_ERR_ARG, RESTORE ": the checkpoint is NULL; pass one from fsdp_checkpoint_open");
     }
     FSDP_TRY(fsdp_checkpoint_wait(checkpoint)); /* `latest` may be the one that is being written */
-    fsdp_context *ctx    = checkpoint->ctx;
-    const size_t  bytes  = count_models(checkpoint) * sizeof(fsdpi_model_source);
-    load          l      = {.function   = RESTORE,
-                            .ctx        = ctx,
-                            .is_restore = true,
-                            .options    = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
-                            .models     = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, bytes),
-                            .arrays     = {.arrays = &checkpoint->arrays}};
-    const bool    listed = l.models != NULL || bytes == 0;
-
-    if (listed) {
-        list_models(&l, checkpoint);
-    }
-    fsdpi_model_source *const models = l.models;
-    const fsdp_status         status = run(&l, listed ? FSDP_OK : FSDP_ERR_MEMORY, path, options, state);
-    fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, models, bytes);
+    const size_t        bytes  = count_models(checkpoint) * sizeof(fsdpi_model_source);
+    fsdpi_model_source *models = fsdpi_alloc(checkpoint->ctx, FSDP_MEMORY_BOOKKEEPING, bytes);
+    load                l      = {.function   = RESTORE,
+                                  .ctx        = checkpoint->ctx,
+                                  .is_restore = true,
+                                  .options    = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
+                                  .arrays     = {.arrays = &checkpoint->arrays}};
+    const fsdp_status   status = run(&l, list_models(&l, checkpoint, models), path, options, state);
+    fsdpi_free(checkpoint->ctx, FSDP_MEMORY_BOOKKEEPING, models, bytes);
     return status;
 }

@@ -82,11 +82,11 @@ static fsdp_status check(const addition *a)
 
 static fsdp_status agree(const addition *a, fsdp_status status)
 {
-    char label[FSDPI_DETAIL_BYTES];
+    const char *name = a->name != NULL ? a->name : "";
+    char        label[FSDPI_DETAIL_BYTES];
 
-    (void)snprintf(label, sizeof label, "model '%.100s'%s", a->name != NULL ? a->name : "",
-                   a->optimizer != NULL ? ", optimizer" : "");
-    return fsdpi_agree(a->ctx, ADD, label, status == FSDP_OK ? fsdpi_hash_text(FSDPI_HASH_START, a->name) : 0, status,
+    (void)snprintf(label, sizeof label, "model '%.100s'%s", name, a->optimizer != NULL ? ", optimizer" : "");
+    return fsdpi_agree(a->ctx, ADD, label, status == FSDP_OK ? fsdpi_hash_text(FSDPI_HASH_START, name) : 0, status,
                        true);
 }
 
