@@ -36,6 +36,9 @@ set(FSDP_TEST_LAUNCHER "${PROJECT_SOURCE_DIR}/tests/support/with_own_tmpdir.sh")
 # Under AddressSanitizer a start takes seconds, and most of the time would go into these.
 set(FSDP_TEST_FEW_SOAK
     "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks|stop)"
+    "^examples\\.(gpt_resume_f16|gpt_resume_muon|gpt_muon_exact|fashion_learns_bf16)"
+    "^shard\\.(kept_units|granularity|alignment|tensor_groups|unit_strategies|strategies_16_bits)\\.device"
+    "^shard\\.(unused_units|step_divisor|grad_norms|group_sync|replay)\\.device"
     "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
     "^shard\\.disagreement\\.device" "\\.aarch64$")
 
