@@ -556,16 +556,16 @@ FSDP_API fsdp_status fsdp_model_set_sync(fsdp_model *model, int sync);
 FSDP_API fsdp_status fsdp_model_keep_gathered(fsdp_model *model, int on);
 
 /**
- * The rest of a step on a rank that has no more samples (PyTorch's Join): goes through the passes that the last step had,
+ * The rest of a step on a rank that has no more samples (PyTorch's Join): goes through the passes of the last step that had any,
  * from where this rank stands in the present one, with gradients of zero, so that the rank takes part in all that the others
  * call. It also repeats the calls of fsdp_model_set_sync() and fsdp_model_keep_gathered() among them. Clipping and the step
  * itself follow as on the other ranks. Each micro-batch of a rank without samples weighs nothing, so use a gradient divisor that
  * counts samples (fsdp/gradients.h); with the mean over ranks it would count as zero.
  *
- * What is repeated are the beginnings and ends of this rank's passes between the last two successful steps (also forward passes of an
- * evaluation, unless fsdp_model_zero_grad() came behind them), on this rank. Where the other ranks' order is now another one, that
- * is FSDP_ERR_MISMATCH on all ranks, as always when ranks call different passes. A rank can also begin and end the passes itself without
- * computing anything; that needs no record.
+ * What is repeated are the beginnings and ends of this rank's passes before the last successful step that had any (also forward
+ * passes of an evaluation, unless fsdp_model_zero_grad() came behind them), on this rank. Where the other ranks' order is now
+ * another one, that is FSDP_ERR_MISMATCH on all ranks, as always when ranks call different passes. A rank can also begin and end the
+ * passes itself without computing anything; that needs no record.
  *
  * Collective in so far as the passes are. With FSDP_PREFETCH above 0 an error may reach other ranks only in their next call
  * that communicates.

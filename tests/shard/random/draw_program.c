@@ -336,6 +336,16 @@ static void write_end_of_step(writer *w)
     write_tensor_io(w);
 }
 
+static bool has_passes(const planned_segment *segment, size_t begun, size_t end)
+{
+    for (size_t i = begun; i < end; i++) {
+        if (segment->ops[i].kind == OP_BEGIN_FORWARD || segment->ops[i].kind == OP_BEGIN_BACKWARD) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A step, and its passes again, which one rank without samples repeats from its record. */
 static void write_absence(writer *w)
 {
@@ -346,6 +356,9 @@ static void write_absence(writer *w)
     const size_t begun = segment->n_ops;
     write_micro_batches(w);
     const size_t end = segment->n_ops;
+    if (!has_passes(segment, begun, end)) { /* then the record is of an earlier step */
+        return;
+    }
     write_end_of_step(w);
     add_op(w, OP_BEGIN_ABSENT)->root = rank;
     for (size_t i = begun; i < end; i++) {
