@@ -39,7 +39,7 @@ set(FSDP_TEST_FEW_SOAK
     "^examples\\.(gpt_resume_f16|gpt_resume_muon|gpt_muon_exact|fashion_learns_bf16)"
     "^shard\\.(kept_units|granularity|alignment|tensor_groups|unit_strategies|strategies_16_bits)\\.device"
     "^shard\\.(unused_units|step_divisor|grad_norms|group_sync|replay)\\.device"
-    "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
+    "^install\\.static" "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
     "^shard\\.disagreement\\.device" "\\.aarch64$")
 
 # In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs.

@@ -23,6 +23,7 @@ typedef struct writer {
     bool             last;              /* micro-batch of the step */
     size_t           sync;              /* of this micro-batch: an fsdp_sync */
     bool             holds;             /* gradients of optimizers that have sat out a step */
+    bool             repeats;           /* the passes of this step, in the next one */
     bool             waits[MOST_UNITS]; /* has gradients that are not reduced over all ranks yet */
 } writer;
 
@@ -214,7 +215,7 @@ static void write_micro_batches(writer *w)
     const size_t more  = 1 + draw_below(&w->d, 3);
     const size_t least = may_stay_in_group(w) ? 2 : 1,
                  n     = wants(w, WITH_MICRO_BATCHES, 60) && more > least ? more : least;
-    const size_t first = 1 + draw_below(&w->d, n), in_group = wants(w, WITH_GROUP_SYNC, 70) ? first : 0;
+    const size_t first = 1 + draw_below(&w->d, n), in_group = wants(w, WITH_GROUP_SYNC, 70) && !w->holds ? first : 0;
 
     memset(w->waits, 0, sizeof w->waits);
     for (size_t i = 0; i < n; i++) {
@@ -306,14 +307,14 @@ static void write_rates(writer *w)
     }
 }
 
-/* In any order; some may sit it out, but for those under a loss scaler, whose scale their gradients have. */
+/* In any order; some may sit it out, but for those under a loss scaler, whose scale their gradients have, and in what is repeated. */
 static void write_steps_of_optimizers(writer *w)
 {
     const size_t n = w->m->n_optimizers, first = draw_below(&w->d, n);
 
     w->holds = false;
     for (size_t k = 0; k < n; k++) {
-        if (wants(w, WITH_TURNS, 15) && n > 1 && !w->m->scales) {
+        if (wants(w, WITH_TURNS, 15) && n > 1 && !w->m->scales && !w->repeats) {
             w->holds = true;
         } else {
             add_op(w, OP_STEP)->n = (first + k) % n;
@@ -359,7 +360,9 @@ static void write_absence(writer *w)
     if (!has_passes(segment, begun, end)) { /* then the record is of an earlier step */
         return;
     }
+    w->repeats = true;
     write_end_of_step(w);
+    w->repeats                       = false;
     add_op(w, OP_BEGIN_ABSENT)->root = rank;
     for (size_t i = begun; i < end; i++) {
         const planned_op op   = segment->ops[i];
