@@ -111,9 +111,15 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* ELEMENTS at a multiple of which tensors begin: the same in every view, so that nothing is moved between them. */
+/*
+ * ELEMENTS at a multiple of which tensors begin: the same in every view, so that nothing is moved between them. Where slices may
+ * end between any blocks of elements, those that share a scale must not be divided: values would depend on the number of slices.
+ */
 static size_t alignment_of(const fsdpi_tensor *first, bool quantized)
 {
+    if (quantized && fsdpi_granularity(first->unit->model, group_of(first)) != FSDP_GRANULARITY_FLAT) {
+        return FSDPI_INT8_BLOCK;
+    }
     const size_t gathered = quantized ? sizeof(int8_t) : gathered_width(first);
     const size_t reduced  = fsdp_dtype_size(first->unit->model->options.reduce_dtype);
 

@@ -523,6 +523,45 @@ static void a_bad_pass_on_one_rank_fails_on_every_rank(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* ---- small and quantised ------------------------------------------------------------------------------------------- */
+
+/* What the first unit's views show, as every rank sees them. */
+static void read_quantised(int64_t small_bytes, size_t granularity, float *values)
+{
+    fsdp_model_options options = options_of(FSDP_FULL_SHARD, 0, 0);
+    fsdp_config        config;
+    fsdp_context      *ctx;
+    divided            m;
+
+    fsdp_config_init(&config);
+    config.small_bytes       = small_bytes;
+    options.quantized_params = 1;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    open_divided(&m, ctx, &options, granularity);
+    assert_int_equal(FSDP_OK, fsdp_unit_begin_forward(m.units[0]));
+    for (size_t t = FIRST[0]; t < FIRST[1]; t++) {
+        memcpy(values, fsdp_unit_param(m.units[0], t - FIRST[0]), elements(t) * sizeof *values);
+        values += elements(t);
+    }
+    assert_int_equal(FSDP_OK, fsdp_unit_end_forward(m.units[0]));
+    fsdp_model_destroy(m.model);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
+/* Scales are those of the same elements, wherever slices end. */
+static void quantised_values_do_not_depend_on_the_threshold(void **state)
+{
+    enum { MOST = 4096 };
+    static float sliced[MOST], whole[MOST];
+
+    (void)state;
+    for (int c = 0; GRANULARITIES[c] != FSDP_GRANULARITY_TENSOR; c++) {
+        read_quantised(0, GRANULARITIES[c], sliced);
+        read_quantised((int64_t)1 << 40, GRANULARITIES[c], whole);
+        assert_memory_equal(sliced, whole, sizeof sliced);
+    }
+}
+
 static int setup(void **state)
 {
     return saved_folder_make(state) != 0 || fsdp_test_open_context(state) != 0;
@@ -546,6 +585,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(whole_tensors_are_not_quantised),
         cmocka_unit_test(files_do_not_depend_on_granularity),
         cmocka_unit_test(single_tensors_are_exported_and_imported),
+        cmocka_unit_test(quantised_values_do_not_depend_on_the_threshold),
         cmocka_unit_test(hooks_see_whole_tensors),
         cmocka_unit_test(a_bad_pass_on_one_rank_fails_on_every_rank),
     };

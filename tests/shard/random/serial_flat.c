@@ -62,7 +62,8 @@ static size_t next_begin(const serial_model *s, size_t name, size_t end)
     name                     = m->tensors[name].owner;
     const fsdp_dtype view    = type_of_view(m, o, name);
     const size_t     narrow  = has_gradient(m, name) ? narrower(view, o->reduce_dtype) : fsdp_dtype_size(view);
-    const size_t     aligned = is_quantized(s, name) ? 64 : 64 / narrow;
+    const size_t     packed  = granularity_of(s, name) == FSDP_GRANULARITY_FLAT ? 64 : 256; /* which share a scale */
+    const size_t     aligned = is_quantized(s, name) ? packed : 64 / narrow;
     size_t           begin   = (end + aligned - 1) / aligned * aligned;
 
     while (begin % block_of(s, name) != 0) {
@@ -71,10 +72,18 @@ static size_t next_begin(const serial_model *s, size_t name, size_t end)
     return begin;
 }
 
-/* Of each rank of those that share the model: where slices end anywhere a multiple of 256, else of what tensors begin at. */
-static size_t slice_of(const serial_model *s, size_t name, size_t elements)
+/* How many slices: one where every rank holds all of it. */
+static size_t slices_of(const serial_model *s, size_t name, size_t elements)
 {
-    const size_t size = (size_t)s->segment->size, shard = (elements + size - 1) / size;
+    const size_t bytes = elements * fsdp_dtype_size(type_of_view(s->m, &s->segment->options, name));
+
+    return (int64_t)bytes < s->segment->config.small_bytes ? 1 : (size_t)s->segment->size;
+}
+
+/* Of each of `n`: where slices end anywhere a multiple of 256, else of what tensors begin at. */
+static size_t slice_of(const serial_model *s, size_t name, size_t elements, size_t n)
+{
+    const size_t shard = (elements + n - 1) / n;
 
     return granularity_of(s, name) == FSDP_GRANULARITY_FLAT ? (shard + 255) / 256 * 256 : next_begin(s, name, shard);
 }
@@ -83,7 +92,7 @@ serial_flat serial_flat_of(const serial_model *s, size_t name)
 {
     const planned_unit *unit = &s->m->units[s->m->tensors[name].unit];
     serial_flat         flat = {.n = 0};
-    size_t              end  = 0;
+    size_t              end = 0, elements = 0;
 
     for (size_t t = unit->first; t < unit->end; t++) {
         if (s->m->tensors[t].first != t || !go_together(s, name, t)) {
@@ -96,9 +105,12 @@ serial_flat serial_flat_of(const serial_model *s, size_t name)
         flat.names[flat.n]     = t;
         flat.offsets[flat.n++] = end;
         end += s->m->tensors[t].count;
+        elements += s->m->tensors[t].count;
     }
-    flat.slice  = slice_of(s, name, end);
-    flat.padded = flat.slice * (size_t)s->segment->size;
+    const size_t slices = slices_of(s, name, elements);
+
+    flat.slice  = slice_of(s, name, end, slices);
+    flat.padded = flat.slice * slices;
     return flat;
 }
 
