@@ -154,8 +154,8 @@ static fsdp_status forget_step(fsdp_model *model)
     fsdpi_gradients_forget(model);
     fsdpi_replay_forget(model);
     model->failed = false;
-    model->error  = told ? FSDP_OK : status;
-    return model->error;
+    model->error  = FSDP_OK; /* also where no step succeeds before the next call */
+    return told ? FSDP_OK : status;
 }
 
 fsdp_status fsdp_model_zero_grad(fsdp_model *model)
