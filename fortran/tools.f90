@@ -40,22 +40,22 @@ module fsdp_tools
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int64_t) function c_random_stream(name) bind(C, name="fsdp_random_stream")
+      pure integer(c_int64_t) function c_random_stream(name) bind(C, name="fsdp_random_stream")
          import :: c_char, c_int64_t
          character(kind=c_char), intent(in) :: name(*)
       end function
 
-      integer(c_int64_t) function c_random_bits(seed, stream, index) bind(C, name="fsdp_random_bits")
+      pure integer(c_int64_t) function c_random_bits(seed, stream, index) bind(C, name="fsdp_random_bits")
          import :: c_int64_t
          integer(c_int64_t), value :: seed, stream, index
       end function
 
-      real(c_double) function c_random_uniform(seed, stream, index) bind(C, name="fsdp_random_uniform")
+      pure real(c_double) function c_random_uniform(seed, stream, index) bind(C, name="fsdp_random_uniform")
          import :: c_double, c_int64_t
          integer(c_int64_t), value :: seed, stream, index
       end function
 
-      real(c_double) function c_random_normal(seed, stream, index) bind(C, name="fsdp_random_normal")
+      pure real(c_double) function c_random_normal(seed, stream, index) bind(C, name="fsdp_random_normal")
          import :: c_double, c_int64_t
          integer(c_int64_t), value :: seed, stream, index
       end function
@@ -65,12 +65,12 @@ module fsdp_tools
          type(fsdp_sampler), intent(in) :: sampler
       end function
 
-      integer(c_size_t) function c_sampler_length(sampler) bind(C, name="fsdp_sampler_length")
+      pure integer(c_size_t) function c_sampler_length(sampler) bind(C, name="fsdp_sampler_length")
          import :: c_size_t, fsdp_sampler
          type(fsdp_sampler), intent(in) :: sampler
       end function
 
-      integer(c_size_t) function c_sampler_index(sampler, epoch, i) bind(C, name="fsdp_sampler_index")
+      pure integer(c_size_t) function c_sampler_index(sampler, epoch, i) bind(C, name="fsdp_sampler_index")
          import :: c_int64_t, c_size_t, fsdp_sampler
          type(fsdp_sampler), intent(in) :: sampler
          integer(c_int64_t), value      :: epoch
@@ -101,25 +101,25 @@ contains
 
    ! ---- random numbers. Unsigned numbers of 64 bits are integers of the same bits.
 
-   integer(c_int64_t) function fsdp_random_stream(name)
+   pure integer(c_int64_t) function fsdp_random_stream(name)
       character(*), intent(in) :: name
 
       fsdp_random_stream = c_random_stream(c_text(name))
    end function
 
-   integer(c_int64_t) function fsdp_random_bits(seed, stream, index)
+   pure integer(c_int64_t) function fsdp_random_bits(seed, stream, index)
       integer(c_int64_t), intent(in) :: seed, stream, index
 
       fsdp_random_bits = c_random_bits(seed, stream, index)
    end function
 
-   real(c_double) function fsdp_random_uniform(seed, stream, index)
+   pure real(c_double) function fsdp_random_uniform(seed, stream, index)
       integer(c_int64_t), intent(in) :: seed, stream, index
 
       fsdp_random_uniform = c_random_uniform(seed, stream, index)
    end function
 
-   real(c_double) function fsdp_random_normal(seed, stream, index)
+   pure real(c_double) function fsdp_random_normal(seed, stream, index)
       integer(c_int64_t), intent(in) :: seed, stream, index
 
       fsdp_random_normal = c_random_normal(seed, stream, index)
@@ -134,13 +134,13 @@ contains
       call finish(c_sampler_check(sampler), 'fsdp_sampler_check', status=status)
    end subroutine
 
-   integer(c_size_t) function fsdp_sampler_length(sampler)
+   pure integer(c_size_t) function fsdp_sampler_length(sampler)
       type(fsdp_sampler), intent(in) :: sampler
 
       fsdp_sampler_length = c_sampler_length(sampler)
    end function
 
-   integer(c_size_t) function fsdp_sampler_index(sampler, epoch, i)
+   pure integer(c_size_t) function fsdp_sampler_index(sampler, epoch, i)
       type(fsdp_sampler), intent(in) :: sampler
       integer(c_int64_t), intent(in) :: epoch
       integer(c_size_t), intent(in) :: i

@@ -204,12 +204,12 @@ module fsdp_topologies
          type(fsdp_mask), intent(out)       :: mask
       end function
 
-      integer(c_int) function c_mask_count(mask) bind(C, name="fsdp_mask_count")
+      pure integer(c_int) function c_mask_count(mask) bind(C, name="fsdp_mask_count")
          import :: c_int, fsdp_mask
          type(fsdp_mask), intent(in) :: mask
       end function
 
-      integer(c_int) function c_mask_has(mask, number) bind(C, name="fsdp_mask_has")
+      pure integer(c_int) function c_mask_has(mask, number) bind(C, name="fsdp_mask_has")
          import :: c_int, fsdp_mask
          type(fsdp_mask), intent(in) :: mask
          integer(c_int), value       :: number
@@ -360,13 +360,13 @@ contains
       call finish(c_mask_read(c_text(text), mask), 'fsdp_mask_read', status=status)
    end subroutine
 
-   integer function fsdp_mask_count(mask)
+   pure integer function fsdp_mask_count(mask)
       type(fsdp_mask), intent(in) :: mask
 
       fsdp_mask_count = c_mask_count(mask)
    end function
 
-   logical function fsdp_mask_has(mask, number)
+   pure logical function fsdp_mask_has(mask, number)
       type(fsdp_mask), intent(in) :: mask
       integer, intent(in) :: number
 

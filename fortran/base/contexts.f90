@@ -43,37 +43,37 @@ module fsdp_contexts
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_rank(ctx) bind(C, name="fsdp_rank")
+      pure integer(c_int) function c_rank(ctx) bind(C, name="fsdp_rank")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_size(ctx) bind(C, name="fsdp_size")
+      pure integer(c_int) function c_size(ctx) bind(C, name="fsdp_size")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_node_count(ctx) bind(C, name="fsdp_node_count")
+      pure integer(c_int) function c_node_count(ctx) bind(C, name="fsdp_node_count")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_node_index(ctx) bind(C, name="fsdp_node_index")
+      pure integer(c_int) function c_node_index(ctx) bind(C, name="fsdp_node_index")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_node_size(ctx) bind(C, name="fsdp_node_size")
+      pure integer(c_int) function c_node_size(ctx) bind(C, name="fsdp_node_size")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_node_rank(ctx) bind(C, name="fsdp_node_rank")
+      pure integer(c_int) function c_node_rank(ctx) bind(C, name="fsdp_node_rank")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_has_progress_thread(ctx) bind(C, name="fsdp_has_progress_thread")
+      pure integer(c_int) function c_has_progress_thread(ctx) bind(C, name="fsdp_has_progress_thread")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
@@ -110,7 +110,7 @@ module fsdp_contexts
          integer(c_int), value :: status
       end function
 
-      integer(c_size_t) function c_dtype_size(dtype) bind(C, name="fsdp_dtype_size")
+      pure integer(c_size_t) function c_dtype_size(dtype) bind(C, name="fsdp_dtype_size")
          import :: c_int, c_size_t
          integer(c_int), value :: dtype
       end function
@@ -144,12 +144,12 @@ module fsdp_contexts
          integer(c_size_t), value :: count
       end function
 
-      integer(c_int) function c_device(ctx) bind(C, name="fsdp_device")
+      pure integer(c_int) function c_device(ctx) bind(C, name="fsdp_device")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
 
-      integer(c_int) function c_has_gpu_aware_mpi(ctx) bind(C, name="fsdp_has_gpu_aware_mpi")
+      pure integer(c_int) function c_has_gpu_aware_mpi(ctx) bind(C, name="fsdp_has_gpu_aware_mpi")
          import :: c_int, c_ptr
          type(c_ptr), value :: ctx
       end function
@@ -235,43 +235,43 @@ contains
 
    ! ---- looking at a context
 
-   integer function fsdp_rank(ctx)
+   pure integer function fsdp_rank(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_rank = c_rank(address(ctx))
    end function
 
-   integer function fsdp_size(ctx)
+   pure integer function fsdp_size(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_size = c_size(address(ctx))
    end function
 
-   integer function fsdp_node_count(ctx)
+   pure integer function fsdp_node_count(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_node_count = c_node_count(address(ctx))
    end function
 
-   integer function fsdp_node_index(ctx)
+   pure integer function fsdp_node_index(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_node_index = c_node_index(address(ctx))
    end function
 
-   integer function fsdp_node_size(ctx)
+   pure integer function fsdp_node_size(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_node_size = c_node_size(address(ctx))
    end function
 
-   integer function fsdp_node_rank(ctx)
+   pure integer function fsdp_node_rank(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_node_rank = c_node_rank(address(ctx))
    end function
 
-   logical function fsdp_has_progress_thread(ctx)
+   pure logical function fsdp_has_progress_thread(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_has_progress_thread = c_has_progress_thread(address(ctx)) /= 0
@@ -326,7 +326,7 @@ contains
 
    ! ---- element types and reductions
 
-   integer(c_size_t) function fsdp_dtype_size(dtype)
+   pure integer(c_size_t) function fsdp_dtype_size(dtype)
       integer, intent(in) :: dtype
 
       fsdp_dtype_size = c_dtype_size(dtype)
@@ -383,13 +383,13 @@ contains
 
    ! ---- GPUs
 
-   integer function fsdp_device(ctx)
+   pure integer function fsdp_device(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_device = c_device(address(ctx))
    end function
 
-   logical function fsdp_has_gpu_aware_mpi(ctx)
+   pure logical function fsdp_has_gpu_aware_mpi(ctx)
       type(fsdp_context), intent(in) :: ctx
 
       fsdp_has_gpu_aware_mpi = c_has_gpu_aware_mpi(address(ctx)) /= 0

@@ -358,12 +358,15 @@ contains
    subroutine fsdp_checkpoint_add_bytes(checkpoint, name, bytes, n_bytes, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
       character(*), intent(in) :: name
-      character(kind=c_char), intent(inout), target, contiguous :: bytes(:)
+      character(kind=c_char), intent(inout), target :: bytes(:)
       integer(c_size_t), intent(inout), target :: n_bytes
       integer, intent(out), optional :: status
+      type(c_ptr) :: memory
 
-      call finish(c_checkpoint_add_bytes(address(checkpoint), c_text(name), c_loc(bytes), size(bytes, kind=c_size_t), &
-                                         c_loc(n_bytes)), 'fsdp_checkpoint_add_bytes', checkpoint, status)
+      memory = c_loc(bytes)
+      if (.not. is_contiguous(bytes)) memory = c_null_ptr ! the library refuses that, on every rank
+      call finish(c_checkpoint_add_bytes(address(checkpoint), c_text(name), memory, size(bytes, kind=c_size_t), c_loc(n_bytes)), &
+                  'fsdp_checkpoint_add_bytes', checkpoint, status)
    end subroutine
 
    ! Columns have names, types and, where they are not 1, widths.
@@ -391,12 +394,16 @@ contains
    subroutine fsdp_checkpoint_set_rows(checkpoint, name, ids, columns, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
       character(*), intent(in) :: name
-      integer(c_int64_t), intent(in), target, contiguous :: ids(:)
-      type(c_ptr), intent(in), target, contiguous :: columns(:)
+      integer(c_int64_t), intent(in), target :: ids(:)
+      type(c_ptr), intent(in), target :: columns(:)
       integer, intent(out), optional :: status
 
-      call finish(c_checkpoint_set_rows(address(checkpoint), c_text(name), size(ids, kind=c_size_t), c_loc(ids), &
-                                        c_loc(columns)), 'fsdp_checkpoint_set_rows', checkpoint, status)
+      if (.not. (is_contiguous(ids) .and. is_contiguous(columns))) then
+         call refuse('an array is not contiguous', 'fsdp_checkpoint_set_rows', checkpoint, status)
+      else
+         call finish(c_checkpoint_set_rows(address(checkpoint), c_text(name), size(ids, kind=c_size_t), c_loc(ids), &
+                                           c_loc(columns)), 'fsdp_checkpoint_set_rows', checkpoint, status)
+      end if
    end subroutine
 
    ! The rows that fsdp_checkpoint_restore() has given this rank: their numbers, and the address of each column's elements.

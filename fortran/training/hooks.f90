@@ -73,7 +73,7 @@ module fsdp_hooks
          integer(c_size_t), intent(out)     :: n
       end function
 
-      real(c_double) function c_tensor_cost(n_dims, shape, matrix) bind(C, name="fsdp_tensor_cost")
+      pure real(c_double) function c_tensor_cost(n_dims, shape, matrix) bind(C, name="fsdp_tensor_cost")
          import :: c_double, c_int, c_size_t
          integer(c_size_t), value      :: n_dims
          integer(c_size_t), intent(in) :: shape(*)
@@ -459,7 +459,7 @@ contains
    end subroutine
 
    ! `shape` in either order of dimensions, unless `matrix` is true: then C's, the first extent that of rows.
-   real(c_double) function fsdp_tensor_cost(shape, matrix)
+   pure real(c_double) function fsdp_tensor_cost(shape, matrix)
       integer(c_size_t), intent(in) :: shape(:)
       logical, intent(in) :: matrix
 

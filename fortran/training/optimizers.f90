@@ -184,7 +184,7 @@ module fsdp_optimizers
          type(fsdp_lr_schedule), intent(in) :: schedule
       end function
 
-      real(c_double) function c_lr_at(schedule, step) bind(C, name="fsdp_lr_at")
+      pure real(c_double) function c_lr_at(schedule, step) bind(C, name="fsdp_lr_at")
          import :: c_double, c_size_t, fsdp_lr_schedule
          type(fsdp_lr_schedule), intent(in) :: schedule
          integer(c_size_t), value           :: step
@@ -530,14 +530,14 @@ contains
    end subroutine
 
    ! `step` counts from 0.
-   real(c_double) function lr_at(schedule, step)
+   pure real(c_double) function lr_at(schedule, step)
       type(fsdp_lr_schedule), intent(in) :: schedule
       integer, intent(in) :: step
 
       lr_at = c_lr_at(schedule, int(step, c_size_t))
    end function
 
-   real(c_double) function lr_at_long(schedule, step)
+   pure real(c_double) function lr_at_long(schedule, step)
       type(fsdp_lr_schedule), intent(in) :: schedule
       integer(c_size_t), intent(in) :: step
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The module of Fortran against the public headers, so that neither gets ahead.
 
-    check_complete.py SOURCE --cc CC --fc FC --modules FOLDER [--flags FLAG...] [--only-sources]
+    check_complete.py SOURCE [--cc CC] [--fc FC] [--modules FOLDER] [--includes FOLDER...]
 
 Every function has an interface with as many arguments, passed as C takes them; every struct has its members, in order, of the
-same type; every constant is there; and nothing is in the module that is in no header, but for OWN. Two programs, one in each
-language, then print values, sizes and offsets, which must be the same, and every name must be found by `use fsdp`.
+same type; every constant is there; and nothing is in the module that is in no header, but for OWN. With --modules, two programs,
+one in each language, then print values, sizes and offsets, which must be the same, and every name must be found by `use fsdp`.
+--includes are the folders of MPI's headers.
 """
 import argparse
 import glob
@@ -58,7 +59,7 @@ class Module:
     def read(self, lines):
         struct = function = None
         for line in lines:
-            bound = re.match(r'(?:(.*) )?(function|subroutine) \w+\((.*?)\) bind\(c, name="(\w+)"\)', line)
+            bound = re.match(r'(?:pure )?(?:(.*) )?(function|subroutine) \w+\((.*?)\) bind\(c, name="(\w+)"\)', line)
             if bound:
                 function = self.bound[bound[4]] = {"result": bound[1], "arguments": re.findall(r"\w+", bound[3]), "types": {}}
             elif re.match(r"end (function|subroutine)", line):
@@ -175,7 +176,7 @@ class Check:
 
     def programs(self, arguments):
         with tempfile.TemporaryDirectory() as folder:
-            self.compile(folder, "c.c", self.c_program(), [arguments.cc, f"-I{arguments.source}/include", *arguments.flags])
+            self.compile(folder, "c.c", self.c_program(), [arguments.cc, f"-I{arguments.source}/include", *arguments.includes])
             self.compile(folder, "f.f90", self.fortran_program(), [arguments.fc, f"-I{arguments.modules}", f"-J{folder}"])
             if self.complaints:
                 return
@@ -237,9 +238,10 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--fc", default="gfortran")
     parser.add_argument("--modules")
-    parser.add_argument("--flags", nargs="*", default=[])
+    parser.add_argument("--includes", nargs="*", default=[])
     arguments = parser.parse_args()
-    check = Check(Headers(arguments.cc, arguments.flags, arguments.source), Module(arguments.source))
+    arguments.includes = [f"-I{folder}" for folder in arguments.includes]
+    check = Check(Headers(arguments.cc, arguments.includes, arguments.source), Module(arguments.source))
     check.sources()
     print(f"{len(check.headers.functions)} functions, {len(check.headers.structs)} structs, {len(check.c_constants())} constants")
     if arguments.modules and not check.complaints:

@@ -76,6 +76,10 @@ ROOMS = [
      "what writing and reading share: a model as tensors of files, and what can be wrong with a call"),
     ("shard", "checkpoint/write", "saving, at once or behind the next steps"),
     ("shard", "checkpoint/read", "loading, on any number of ranks"),
+    ("fortran", "base", "constants, structs, handles, what becomes of a status, and contexts"),
+    ("fortran", "collectives", "collectives and symmetric buffers, on addresses and on arrays"),
+    ("fortran", "training", "models and their views, optimizers, hooks and checkpoints"),
+    ("fortran", ".", "the module `fsdp` of Fortran, which is all of these, plans of nodes, and tools"),
     ("tools/common", ".", "what the installed programs share: command lines and JSON, without MPI"),
     ("tools/ckpt", ".", "fsdp-ckpt: lists, verifies, compares and converts checkpoints, without MPI"),
     ("tools/topo", "base", "options, the ranks of the job, words for things, and what cores and memory are doing"),
@@ -122,7 +126,7 @@ SIDE_BY_SIDE = [
 ]
 
 FEW_FILES = 15  # of a room, which can be seen at once
-SOURCES = (".c", ".h", ".S", ".cpp", ".hip", ".inc")
+SOURCES = (".c", ".h", ".S", ".cpp", ".hip", ".inc", ".f90", ".F90")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]', re.MULTILINE)
 MPIS_OWN = re.compile("MPI_|mpi_")  # names that the drop-in defines in MPI's place
 SKIPPED = 77
@@ -316,7 +320,7 @@ def check_lists(tree):
         if path != list_above and os.path.relpath(os.path.dirname(path), above or ".") not in lists.get(list_above, ()):
             yield f"{path}: {list_above} does not add this folder"
     for path in tree.sources:
-        if path.endswith((".c", ".cpp")) and tree.plan.room_of(path) and not is_named(path, lists):
+        if path.endswith((".c", ".cpp", ".f90", ".F90")) and tree.plan.room_of(path) and not is_named(path, lists):
             yield f"{path}: no CMakeLists.txt names this file"
 
     by_folder = {os.path.dirname(path): path for path in folders}

@@ -1,0 +1,232 @@
+! The calls beside collectives and training: callbacks, options, plans, and pure functions.
+program test_calls
+   use, intrinsic :: iso_c_binding
+   use mpi
+   use fsdp
+   use checks
+   use callbacks
+   implicit none
+   type(fsdp_context) :: ctx
+   type(fsdp_config) :: config
+   type(counter), target :: lines
+   integer :: error, provided
+
+   call MPI_Init_thread(MPI_THREAD_MULTIPLE, provided, error)
+   call fsdp_config_init(config)
+   call check(config%verify == FSDP_UNSET .and. config%size == c_sizeof(config), 'settings are unset')
+   config%verify = FSDP_VERIFY_FULL
+   config%log = c_funloc(count_line)
+   config%log_state = c_loc(lines)
+   call fsdp_init(MPI_COMM_WORLD, ctx, config)
+   call own_optimizer()
+   call lbfgs()
+   call many_units()
+   call batch_norm()
+   call schedules_and_samplers()
+   call nodes()
+   call texts()
+   call fsdp_finalize(ctx)
+   call MPI_Finalize(error)
+
+contains
+
+   ! A unit of one tensor of 2 x 3, filled by a function, and updated by another one; a hook doubles the gradient.
+   subroutine own_optimizer()
+      type(fsdp_model) :: model
+      type(fsdp_unit) :: unit
+      type(fsdp_optimizer) :: optimizer
+      type(fsdp_hook) :: hook
+      type(counter), target :: counted
+      real(c_float), pointer :: w(:, :), g(:, :)
+      real(c_float) :: now(2, 3)
+      real(c_double) :: norm
+      type(fsdp_budget) :: budget
+      integer :: calls
+
+      call fsdp_model_create(ctx, model, strategy=FSDP_NO_SHARD, optimizer=FSDP_CUSTOM, seed=3_c_int64_t)
+      call fsdp_unit_add(model, 'u', [fsdp_tensor_spec('u.w', [2, 3], fill_values=fill_with_index)], unit)
+      call fsdp_model_commit(model)
+      call fsdp_model_budget(model, budget, optimizer=FSDP_CUSTOM)
+      call check(budget%parameters == 6, 'a budget')
+      call fsdp_optimizer_create(model, optimizer, update=descend, update_state=c_loc(counted), lr=0.5_c_double)
+      call fsdp_hook_custom(ctx, hook, after=double_it)
+      call fsdp_model_set_hook(model, hook)
+
+      call fsdp_unit_begin_backward(unit)
+      call fsdp_unit_param(unit, 1, w)
+      call check(w(1, 1) == 0 .and. w(2, 1) == 1 .and. w(1, 2) == 2 .and. w(2, 3) == 5, 'filled in the order of memory')
+      call fsdp_unit_grad(unit, 1, g)
+      g = 3
+      call fsdp_unit_end_backward(unit)
+      call fsdp_grad_norm(model, norm)
+      call check(abs(norm - sqrt(6 * 6.0_c_double**2)) < 1e-6, 'the norm of gradients')
+      call fsdp_optimizer_step(optimizer)
+      call fsdp_tensor_export_to_all(model, 'u.w', now)
+      call check(now(2, 3) == 5 - 0.5 * 6, 'updated by the program''s function')
+      calls = counted%calls
+      call fsdp_allreduce(ctx, FSDP_IN_PLACE, calls, FSDP_SUM)
+      call check(calls >= 1, 'which has been called')
+      call fsdp_model_destroy(model)
+      call fsdp_hook_destroy(hook)
+   end subroutine
+
+   ! The least of (w - 2)^2, from w = 5.
+   subroutine lbfgs()
+      type(fsdp_model) :: model
+      type(fsdp_lbfgs) :: optimizer
+      type(fsdp_lbfgs_options) :: options
+      type(fsdp_lbfgs_result) :: result
+      type(fsdp_unit), target :: unit
+      real(c_float) :: w(1)
+
+      call fsdp_model_create(ctx, model, optimizer=FSDP_SGD)
+      call fsdp_unit_add(model, 'v', [fsdp_tensor_spec('v.w', [1], a=5.0_c_double)], unit)
+      call fsdp_model_commit(model)
+      call fsdp_lbfgs_options_init(options)
+      call check(options%history == 10, 'options of L-BFGS')
+      call fsdp_lbfgs_create(model, optimizer, options)
+      call fsdp_lbfgs_step(optimizer, parabola, c_loc(unit), result)
+      call fsdp_tensor_export_to_all(model, 'v.w', w)
+      call check(abs(w(1) - 2) < 1e-5 .and. result%loss < 1e-9, 'the minimum')
+      call fsdp_model_destroy(model)
+   end subroutine
+
+   integer(c_int) function parabola(state, loss) bind(C) result(status)
+      type(c_ptr), value :: state
+      real(c_double), intent(out) :: loss
+      type(fsdp_unit), pointer :: unit
+      real(c_float), pointer :: w(:), g(:)
+
+      call c_f_pointer(state, unit)
+      call fsdp_unit_begin_backward(unit)
+      call fsdp_unit_param(unit, 1, w)
+      call fsdp_unit_grad(unit, 1, g)
+      loss = (w(1) - 2.0_c_double)**2
+      g = 2 * (w - 2)
+      call fsdp_unit_end_backward(unit, status)
+   end function
+
+   ! Units by a pattern of names, in bf16, with a scalar, an ignored tensor and a loss scaler.
+   subroutine many_units()
+      type(fsdp_tensor_spec) :: tensors(4)
+      type(fsdp_model) :: model
+      type(fsdp_unit) :: units(4)
+      type(fsdp_optimizer) :: optimizer
+      integer(c_size_t) :: first(4)
+      integer(c_int16_t), pointer :: halves(:, :), scalar
+      real(c_float), pointer :: g(:, :), running(:)
+      real(c_float) :: wide(2, 2)
+      integer :: n, status
+
+      tensors(1) = fsdp_tensor_spec('h.0.w', [2, 2], a=1.5_c_double)
+      tensors(2) = fsdp_tensor_spec('h.0.running', [3], flags=FSDP_TENSOR_IGNORED)
+      tensors(3) = fsdp_tensor_spec('h.1.w', [2, 2], tied_to='h.0.w')
+      tensors(4) = fsdp_tensor_spec('h.1.scale', a=-2.0_c_double)
+      call fsdp_group_by_name(tensors, 'h.*.', first, n)
+      call check(n == 2 .and. first(1) == 0 .and. first(2) == 2, 'groups by name')
+      call fsdp_model_create(ctx, model, param_dtype=FSDP_BF16, unused=FSDP_UNUSED_KEEP)
+      call fsdp_units_add_grouped(model, tensors, first, units(:n))
+      call fsdp_model_commit(model)
+      call fsdp_optimizer_create(model, optimizer, kind=FSDP_SGD, lr=1.0_c_double)
+      call fsdp_optimizer_add_group(optimizer, '*.scale', lr_scale=0.5_c_double)
+      call fsdp_unit_buffer(units(1), 2, running)
+      running = [1, 2, 3]
+      call fsdp_unit_begin_backward(units(2))
+      call fsdp_unit_param(units(2), 1, halves)
+      call fsdp_cast(ctx, wide, FSDP_F32, halves, FSDP_BF16)
+      call check(all(wide == 1.5), 'a tied tensor in bf16')
+      nullify (scalar)
+      call fsdp_unit_param(units(2), 2, scalar)
+      call check(scalar == int(z'c000', c_int) - 65536, 'a scalar in bf16')
+      call fsdp_unit_grad(units(2), 1, halves, status)
+      call check_status(status, FSDP_ERR_ARG, 'gradients are f32')
+      call fsdp_unit_grad(units(2), 1, g)
+      g = 1
+      call fsdp_unit_end_backward(units(2))
+      call fsdp_optimizer_step(optimizer)
+      call fsdp_tensor_export_to_all(model, 'h.0.w', wide)
+      call check(all(wide == 0.5), 'a step')
+      call fsdp_unit_buffer(units(1), 2, running)
+      call check(all(running == [1, 2, 3]), 'an ignored tensor')
+      call fsdp_model_destroy(model)
+   end subroutine
+
+   ! Over the samples of all ranks, whose values are 1 and -1.
+   subroutine batch_norm()
+      real(c_float) :: x(1, 1, 2), y(1, 1, 2), weight(1) = 1, bias(1) = 3
+      real(c_double) :: mean(1), scale(1), count
+
+      x(1, 1, :) = [1, -1]
+      call fsdp_batch_norm_forward(ctx, x, weight, bias, y, mean, scale, count)
+      call check(count == 2 * fsdp_size(ctx) .and. mean(1) == 0 .and. abs(y(1, 1, 1) - 4) < 1e-4, 'batch normalisation')
+   end subroutine
+
+   subroutine schedules_and_samplers()
+      type(fsdp_lr_schedule) :: schedule = fsdp_lr_schedule(kind=FSDP_LR_LINEAR, peak=1, final=0, total=10)
+      type(fsdp_sampler) :: sampler
+      type(fsdp_layout) :: layout
+      integer(c_int) :: owners(3)
+      integer :: status
+
+      call fsdp_lr_schedule_check(schedule)
+      call check(fsdp_lr_at(schedule, 5) == 0.5_c_double .and. fsdp_lr_at(schedule, 0_c_size_t) == 1, 'learning rates')
+      schedule%peak = -1
+      call fsdp_lr_schedule_check(schedule, status)
+      call check_status(status, FSDP_ERR_ARG, 'a negative rate')
+      sampler = fsdp_sampler(dataset=10, rank=fsdp_rank(ctx), size=fsdp_size(ctx))
+      call fsdp_sampler_check(sampler)
+      call check(fsdp_sampler_index(sampler, 0_c_int64_t, 0_c_size_t) == fsdp_rank(ctx), 'samples in order')
+      call fsdp_layout_init([10_c_size_t], 2, 1_c_size_t, FSDP_GRANULARITY_FLAT, layout)
+      call check(layout%elements == 10 .and. layout%size == 2, 'a layout')
+      call fsdp_deal_tensors([1.0_c_double, 5.0_c_double, 1.0_c_double], 2, owners)
+      call check(owners(2) /= owners(1) .and. owners(1) == owners(3), 'tensors are dealt')
+   end subroutine
+
+   subroutine nodes()
+      type(fsdp_topology) :: topology
+      type(fsdp_node), pointer :: node
+      type(fsdp_domain), pointer :: cores(:)
+      type(fsdp_local_rank) :: ranks(1)
+      type(fsdp_place) :: places(1)
+      type(fsdp_mask) :: mask
+
+      call fsdp_topology_open(topology)
+      node => fsdp_topology_node(topology)
+      call c_f_pointer(node%cores, cores, [node%n_cores])
+      call check(node%n_cores >= 1 .and. fsdp_mask_count(cores(1)%threads) >= 1, 'the cores of this machine')
+      call fsdp_local_rank_look(ranks(1))
+      call fsdp_plan(node, ranks, places)
+      call check(fsdp_mask_count(places(1)%threads) >= 1, 'a plan')
+      call fsdp_topology_close(topology)
+      call fsdp_mask_read('0-2,5', mask)
+      call check(fsdp_mask_text(mask) == '0-2,5' .and. fsdp_mask_has(mask, 5) .and. .not. fsdp_mask_has(mask, 4), 'a mask')
+   end subroutine
+
+   ! Also those that C prints to a FILE, and lines of the log that the program takes.
+   subroutine texts()
+      character(500) :: folder, line
+      character(12) :: name
+      integer :: file, status, length
+
+      call get_environment_variable('TMPDIR', folder, length)
+      write (name, '(a, i0)') '/settings.', fsdp_rank(ctx)
+      call fsdp_settings_print(ctx, trim(folder) // name)
+      open (newunit=file, file=trim(folder) // name, status='old', action='read')
+      read (file, '(a)') line
+      close (file)
+      call check(index(line, 'FSDP_LOG') > 0, 'a table of settings')
+      call check(fsdp_dtype_name(FSDP_BF16) == 'bf16' .and. fsdp_redop_name(FSDP_AVG) == 'avg', 'names of types and reductions')
+      call check(fsdp_dtype_size(FSDP_F64) == 8, 'sizes of types')
+      call check(fsdp_version() /= '' .and. fsdp_memory_name(FSDP_MEMORY_STAGING) == 'staging buffers', 'names')
+      call check(fsdp_random_stream('a') /= fsdp_random_stream('b'), 'streams of random numbers')
+      call fsdp_stop_watch()
+      call fsdp_stop_agree(ctx, status)
+      call check(status == 0 .and. fsdp_stop_signal() == 0, 'no signal')
+      call fsdp_stop_unwatch()
+      call fsdp_allreduce(ctx, c_null_ptr, c_null_ptr, 1_c_size_t, FSDP_F32, FSDP_SUM, status)
+      call check_status(status, FSDP_ERR_ARG, 'no addresses')
+      if (fsdp_rank(ctx) == 0) call check(lines%calls == 1, 'the program takes the log')
+      call fsdp_agree(ctx, merge(FSDP_ERR_IO, FSDP_OK, fsdp_rank(ctx) == 0), 'no disk', status)
+      call check(status == FSDP_ERR_IO .and. index(fsdp_last_error(ctx), 'no disk') > 0, 'an agreement')
+   end subroutine
+end program
