@@ -2,7 +2,8 @@
 # Installs the built library, moves the installed tree, and uses it from there as its users do.
 #
 #   test_install.sh SETTINGS tree | programs | pages | examples | listing | cmake c|cxx | pkgconfig c|cxx | symbols |
-#                            soname | other_mpi | fortran | static | drop_in
+#                            soname | other_mpi | fortran | module cmake|pkgconfig | static |
+#                            drop_in
 #
 # SETTINGS is the file that settings.sh.in becomes. Exits with 77 if there is no compiler for the language.
 # shellcheck disable=SC2154 # the settings are assigned in SETTINGS
@@ -62,11 +63,11 @@ with_library() {
     LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "${launch[@]}" "$@"
 }
 
-# Sets flags to what pkg-config says of the installed library.
+# pkgconfig_flags [NAME]: sets flags to what pkg-config says of the installed library
 pkgconfig_flags() {
     export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
     # pkg-config escapes the spaces of the prefix for the shell, which has to see them
-    eval "flags=($("$pkg_config" --cflags --libs fsdp))"
+    eval "flags=($("$pkg_config" --cflags --libs "${1-fsdp}"))"
 }
 
 # The examples of one file compile from where they are installed; all are built by what is installed beside them.
@@ -234,6 +235,29 @@ call_from_fortran() {
     [[ $(grep -cE '^ *the sum is +3[.]0*$' <<<"$output") == 1 ]] || fail "the sum of ranks 1 and 2 is not printed"
 }
 
+# Programs that use the module of Fortran: the page's with CMake, and a small one with pkg-config.
+use_module() {
+    local folder="$work/module_$1" flags output
+    [[ -n $fortran ]] || { echo "skipped: the module of Fortran was not built"; exit 77; }
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    if [[ $1 == cmake ]]; then
+        cp "$prefix/$docdir/docs/listings/fortran.cmake" "$folder/CMakeLists.txt"
+        cp "$prefix/$docdir/docs/listings/first_model.f90" "$folder"
+        "$cmake" -S "$folder" -B "$folder/build" -DCMAKE_PREFIX_PATH="$prefix" "-DCMAKE_C_COMPILER=$cc" \
+            "-DCMAKE_Fortran_COMPILER=$fortran"
+        "$cmake" --build "$folder/build"
+        output=$(with_library "$folder/build/model")
+        echo "$output"
+        grep -qE "^step 1500 [|] loss 0[.]00" <<<"$output" || fail "the model has learned nothing"
+    else
+        pkgconfig_flags fsdp-fortran
+        echo "$fortran consumer.f90 ${flags[*]}"
+        "$fortran" "$source/tests/install/consumer.f90" "${flags[@]}" -o "$folder/consumer"
+        run_consumer "$folder/consumer"
+    fi
+}
+
 # What can be preloaded names MPI's functions only, and is found with the engine beside it. That calls PMPI_* only.
 preload_drop_in() {
     local library="$prefix/$libdir/libfsdp_mpi.so" engine="$prefix/$libdir/libfsdp_mpi_engine.so" folder="$work/drop_in" names
@@ -266,6 +290,7 @@ symbols) check_symbols ;;
 soname) check_soname ;;
 other_mpi) refuse_other_mpi ;;
 fortran) call_from_fortran ;;
+module) use_module "$3" ;;
 static) build_static ;;
 drop_in) preload_drop_in ;;
 *) fail "unknown part '$2'" ;;

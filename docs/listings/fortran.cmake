@@ -1,0 +1,5 @@
+cmake_minimum_required(VERSION 3.25)
+project(model LANGUAGES C Fortran)
+find_package(fsdp 0.1 REQUIRED COMPONENTS fortran)
+add_executable(model first_model.f90)
+target_link_libraries(model PRIVATE fsdp::fortran)
