@@ -51,11 +51,12 @@ endmacro()
 
 fsdp_deb_package(library "${library_package}" libs
                  "The shared library: collectives on host and GPU memory, and training state divided over the ranks" "")
-fsdp_deb_package(development "${development_package}" libdevel "Headers, pages and examples of libfsdp"
+fsdp_deb_package(development "${development_package}" libdevel "Headers, Fortran module, pages and examples of libfsdp"
                  "${library_package} ${exactly}, ${mpi_package}")
 fsdp_deb_package(tools "${tools_package}" science "Benchmark, topology and checkpoint programs of libfsdp"
                  "${library_package} ${exactly}")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "${mpi_launcher}")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS gfortran)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONFLICTS "libfsdp${other_flavour}${FSDP_SOVERSION}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_CONFLICTS "libfsdp${other_flavour}-dev")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_CONFLICTS "fsdp-tools${other_flavour}")

@@ -35,6 +35,10 @@ done
 mpifort /usr/share/doc/fsdp/docs/listings/from_fortran.f90 -lfsdp -o from_fortran
 expect 1 '^ *the sum is +3[.]0*$' "${launch[@]}" ./from_fortran
 
+# shellcheck disable=SC2046
+gfortran "$source/tests/install/consumer.f90" $(pkg-config --cflags --libs fsdp-fortran) -o with_module
+expect 2 'has the sum 2$' "${launch[@]}" ./with_module
+
 cp -r /usr/share/doc/fsdp/examples .
 # shellcheck disable=SC2046
 cc examples/01_hello_collectives.c $(pkg-config --cflags --libs fsdp) -o hello

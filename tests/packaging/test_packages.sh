@@ -25,6 +25,7 @@ need() {
 build_from_tarball() {
     local archive="$work/fsdp-$version.tar.gz"
     need dpkg-shlibdeps
+    need gfortran
     rm -rf "$tree" "$work"/*.deb "$work/_CPack_Packages"
     "$cpack" --config "$build/CPackSourceConfig.cmake" -B "$work" >/dev/null
     tar -xzf "$archive" -C "$work"
@@ -61,6 +62,7 @@ expect_files() {
 check_contents() {
     expect_files "libfsdp$soversion" "lib/.*/libfsdp[.]so[.]$soversion" "share/doc/libfsdp$soversion/copyright"
     expect_files libfsdp-dev 'include/fsdp/fsdp[.]h' 'lib/.*/libfsdp[.]so' 'lib/.*/pkgconfig/fsdp[.]pc' \
+        'include/fsdp/fortran/fsdp[.]mod' 'lib/.*/libfsdp_fortran[.]a' 'lib/.*/pkgconfig/fsdp-fortran[.]pc' \
         'lib/.*/cmake/fsdp/fsdpConfig[.]cmake' 'share/doc/fsdp/docs/getting-started[.]md' \
         'share/doc/fsdp/examples/01_hello_collectives[.]c' 'share/doc/libfsdp-dev/copyright'
     expect_files fsdp-tools 'bin/fsdp-bench' 'bin/fsdp-ckpt' 'bin/fsdp-topo' 'share/doc/fsdp-tools/copyright'

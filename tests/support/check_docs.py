@@ -13,7 +13,8 @@ but for numbers. COMMAND starts ranks, whose number takes the place of {}.
 
 HTML comments say what a block is:
 
-    <!-- listing: FILE [PART] -->    the block below is FILE, or what is between /* begin PART */ and /* end PART */ in it
+    <!-- listing: FILE [PART] -->    the block below is FILE, or what is between /* begin PART */ and /* end PART */ in it,
+                                     in Fortran ! begin PART and ! end PART
     <!-- output: COMMAND -->         the lines below are printed by COMMAND, in this order; `...` stands for any lines
     <!-- prepare: COMMAND -->        run before, in the same empty folder; tests/ is there, and programs are found by name
     <!-- recorded: COMMAND; DATE; WHERE -->   printed once: not run
@@ -203,6 +204,9 @@ class Check:
                 for name in os.listdir(self.path(folder)):
                     if not name.endswith(".py"):
                         words.update(re.findall(r"\b(?:FSDP|fsdp)_\w+", self.text(f"{folder}/{name}")))
+        for path in glob.glob(self.path("fortran/**/*.[fF]90"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                words.update(re.findall(r"\bfsdp_\w+", file.read()))
         for name in ("CMakeLists.txt", "CMakePresets.json", DROP_IN_SETTINGS):
             if self.exists(name):
                 words.update(re.findall(r"\bFSDP_\w+", self.text(name)))
@@ -368,7 +372,9 @@ class Check:
 def listing_part(text, part):
     if part is None:
         return text.strip("\n")
-    match = re.search(rf"^ */\* begin {re.escape(part)} \*/\n(.*?)^ */\* end {re.escape(part)} \*/$", text, re.M | re.S)
+    name = re.escape(part)
+    match = re.search(rf"^ */\* begin {name} \*/\n(.*?)^ */\* end {name} \*/$", text, re.M | re.S) or \
+        re.search(rf"^ *! begin {name}\n(.*?)^ *! end {name}$", text, re.M | re.S)
     return textwrap.dedent(match[1]).strip("\n") if match else None
 
 

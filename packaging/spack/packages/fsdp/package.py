@@ -14,11 +14,13 @@ class Fsdp(CMakePackage):
 
     variant("shared", default=True, description="Build a shared library")
     variant("rocm", default=False, description="Build the kernels for AMD's GPUs")
+    variant("fortran", default=True, description="Build the Fortran module")
     variant("examples", default=False, description="Build the example programs")
     variant("tests", default=False, description="Build the tests")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build", when="+rocm")
+    depends_on("fortran", type="build", when="+fortran")
     depends_on("cmake@3.25:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3.1:")
@@ -34,6 +36,7 @@ class Fsdp(CMakePackage):
         return [
             self.define("FSDP_MPI", flavour),
             self.define("FSDP_HIP", "ON" if self.spec.satisfies("+rocm") else "OFF"),
+            self.define("FSDP_FORTRAN", "ON" if self.spec.satisfies("+fortran") else "OFF"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("FSDP_BUILD_EXAMPLES", "examples"),
             self.define_from_variant("FSDP_BUILD_TESTS", "tests"),
