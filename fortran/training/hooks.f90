@@ -343,15 +343,8 @@ contains
       shape_of%samples = size(x, 3, kind=c_size_t)
    end function
 
-   type(c_ptr) function address_of(array)
-      real(c_float), intent(in), optional, target, contiguous :: array(:)
-
-      address_of = c_null_ptr
-      if (present(array)) address_of = c_loc(array)
-   end function
-
-   ! `running_mean` and `running_variance` move towards those of the batch. `saved_mean`, `saved_scale` and `count` are what the
-   ! backward pass needs.
+   ! `running_mean` and `running_variance`, both or none, move towards those of the batch. `saved_mean`, `saved_scale` and
+   ! `count` are what the backward pass needs.
    subroutine fsdp_batch_norm_forward(ctx, x, weight, bias, y, saved_mean, saved_scale, count, running_mean, running_variance, &
                                       options, status)
       type(fsdp_context), intent(in) :: ctx
@@ -364,14 +357,18 @@ contains
       integer, intent(out), optional :: status
       type(fsdp_batch_norm_running), target :: running
       type(fsdp_batch_norm_saved) :: saved
+      type(c_ptr) :: given
       integer(c_int) :: code
 
       count = 0
-      running = fsdp_batch_norm_running(address_of(running_mean), address_of(running_variance))
+      given = c_null_ptr
+      if (present(running_mean) .and. present(running_variance)) then
+         running = fsdp_batch_norm_running(c_loc(running_mean), c_loc(running_variance))
+         given = c_loc(running)
+      end if
       saved = fsdp_batch_norm_saved(c_loc(saved_mean), c_loc(saved_scale), 0.0_c_double)
       code = c_batch_norm_forward(address(ctx), shape_of(x), batch_norm_options_or_default(options), c_loc(x), &
-                                  c_loc(weight), c_loc(bias), &
-                                  merge(c_loc(running), c_null_ptr, present(running_mean)), c_loc(y), saved)
+                                  c_loc(weight), c_loc(bias), given, c_loc(y), saved)
       count = saved%count
       call finish(code, 'fsdp_batch_norm_forward', ctx, status)
    end subroutine

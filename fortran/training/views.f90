@@ -15,13 +15,13 @@ module fsdp_views
 
    ! What an array is to be made of. Without memory, `code` says what the library returned.
    type, public :: view
-      type(c_ptr)               :: memory = c_null_ptr
-      integer(c_int)            :: code = FSDP_OK
-      integer(c_int)            :: dtype = FSDP_F32
-      character(:), allocatable :: name
-      integer                   :: n_dims = 0
-      integer(c_size_t)         :: shape(FSDP_MAX_DIMS) = 0
-      integer(c_size_t)         :: count = 1
+      type(c_ptr)       :: memory = c_null_ptr
+      integer(c_int)    :: code = FSDP_OK
+      integer(c_int)    :: dtype = FSDP_F32
+      integer           :: i = 0 ! which tensor of the unit
+      integer           :: n_dims = 0
+      integer(c_size_t) :: shape(FSDP_MAX_DIMS) = 0
+      integer(c_size_t) :: count = 1
    end type
 
    interface fsdp_unit_param
@@ -86,10 +86,9 @@ contains
       type(described_tensor), pointer :: tensor
 
       found%memory = memory
-      found%name = fsdp_unit_name(unit)
+      found%i = i
       tensor => find_tensor(unit, i)
       if (associated(tensor)) then
-         found%name = tensor%name
          found%n_dims = tensor%n_dims
          found%shape = tensor%shape
          found%count = product(tensor%shape(:tensor%n_dims))
@@ -133,7 +132,7 @@ contains
       type(view) :: found
 
       found%code = c_unit_shard(address(unit), int(i - 1, c_size_t), shard)
-      found%name = fsdp_unit_name(unit)
+      found%i = i
       found%memory = shard%master
       found%n_dims = 1
       found%shape(1) = shard%count
@@ -232,15 +231,29 @@ contains
       if (found%code /= FSDP_OK) then
          call finish(found%code, what, unit, status)
       else if (.not. any(dtypes == found%dtype)) then
-         call refuse(found%name // ' needs a pointer to ' // fortran_type(found%dtype), what, unit, status)
+         call refuse(name_of(unit, found%i) // ' needs a pointer to ' // fortran_type(found%dtype), what, unit, status)
       else if (n_dims /= found%n_dims .and. n_dims /= 1) then
-         call refuse(found%name // ' has ' // digit(found%n_dims) // ' dimensions, and the pointer ' // digit(n_dims), what, &
-                     unit, status)
+         call refuse(name_of(unit, found%i) // ' has ' // digit(found%n_dims) // ' dimensions, and the pointer ' // &
+                     digit(n_dims), what, unit, status)
       else
          good = .true.
          call finish(FSDP_OK, what, unit, status)
       end if
    end subroutine
+
+   function name_of(unit, i) result(text)
+      type(fsdp_unit), intent(in) :: unit
+      integer, intent(in) :: i
+      character(:), allocatable :: text
+      type(described_tensor), pointer :: tensor
+
+      tensor => find_tensor(unit, i)
+      if (associated(tensor)) then
+         text = tensor%name
+      else
+         text = 'a tensor of ' // fsdp_unit_name(unit)
+      end if
+   end function
 
    function fortran_type(dtype) result(text)
       integer(c_int), intent(in) :: dtype

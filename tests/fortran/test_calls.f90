@@ -22,6 +22,8 @@ program test_calls
    call lbfgs()
    call many_units()
    call batch_norm()
+   call half_precision()
+   call rows_and_bytes()
    call schedules_and_samplers()
    call nodes()
    call texts()
@@ -153,12 +155,85 @@ contains
 
    ! Over the samples of all ranks, whose values are 1 and -1.
    subroutine batch_norm()
-      real(c_float) :: x(1, 1, 2), y(1, 1, 2), weight(1) = 1, bias(1) = 3
+      real(c_float) :: x(1, 1, 2), y(1, 1, 2), dx(1, 1, 2), weight(1) = 1, bias(1) = 3, d_weight(1) = 0, d_bias(1) = 0
+      real(c_float) :: running_mean(1) = 0, running_variance(1) = 1
       real(c_double) :: mean(1), scale(1), count
 
       x(1, 1, :) = [1, -1]
       call fsdp_batch_norm_forward(ctx, x, weight, bias, y, mean, scale, count)
       call check(count == 2 * fsdp_size(ctx) .and. mean(1) == 0 .and. abs(y(1, 1, 1) - 4) < 1e-4, 'batch normalisation')
+      call fsdp_batch_norm_forward(ctx, x + 5, weight, bias, y, mean, scale, count, running_mean, running_variance)
+      call check(mean(1) == 5 .and. abs(running_mean(1) - 0.5) < 1e-6, 'running statistics')
+      call fsdp_batch_norm_backward(ctx, x + 5, weight, x, dx, d_weight, d_bias, mean, scale, count)
+      call check(abs(d_weight(1) - 2) < 1e-4 .and. abs(d_bias(1)) < 1e-6, 'gradients of batch normalisation')
+      call fsdp_batch_norm_evaluate(ctx, x, weight, bias, [0.0], [1.0], y)
+      call check(abs(y(1, 1, 2) - 2) < 1e-4, 'batch normalisation of a trained model')
+   end subroutine
+
+   ! A loss scaler: an infinite gradient makes all ranks skip the step.
+   subroutine half_precision()
+      type(fsdp_model) :: model
+      type(fsdp_unit) :: unit
+      type(fsdp_optimizer) :: optimizer
+      type(fsdp_loss_scaler) :: scaler
+      type(fsdp_loss_scaler_options) :: options
+      type(fsdp_loss_scaler_state) :: state
+      integer(c_int16_t), pointer :: g(:)
+      logical :: stepped, finite
+
+      call fsdp_model_create(ctx, model, param_dtype=FSDP_F16, reduce_dtype=FSDP_F16)
+      call fsdp_unit_add(model, 'p', [fsdp_tensor_spec('p.w', [4])], unit)
+      call fsdp_model_commit(model)
+      call fsdp_optimizer_create(model, optimizer)
+      call fsdp_loss_scaler_options_init(options)
+      options%initial_scale = 8
+      call fsdp_loss_scaler_create(model, scaler, options)
+      call fsdp_unit_begin_backward(unit)
+      call fsdp_unit_grad(unit, 1, g)
+      call fsdp_cast(ctx, g, FSDP_F16, spread(merge(huge(1.0), 1.0, fsdp_rank(ctx) == 0), 1, 4), FSDP_F32)
+      call fsdp_unit_end_backward(unit)
+      call fsdp_loss_scaler_unscale(scaler, finite)
+      call fsdp_loss_scaler_step(scaler, optimizer, stepped)
+      call fsdp_loss_scaler_get_state(scaler, state)
+      call check(.not. (finite .or. stepped) .and. state%skipped_steps == 1, 'a step is skipped')
+      call check(fsdp_loss_scaler_scale(scaler) == 4, 'and the scale halved')
+      call fsdp_model_destroy(model)
+   end subroutine
+
+   ! Each rank has two rows, saved in the order of their numbers, and bytes of rank 0.
+   subroutine rows_and_bytes()
+      type(fsdp_checkpoint) :: checkpoint
+      type(fsdp_checkpoint_state) :: state
+      integer(c_int64_t), target :: ids(2)
+      integer(c_int64_t), pointer :: mine(:)
+      real(c_double), target :: positions(3, 2)
+      real(c_double), pointer :: found(:, :)
+      type(c_ptr), target :: columns(1)
+      character(kind=c_char), target :: bytes(8)
+      integer(c_size_t), target :: n_bytes
+      character(500) :: folder
+      integer :: n
+
+      call get_environment_variable('TMPDIR', folder)
+      n = fsdp_size(ctx)
+      ids = [2 * n - fsdp_rank(ctx), n - fsdp_rank(ctx)] ! 1 to 2 n, backwards
+      positions = spread(real(ids, c_double), 1, 3)
+      columns = c_loc(positions)
+      n_bytes = 3
+      call fsdp_set_text(bytes, 'abc')
+      call fsdp_checkpoint_open_folder(ctx, trim(folder) // '/rows', checkpoint)
+      call fsdp_checkpoint_add_rows(checkpoint, 'particles', ['position'], [FSDP_F64], [3])
+      call fsdp_checkpoint_add_bytes(checkpoint, 'note', bytes, n_bytes)
+      call fsdp_checkpoint_set_rows(checkpoint, 'particles', ids, columns)
+      call fsdp_checkpoint_save(checkpoint, state)
+      call fsdp_set_text(bytes, '')
+      call fsdp_checkpoint_restore(checkpoint, trim(folder) // '/rows')
+      call fsdp_checkpoint_get_rows(checkpoint, 'particles', mine, columns)
+      call check(size(mine) == 2 .and. mine(1) == 2 * fsdp_rank(ctx) + 1, 'an equal share of all rows, in order')
+      call c_f_pointer(columns(1), found, [3, 2])
+      call check(all(found(3, :) == mine), 'with their columns')
+      call check(n_bytes == 3 .and. fsdp_string(bytes) == 'abc', 'bytes')
+      call fsdp_checkpoint_close(checkpoint)
    end subroutine
 
    subroutine schedules_and_samplers()
