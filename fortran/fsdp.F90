@@ -36,6 +36,6 @@ module fsdp
    public
 
    ! of the modules among themselves
-   private :: buffer_view, described_tensor, find_tensor, finish_view, grad_view, masters_dtype, moment_dtype_of, param_view
-   private :: shard_view, state_view, view
+   private :: buffer_view, described_tensor, find_tensor, finish_view, grad_view, masters_dtype, moment_dtype_of
+   private :: param_view, shard_view, state_view, view
 end module

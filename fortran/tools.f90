@@ -9,9 +9,10 @@ module fsdp_tools
    implicit none
    private
 
-   public :: fsdp_algorithm_text, fsdp_algorithms_print, fsdp_algorithms_print_for, fsdp_cache_bytes, fsdp_last_algorithm
-   public :: fsdp_random_bits, fsdp_random_normal, fsdp_random_stream, fsdp_random_uniform, fsdp_sampler_check
-   public :: fsdp_sampler_index, fsdp_sampler_length, fsdp_stop_agree, fsdp_stop_signal, fsdp_stop_unwatch, fsdp_stop_watch
+   public :: fsdp_algorithm_text, fsdp_algorithms_print, fsdp_algorithms_print_for, fsdp_cache_bytes
+   public :: fsdp_last_algorithm, fsdp_random_bits, fsdp_random_normal, fsdp_random_stream, fsdp_random_uniform
+   public :: fsdp_sampler_check, fsdp_sampler_index, fsdp_sampler_length, fsdp_stop_agree, fsdp_stop_signal
+   public :: fsdp_stop_unwatch, fsdp_stop_watch
 
    interface
       type(c_ptr) function c_algorithm_text(algorithm) bind(C, name="fsdp_algorithm_text")

@@ -1,4 +1,4 @@
-! Nodes, plans of who runs where on them, and what has been bound: fsdp/topology.h. Indices and ranks count from 0, as in C.
+! Nodes, plans of who runs where on them, and what has been bound: fsdp/topology.h. Indices and ranks count from 0.
 module fsdp_topologies
    use, intrinsic :: iso_c_binding
    use fsdp_constants
@@ -7,8 +7,8 @@ module fsdp_topologies
    private
 
    public :: fsdp_binding, fsdp_comm_order_by_node, fsdp_deviation_name, fsdp_deviation_text, fsdp_gpu_health_read
-   public :: fsdp_local_rank_look, fsdp_mask_count, fsdp_mask_has, fsdp_mask_read, fsdp_mask_text, fsdp_plan, fsdp_plan_none
-   public :: fsdp_source_name, fsdp_topology_close, fsdp_topology_node, fsdp_topology_open
+   public :: fsdp_local_rank_look, fsdp_mask_count, fsdp_mask_has, fsdp_mask_read, fsdp_mask_text, fsdp_plan
+   public :: fsdp_plan_none, fsdp_source_name, fsdp_topology_close, fsdp_topology_node, fsdp_topology_open
 
    type, extends(any_handle), public :: fsdp_topology
    end type
@@ -273,8 +273,8 @@ contains
       call set_handle(topology, c_null_ptr, topology)
    end subroutine
 
-   ! The node, until the topology is closed; null for a topology that is not open. Its arrays: c_f_pointer(node%cores, cores,
-   ! [node%n_cores]).
+   ! The node, until the topology is closed; null for one that is not open. Its arrays are addresses:
+   ! c_f_pointer(node%cores, cores, [node%n_cores]).
    function fsdp_topology_node(topology) result(node)
       type(fsdp_topology), intent(in) :: topology
       type(fsdp_node), pointer :: node
@@ -291,7 +291,8 @@ contains
       type(fsdp_gpu_health), intent(out) :: health
       integer, intent(out), optional :: status
 
-      call finish(c_gpu_health_read(address(topology), int(gpu, c_size_t), health), 'fsdp_gpu_health_read', status=status)
+      call finish(c_gpu_health_read(address(topology), int(gpu, c_size_t), health), 'fsdp_gpu_health_read', &
+                  status=status)
    end subroutine
 
    subroutine fsdp_local_rank_look(mine, status)

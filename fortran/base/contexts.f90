@@ -1,5 +1,5 @@
-! Contexts, settings, element types, and what else a program asks of a context: fsdp/context.h, fsdp/config.h, fsdp/dtype.h,
-! fsdp/device.h, fsdp/cast.h, fsdp/version.h.
+! Contexts, settings, element types, and what else a program asks of a context: fsdp/context.h, fsdp/config.h,
+! fsdp/dtype.h, fsdp/device.h, fsdp/cast.h, fsdp/version.h.
 module fsdp_contexts
    use, intrinsic :: iso_c_binding
    use fsdp_constants
@@ -9,11 +9,11 @@ module fsdp_contexts
    implicit none
    private
 
-   public :: fsdp_agree, fsdp_cast, fsdp_config_init, fsdp_config_init_size, fsdp_device, fsdp_dtype_name, fsdp_dtype_parse
-   public :: fsdp_dtype_size, fsdp_finalize, fsdp_has_gpu_aware_mpi, fsdp_has_progress_thread, fsdp_init, fsdp_init_f
-   public :: fsdp_memory_name, fsdp_memory_usage, fsdp_node_count, fsdp_node_index, fsdp_node_rank, fsdp_node_size
-   public :: fsdp_progress_cpu_seconds, fsdp_rank, fsdp_redop_name, fsdp_redop_parse, fsdp_settings_print, fsdp_size
-   public :: fsdp_stream_set, fsdp_version, fsdp_wait_cpu_seconds, fsdp_wait_seconds
+   public :: fsdp_agree, fsdp_cast, fsdp_config_init, fsdp_config_init_size, fsdp_device, fsdp_dtype_name
+   public :: fsdp_dtype_parse, fsdp_dtype_size, fsdp_finalize, fsdp_has_gpu_aware_mpi, fsdp_has_progress_thread
+   public :: fsdp_init, fsdp_init_f, fsdp_memory_name, fsdp_memory_usage, fsdp_node_count, fsdp_node_index
+   public :: fsdp_node_rank, fsdp_node_size, fsdp_progress_cpu_seconds, fsdp_rank, fsdp_redop_name, fsdp_redop_parse
+   public :: fsdp_settings_print, fsdp_size, fsdp_stream_set, fsdp_version, fsdp_wait_cpu_seconds, fsdp_wait_seconds
 
    interface fsdp_init
       module procedure fsdp_init_f ! fsdp_mpi_f08 adds the one for type(MPI_Comm)

@@ -8,9 +8,10 @@ module fsdp_base
    private
 
    public :: fsdp_is_null, fsdp_last_error, fsdp_status_name, fsdp_status_text, fsdp_string
-   public :: address, address_or_null, c_text, communicator_of, context_of, finish, flag, refuse, set_context, set_handle
+   public :: address, address_or_null, c_text, communicator_of, context_of, finish, flag, refuse, set_context
+   public :: set_handle
 
-   ! A pointer of C's library, and what a failure of a call on it needs. A copy of a handle is a handle of the same thing.
+   ! A pointer of C's, and what a failed call on it needs. A copy of a handle is a handle of the same thing.
    type, abstract, public :: any_handle
       private
       type(c_ptr) :: c = c_null_ptr
@@ -108,7 +109,8 @@ contains
       fsdp_is_null = .not. c_associated(handle%c)
    end function
 
-   ! The end of every call: hands the status on; or, where nobody takes it, prints what has failed and ends the job, as MPI does.
+   ! The end of every call: hands the status on; or, where nobody takes it, prints what has failed and ends the job, as
+   ! MPI does.
    subroutine finish(code, what, handle, status)
       integer(c_int), intent(in) :: code
       character(*), intent(in) :: what

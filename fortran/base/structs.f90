@@ -1,6 +1,6 @@
-! The structs of the headers in include/fsdp, which say what each member means, and the functions that a program hands over.
+! The structs of the headers in include/fsdp, which say what each member means, and what a program's own functions are.
 !
-! Members are C's: arrays of extents have the last dimension of Fortran's array first, and tensors of a unit count from 0. What is
+! Members are C's: arrays of extents have the last dimension of Fortran's array first, and tensors count from 0. What is
 ! not set is 0, as in C; options begin with their fsdp_..._init(). Structs of fsdp/topology.h are in topology.f90.
 module fsdp_structs
    use, intrinsic :: iso_c_binding

@@ -518,8 +518,8 @@ contains
       integer, intent(in) :: dtype
       integer, intent(out), optional :: status
 
-      call finish(c_alltoallv(address(ctx), in, in_counts, in_displacements, out, out_counts, out_displacements, dtype), &
-                  'fsdp_alltoallv', ctx, status)
+      call finish(c_alltoallv(address(ctx), in, in_counts, in_displacements, out, out_counts, out_displacements, &
+                  dtype), 'fsdp_alltoallv', ctx, status)
    end subroutine
 
    subroutine ialltoallv(ctx, in, in_counts, in_displacements, out, out_counts, out_displacements, dtype, request, &

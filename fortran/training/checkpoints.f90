@@ -14,8 +14,8 @@ module fsdp_checkpoints
    public :: fsdp_checkpoint_load_options_init, fsdp_checkpoint_load_options_init_size, fsdp_checkpoint_open
    public :: fsdp_checkpoint_open_folder, fsdp_checkpoint_options_init, fsdp_checkpoint_options_init_size
    public :: fsdp_checkpoint_progress, fsdp_checkpoint_restore, fsdp_checkpoint_save, fsdp_checkpoint_save_async
-   public :: fsdp_checkpoint_set_rows, fsdp_checkpoint_wait, fsdp_set_text, fsdp_tensor_export, fsdp_tensor_export_to_all
-   public :: fsdp_tensor_import
+   public :: fsdp_checkpoint_set_rows, fsdp_checkpoint_wait, fsdp_set_text, fsdp_tensor_export
+   public :: fsdp_tensor_export_to_all, fsdp_tensor_import
 
    type, extends(any_handle), public :: fsdp_checkpoint
    end type
@@ -42,8 +42,8 @@ module fsdp_checkpoints
          integer(c_size_t), value                   :: size
       end subroutine
 
-      subroutine c_checkpoint_load_options_init_size(options, size&
-            ) bind(C, name="fsdp_checkpoint_load_options_init_size")
+      subroutine c_checkpoint_load_options_init_size(options, size) &
+         bind(C, name="fsdp_checkpoint_load_options_init_size")
          import :: c_size_t, fsdp_checkpoint_load_options
          type(fsdp_checkpoint_load_options), intent(out) :: options
          integer(c_size_t), value                        :: size
@@ -273,7 +273,8 @@ contains
       integer(c_int) :: code
 
       opened = c_null_ptr
-      code = c_checkpoint_open(address(model), address_or_null(optimizer), c_text(folder), options_or_default(options), opened)
+      code = c_checkpoint_open(address(model), address_or_null(optimizer), c_text(folder), &
+                               options_or_default(options), opened)
       if (code /= FSDP_OK) opened = c_null_ptr
       call set_handle(checkpoint, opened, model)
       call finish(code, 'fsdp_checkpoint_open', model, status)
@@ -307,7 +308,7 @@ contains
 
    ! ---- arrays of the program
 
-   ! As C has it: `shape` and `box` in C's order of dimensions, and an address that stays valid until the checkpoint is closed.
+   ! As C has it: `shape` and `box` in C's order, and an address that stays valid until the checkpoint is closed.
    subroutine add_address(checkpoint, name, dtype, shape, memory, box, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
       character(*), intent(in) :: name
@@ -320,13 +321,14 @@ contains
 
       given = c_null_ptr
       if (present(box)) given = c_loc(box)
-      call finish(c_checkpoint_add(address(checkpoint), c_text(name), dtype, size(shape, kind=c_size_t), shape, given, memory), &
-                  'fsdp_checkpoint_add', checkpoint, status)
+      call finish(c_checkpoint_add(address(checkpoint), c_text(name), dtype, size(shape, kind=c_size_t), shape, given, &
+                  memory), 'fsdp_checkpoint_add', checkpoint, status)
    end subroutine
 
-   ! An array of elements of `dtype`, contiguous, a target, and there until the checkpoint is closed. Alone: every rank has all
-   ! of it, alike. Or it is this rank's box of an array with `extents`, of which `offset` elements in each dimension come
-   ! before it. Dimensions are in Fortran's order; in the file the array has them in C's, as every tensor there.
+   ! An array of elements of `dtype`, contiguous, a target, and there until the checkpoint is closed. Alone: every rank
+   ! has all of it, alike. Or it is this rank's box of an array with `extents`, of which `offset` elements in each
+   ! dimension come before it. Dimensions are in Fortran's order; in the file the array has them in C's, as every tensor
+   ! there.
    subroutine add_array(checkpoint, name, dtype, array, extents, offset, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
       character(*), intent(in) :: name
@@ -365,8 +367,8 @@ contains
 
       memory = c_loc(bytes)
       if (.not. is_contiguous(bytes)) memory = c_null_ptr ! the library refuses that, on every rank
-      call finish(c_checkpoint_add_bytes(address(checkpoint), c_text(name), memory, size(bytes, kind=c_size_t), c_loc(n_bytes)), &
-                  'fsdp_checkpoint_add_bytes', checkpoint, status)
+      call finish(c_checkpoint_add_bytes(address(checkpoint), c_text(name), memory, size(bytes, kind=c_size_t), &
+                  c_loc(n_bytes)), 'fsdp_checkpoint_add_bytes', checkpoint, status)
    end subroutine
 
    ! Columns have names, types and, where they are not 1, widths.
@@ -389,8 +391,8 @@ contains
                   'fsdp_checkpoint_add_rows', checkpoint, status)
    end subroutine
 
-   ! `columns` holds the address of each column's array. It, all that it points to, and `ids` are targets that stay as they are
-   ! until the next save returns.
+   ! `columns` holds the address of each column's array. It, all that it points to, and `ids` are targets that stay as
+   ! they are until the next save returns.
    subroutine fsdp_checkpoint_set_rows(checkpoint, name, ids, columns, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
       character(*), intent(in) :: name
@@ -402,11 +404,12 @@ contains
          call refuse('an array is not contiguous', 'fsdp_checkpoint_set_rows', checkpoint, status)
       else
          call finish(c_checkpoint_set_rows(address(checkpoint), c_text(name), size(ids, kind=c_size_t), c_loc(ids), &
-                                           c_loc(columns)), 'fsdp_checkpoint_set_rows', checkpoint, status)
+                     c_loc(columns)), 'fsdp_checkpoint_set_rows', checkpoint, status)
       end if
    end subroutine
 
-   ! The rows that fsdp_checkpoint_restore() has given this rank: their numbers, and the address of each column's elements.
+   ! The rows that fsdp_checkpoint_restore() has given this rank: their numbers, and the address of each column's
+   ! elements.
    subroutine fsdp_checkpoint_get_rows(checkpoint, name, ids, columns, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
       character(*), intent(in) :: name
@@ -498,7 +501,8 @@ contains
       type(fsdp_checkpoint_state) :: found
       integer(c_int) :: code
 
-      code = c_checkpoint_load(address(model), address_or_null(optimizer), c_text(path), load_options_or_default(options), found)
+      code = c_checkpoint_load(address(model), address_or_null(optimizer), c_text(path), &
+                               load_options_or_default(options), found)
       if (present(state) .and. code == FSDP_OK) state = found
       call finish(code, 'fsdp_checkpoint_load', model, status)
    end subroutine
@@ -517,8 +521,8 @@ contains
       call finish(code, 'fsdp_checkpoint_restore', checkpoint, status)
    end subroutine
 
-   ! ---- single tensors, in the masters' type, as contiguous arrays in Fortran's order of dimensions. Where `values` is not used,
-   ! on ranks other than `root`, an array of no elements will do. With addresses `bytes` is what these hold.
+   ! ---- single tensors, in the masters' type, as contiguous arrays in Fortran's order of dimensions. Where `values` is
+   ! not used, on ranks other than `root`, an array of no elements will do. With addresses `bytes` is what these hold.
 
    subroutine export_address(model, name, root, values, bytes, status)
       type(fsdp_model), intent(in) :: model
@@ -528,7 +532,8 @@ contains
       integer(c_size_t), intent(in) :: bytes
       integer, intent(out), optional :: status
 
-      call finish(c_tensor_export(address(model), c_text(name), root, values, bytes), 'fsdp_tensor_export', model, status)
+      call finish(c_tensor_export(address(model), c_text(name), root, values, bytes), 'fsdp_tensor_export', model, &
+                  status)
    end subroutine
 
    subroutine export_f32(model, name, root, values, status)
@@ -538,8 +543,8 @@ contains
       real(c_float), intent(inout), target :: values(..)
       integer, intent(out), optional :: status
 
-      call export_address(model, name, root, c_loc(values), &
-         bytes_of(4, size(values, kind=c_size_t), is_contiguous(values)), status)
+      call export_address(model, name, root, c_loc(values), bytes_of(4, size(values, kind=c_size_t), &
+                          is_contiguous(values)), status)
    end subroutine
 
    subroutine export_f64(model, name, root, values, status)
@@ -549,8 +554,8 @@ contains
       real(c_double), intent(inout), target :: values(..)
       integer, intent(out), optional :: status
 
-      call export_address(model, name, root, c_loc(values), &
-         bytes_of(8, size(values, kind=c_size_t), is_contiguous(values)), status)
+      call export_address(model, name, root, c_loc(values), bytes_of(8, size(values, kind=c_size_t), &
+                          is_contiguous(values)), status)
    end subroutine
 
    subroutine export_to_all_address(model, name, values, bytes, status)
@@ -560,7 +565,8 @@ contains
       integer(c_size_t), intent(in) :: bytes
       integer, intent(out), optional :: status
 
-      call finish(c_tensor_export_to_all(address(model), c_text(name), values, bytes), 'fsdp_tensor_export_to_all', model, status)
+      call finish(c_tensor_export_to_all(address(model), c_text(name), values, bytes), 'fsdp_tensor_export_to_all', &
+                  model, status)
    end subroutine
 
    subroutine export_to_all_f32(model, name, values, status)
@@ -569,8 +575,8 @@ contains
       real(c_float), intent(inout), target :: values(..)
       integer, intent(out), optional :: status
 
-      call export_to_all_address(model, name, c_loc(values), &
-         bytes_of(4, size(values, kind=c_size_t), is_contiguous(values)), status)
+      call export_to_all_address(model, name, c_loc(values), bytes_of(4, size(values, kind=c_size_t), &
+                                 is_contiguous(values)), status)
    end subroutine
 
    subroutine export_to_all_f64(model, name, values, status)
@@ -579,8 +585,8 @@ contains
       real(c_double), intent(inout), target :: values(..)
       integer, intent(out), optional :: status
 
-      call export_to_all_address(model, name, c_loc(values), &
-         bytes_of(8, size(values, kind=c_size_t), is_contiguous(values)), status)
+      call export_to_all_address(model, name, c_loc(values), bytes_of(8, size(values, kind=c_size_t), &
+                                 is_contiguous(values)), status)
    end subroutine
 
    subroutine import_address(model, name, root, values, bytes, status)
@@ -591,7 +597,8 @@ contains
       integer(c_size_t), intent(in) :: bytes
       integer, intent(out), optional :: status
 
-      call finish(c_tensor_import(address(model), c_text(name), root, values, bytes), 'fsdp_tensor_import', model, status)
+      call finish(c_tensor_import(address(model), c_text(name), root, values, bytes), 'fsdp_tensor_import', model, &
+                  status)
    end subroutine
 
    subroutine import_f32(model, name, root, values, status)
@@ -601,8 +608,8 @@ contains
       real(c_float), intent(in), target :: values(..)
       integer, intent(out), optional :: status
 
-      call import_address(model, name, root, c_loc(values), &
-         bytes_of(4, size(values, kind=c_size_t), is_contiguous(values)), status)
+      call import_address(model, name, root, c_loc(values), bytes_of(4, size(values, kind=c_size_t), &
+                          is_contiguous(values)), status)
    end subroutine
 
    subroutine import_f64(model, name, root, values, status)
@@ -612,8 +619,8 @@ contains
       real(c_double), intent(in), target :: values(..)
       integer, intent(out), optional :: status
 
-      call import_address(model, name, root, c_loc(values), &
-         bytes_of(8, size(values, kind=c_size_t), is_contiguous(values)), status)
+      call import_address(model, name, root, c_loc(values), bytes_of(8, size(values, kind=c_size_t), &
+                          is_contiguous(values)), status)
    end subroutine
 
    ! Of no array: the library refuses that, on every rank.

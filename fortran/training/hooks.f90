@@ -1,4 +1,5 @@
-! Gradient hooks, batch normalisation over all ranks, and how units are divided: fsdp/hook.h, fsdp/batch_norm.h, fsdp/layout.h.
+! Gradient hooks, batch normalisation over all ranks, and how units are divided: fsdp/hook.h, fsdp/batch_norm.h,
+! fsdp/layout.h.
 module fsdp_hooks
    use, intrinsic :: iso_c_binding
    use fsdp_constants
@@ -10,10 +11,10 @@ module fsdp_hooks
 
    public :: fsdp_batch_norm_backward, fsdp_batch_norm_evaluate, fsdp_batch_norm_forward, fsdp_batch_norm_options_init
    public :: fsdp_batch_norm_options_init_size, fsdp_deal_tensors, fsdp_hook_budget, fsdp_hook_bytes
-   public :: fsdp_hook_callbacks_init, fsdp_hook_callbacks_init_size, fsdp_hook_custom, fsdp_hook_destroy, fsdp_hook_half
-   public :: fsdp_hook_int8, fsdp_hook_power_sgd, fsdp_int8_options_init, fsdp_int8_options_init_size, fsdp_layout_init
-   public :: fsdp_layout_intervals, fsdp_model_set_hook, fsdp_power_sgd_options_init, fsdp_power_sgd_options_init_size
-   public :: fsdp_tensor_cost
+   public :: fsdp_hook_callbacks_init, fsdp_hook_callbacks_init_size, fsdp_hook_custom, fsdp_hook_destroy
+   public :: fsdp_hook_half, fsdp_hook_int8, fsdp_hook_power_sgd, fsdp_int8_options_init, fsdp_int8_options_init_size
+   public :: fsdp_layout_init, fsdp_layout_intervals, fsdp_model_set_hook, fsdp_power_sgd_options_init
+   public :: fsdp_power_sgd_options_init_size, fsdp_tensor_cost
 
    type, extends(any_handle), public :: fsdp_hook
    end type
@@ -320,7 +321,8 @@ contains
       call finish(c_hook_bytes(address(hook), sent, uncompressed), 'fsdp_hook_bytes', hook, status)
    end subroutine
 
-   ! ---- batch normalisation. Arrays are contiguous: x, y and their gradients have the extents pixels, channels, samples.
+   ! ---- batch normalisation. Arrays are contiguous: x, y and their gradients have the extents pixels, channels,
+   ! samples.
 
    subroutine fsdp_batch_norm_options_init(options)
       type(fsdp_batch_norm_options), intent(out) :: options
@@ -343,10 +345,10 @@ contains
       shape_of%samples = size(x, 3, kind=c_size_t)
    end function
 
-   ! `running_mean` and `running_variance`, both or none, move towards those of the batch. `saved_mean`, `saved_scale` and
-   ! `count` are what the backward pass needs.
-   subroutine fsdp_batch_norm_forward(ctx, x, weight, bias, y, saved_mean, saved_scale, count, running_mean, running_variance, &
-                                      options, status)
+   ! `running_mean` and `running_variance`, both or none, move towards those of the batch. `saved_mean`, `saved_scale`
+   ! and `count` are what the backward pass needs.
+   subroutine fsdp_batch_norm_forward(ctx, x, weight, bias, y, saved_mean, saved_scale, count, running_mean, &
+                                      running_variance, options, status)
       type(fsdp_context), intent(in) :: ctx
       real(c_float), intent(in), target, contiguous :: x(:, :, :), weight(:), bias(:)
       real(c_float), intent(inout), target, contiguous :: y(:, :, :)
@@ -394,8 +396,8 @@ contains
       type(fsdp_batch_norm_saved) :: saved
 
       saved = fsdp_batch_norm_saved(c_loc(saved_mean), c_loc(saved_scale), count)
-      call finish(c_batch_norm_backward(address(ctx), shape_of(x), c_loc(x), c_loc(weight), saved, c_loc(dy), c_loc(dx), &
-                                        c_loc(d_weight), c_loc(d_bias)), 'fsdp_batch_norm_backward', ctx, status)
+      call finish(c_batch_norm_backward(address(ctx), shape_of(x), c_loc(x), c_loc(weight), saved, c_loc(dy), &
+                  c_loc(dx), c_loc(d_weight), c_loc(d_bias)), 'fsdp_batch_norm_backward', ctx, status)
    end subroutine
 
    subroutine fsdp_batch_norm_evaluate(ctx, x, weight, bias, running_mean, running_variance, y, options, status)
@@ -409,8 +411,7 @@ contains
 
       running = fsdp_batch_norm_running(c_loc(running_mean), c_loc(running_variance))
       call finish(c_batch_norm_evaluate(address(ctx), shape_of(x), batch_norm_options_or_default(options), c_loc(x), &
-                                        c_loc(weight), c_loc(bias), running, c_loc(y)), &
-                  'fsdp_batch_norm_evaluate', ctx, status)
+                  c_loc(weight), c_loc(bias), running, c_loc(y)), 'fsdp_batch_norm_evaluate', ctx, status)
    end subroutine
 
    ! ---- how units are divided
@@ -426,8 +427,8 @@ contains
 
       given = c_null_ptr
       if (present(owners)) given = c_loc(owners)
-      call finish(c_layout_init(ubound(counts, 1, kind=c_size_t), counts, given, size, alignment, granularity, layout), &
-                  'fsdp_layout_init', status=status)
+      call finish(c_layout_init(ubound(counts, 1, kind=c_size_t), counts, given, size, alignment, granularity, &
+                  layout), 'fsdp_layout_init', status=status)
    end subroutine
 
    ! `intervals` has room for one for each tensor; `n` of them are filled in. Ranks and tensors count from 0.
@@ -472,7 +473,8 @@ contains
       if (ubound(owners, 1) < ubound(costs, 1)) then
          call refuse('`owners` needs an element for each tensor', 'fsdp_deal_tensors', status=status)
       else
-         call finish(c_deal_tensors(ubound(costs, 1, kind=c_size_t), costs, size, owners), 'fsdp_deal_tensors', status=status)
+         call finish(c_deal_tensors(ubound(costs, 1, kind=c_size_t), costs, size, owners), 'fsdp_deal_tensors', &
+                     status=status)
       end if
    end subroutine
 end module

@@ -1,7 +1,7 @@
 ! Models and units: made, described, budgeted and released; fsdp/model.h but for its passes, and fsdp/grouping.h.
 !
-! A model remembers the shapes and types of its tensors, from which views.f90 makes arrays. Shapes here are Fortran's: the first
-! extent is that of the dimension whose elements follow each other in memory, which is the last one of C's shape.
+! A model remembers the shapes and types of its tensors, from which views.f90 makes arrays. Shapes here are Fortran's:
+! the first extent is that of the dimension whose elements follow each other in memory, C's last one.
 module fsdp_models
    use, intrinsic :: iso_c_binding
    use fsdp_constants
@@ -243,8 +243,8 @@ contains
    ! ---- models
 
    ! Single options may be given by their names, in place of `options` or on top of them.
-   subroutine fsdp_model_create(ctx, model, options, strategy, seed, memory_limit, param_dtype, reduce_dtype, moment_dtype, &
-                                optimizer, group_size, local_gradients, unused, status)
+   subroutine fsdp_model_create(ctx, model, options, strategy, seed, memory_limit, param_dtype, reduce_dtype, &
+                                moment_dtype, optimizer, group_size, local_gradients, unused, status)
       type(fsdp_context), intent(in) :: ctx
       type(fsdp_model), intent(out) :: model
       type(fsdp_model_options), intent(in), optional :: options
@@ -351,9 +351,11 @@ contains
       type(fsdp_tensor_spec) :: tensor
 
       if (present(shape)) then
-         tensor = spec_of_long_shape(name, int(shape, c_size_t), fill, a, b, flags, dtype, tied_to, fill_values, fill_state)
+         tensor = spec_of_long_shape(name, int(shape, c_size_t), fill, a, b, flags, dtype, tied_to, fill_values, &
+                                     fill_state)
       else
-         tensor = spec_of_long_shape(name, [integer(c_size_t) ::], fill, a, b, flags, dtype, tied_to, fill_values, fill_state)
+         tensor = spec_of_long_shape(name, [integer(c_size_t) ::], fill, a, b, flags, dtype, tied_to, fill_values, &
+                                     fill_state)
       end if
    end function
 
@@ -522,7 +524,8 @@ contains
       call finish(c_unit_set_strategy(address(unit), strategy), 'fsdp_unit_set_strategy', unit, status)
    end subroutine
 
-   ! The unit of that name; if there is none, fsdp_is_null() says so of the result, and fsdp_last_error() has the nearest name.
+   ! The unit of that name; if there is none, fsdp_is_null() says so of the result, and fsdp_last_error() has the
+   ! nearest name.
    function fsdp_model_unit(model, name) result(unit)
       type(fsdp_model), intent(in) :: model
       character(*), intent(in) :: name
@@ -531,7 +534,7 @@ contains
       call know_unit(model, c_model_unit(address(model), c_text(name)), unit)
    end function
 
-   ! The index of a tensor, counted from 1, as fsdp_unit_param() and others take it; or FSDP_NO_TENSOR, which is below 0.
+   ! The index of a tensor, counted from 1, as fsdp_unit_param() and others take it; or FSDP_NO_TENSOR, which is -1.
    integer function fsdp_unit_tensor(unit, name)
       type(fsdp_unit), intent(in) :: unit
       character(*), intent(in) :: name
@@ -662,8 +665,8 @@ contains
          return
       end if
       added = c_null_ptr
-      code = c_units_add_grouped(address(model), tensors, size(tensors, kind=c_size_t), first, size(units, kind=c_size_t), &
-                                 added)
+      code = c_units_add_grouped(address(model), tensors, size(tensors, kind=c_size_t), first, &
+                                 size(units, kind=c_size_t), added)
       do g = 1, size(units)
          if (.not. c_associated(added(g))) exit
          from = first(g) + 1

@@ -1,4 +1,5 @@
-! Optimizers, loss scalers, L-BFGS and learning rates: fsdp/optimizer.h, fsdp/loss_scaler.h, fsdp/lbfgs.h, fsdp/lr_schedule.h.
+! Optimizers, loss scalers, L-BFGS and learning rates: fsdp/optimizer.h, fsdp/loss_scaler.h, fsdp/lbfgs.h,
+! fsdp/lr_schedule.h.
 module fsdp_optimizers
    use, intrinsic :: iso_c_binding
    use fsdp_constants
@@ -8,14 +9,16 @@ module fsdp_optimizers
    implicit none
    private
 
-   public :: fsdp_lbfgs_budget, fsdp_lbfgs_create, fsdp_lbfgs_destroy, fsdp_lbfgs_options_init, fsdp_lbfgs_options_init_size
-   public :: fsdp_lbfgs_reset, fsdp_lbfgs_step, fsdp_loss_scaler_create, fsdp_loss_scaler_destroy, fsdp_loss_scaler_get_state
-   public :: fsdp_loss_scaler_options_init, fsdp_loss_scaler_options_init_size, fsdp_loss_scaler_scale
-   public :: fsdp_loss_scaler_set_state, fsdp_loss_scaler_step, fsdp_loss_scaler_unscale, fsdp_lr_at, fsdp_lr_schedule_check
+   public :: fsdp_lbfgs_budget, fsdp_lbfgs_create, fsdp_lbfgs_destroy, fsdp_lbfgs_options_init
+   public :: fsdp_lbfgs_options_init_size, fsdp_lbfgs_reset, fsdp_lbfgs_step, fsdp_loss_scaler_create
+   public :: fsdp_loss_scaler_destroy, fsdp_loss_scaler_get_state, fsdp_loss_scaler_options_init
+   public :: fsdp_loss_scaler_options_init_size, fsdp_loss_scaler_scale, fsdp_loss_scaler_set_state
+   public :: fsdp_loss_scaler_step, fsdp_loss_scaler_unscale, fsdp_lr_at, fsdp_lr_schedule_check
    public :: fsdp_optimizer_add_group, fsdp_optimizer_create, fsdp_optimizer_destroy, fsdp_optimizer_group_init
    public :: fsdp_optimizer_group_init_size, fsdp_optimizer_options_init, fsdp_optimizer_options_init_size
    public :: fsdp_optimizer_reset, fsdp_optimizer_set_group_lr, fsdp_optimizer_set_lr, fsdp_optimizer_step
-   public :: fsdp_optimizer_steps, moment_dtype_of
+   public :: fsdp_optimizer_steps
+   public :: moment_dtype_of
 
    type, extends(any_handle), public :: fsdp_optimizer
       private
@@ -225,10 +228,10 @@ contains
       call c_optimizer_group_init_size(options, size)
    end subroutine
 
-   ! AdamW, unless `options` or `kind` say otherwise. Single options may be given by their names, in place of `options` or on
-   ! top of them; `update`, `update_state` and `n_states` are those of FSDP_CUSTOM, which they stand for.
-   subroutine fsdp_optimizer_create(model, optimizer, options, kind, lr, weight_decay, beta1, beta2, eps, momentum, nesterov, &
-                                    moment_dtype, group, n_states, update, update_state, status)
+   ! AdamW, unless `options` or `kind` say otherwise. Single options may be given by their names, in place of `options`
+   ! or on top of them; `update`, `update_state` and `n_states` are those of FSDP_CUSTOM, which they stand for.
+   subroutine fsdp_optimizer_create(model, optimizer, options, kind, lr, weight_decay, beta1, beta2, eps, momentum, &
+                                    nesterov, moment_dtype, group, n_states, update, update_state, status)
       type(fsdp_model), intent(in) :: model
       type(fsdp_optimizer), intent(out) :: optimizer
       type(fsdp_optimizer_options), intent(in), optional :: options
@@ -315,8 +318,8 @@ contains
       if (present(lr)) chosen%lr = lr
       if (present(lr_scale)) chosen%lr_scale = lr_scale
       if (present(weight_decay)) chosen%weight_decay = weight_decay
-      call finish(c_optimizer_add_group(address(optimizer), c_text(pattern), chosen), 'fsdp_optimizer_add_group', optimizer, &
-                  status)
+      call finish(c_optimizer_add_group(address(optimizer), c_text(pattern), chosen), 'fsdp_optimizer_add_group', &
+                  optimizer, status)
    end subroutine
 
    subroutine fsdp_optimizer_step(optimizer, status)
@@ -340,8 +343,8 @@ contains
       real(c_double), intent(in) :: lr
       integer, intent(out), optional :: status
 
-      call finish(c_optimizer_set_group_lr(address(optimizer), c_text(pattern), lr), 'fsdp_optimizer_set_group_lr', optimizer, &
-                  status)
+      call finish(c_optimizer_set_group_lr(address(optimizer), c_text(pattern), lr), 'fsdp_optimizer_set_group_lr', &
+                  optimizer, status)
    end subroutine
 
    integer(c_size_t) function fsdp_optimizer_steps(optimizer)
@@ -517,7 +520,8 @@ contains
       type(fsdp_lbfgs_options), intent(in), optional :: options
       integer, intent(out), optional :: status
 
-      call finish(c_lbfgs_budget(address(model), lbfgs_options_or_default(options), budget), 'fsdp_lbfgs_budget', model, status)
+      call finish(c_lbfgs_budget(address(model), lbfgs_options_or_default(options), budget), 'fsdp_lbfgs_budget', &
+                  model, status)
    end subroutine
 
    ! ---- learning rates

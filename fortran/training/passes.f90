@@ -8,8 +8,8 @@ module fsdp_passes
    implicit none
    private
 
-   public :: fsdp_clip_grad_norm, fsdp_clip_grad_norm_inf, fsdp_clip_grad_value, fsdp_clip_grad_with_norm, fsdp_grad_norm
-   public :: fsdp_grad_norm_per_tensor, fsdp_model_hash, fsdp_model_keep_gathered, fsdp_model_replay
+   public :: fsdp_clip_grad_norm, fsdp_clip_grad_norm_inf, fsdp_clip_grad_value, fsdp_clip_grad_with_norm
+   public :: fsdp_grad_norm, fsdp_grad_norm_per_tensor, fsdp_model_hash, fsdp_model_keep_gathered, fsdp_model_replay
    public :: fsdp_model_set_gradient_divisor, fsdp_model_set_sync, fsdp_model_shards_changed
    public :: fsdp_model_sum_gradient_divisor, fsdp_model_zero_grad, fsdp_scale_grad, fsdp_unit_begin_backward
    public :: fsdp_unit_begin_forward, fsdp_unit_end_backward, fsdp_unit_end_forward
@@ -314,7 +314,8 @@ contains
       real(c_double), intent(in) :: divisor
       integer, intent(out), optional :: status
 
-      call finish(c_model_set_gradient_divisor(address(model), divisor), 'fsdp_model_set_gradient_divisor', model, status)
+      call finish(c_model_set_gradient_divisor(address(model), divisor), 'fsdp_model_set_gradient_divisor', model, &
+                  status)
    end subroutine
 
    subroutine fsdp_model_sum_gradient_divisor(model, share, sum, status)

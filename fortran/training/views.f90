@@ -1,5 +1,5 @@
-! Views: gathered parameters, gradients, ignored tensors, and what a rank holds of each; fsdp/model.h and fsdp/shard.h. Here as
-! addresses, as C has them; views_of.inc makes arrays of them. Tensors and states count from 1.
+! Views: gathered parameters, gradients, ignored tensors, and what a rank holds of each; fsdp/model.h and fsdp/shard.h.
+! Here as addresses, as C has them; views_of.inc makes arrays of them. Tensors and states count from 1.
 module fsdp_views
    use, intrinsic :: iso_c_binding
    use fsdp_constants
@@ -216,8 +216,8 @@ contains
 
    ! ---- as arrays
 
-   ! The end of a call that has asked for a pointer with elements of this type and so many dimensions. `good` says whether the
-   ! pointer is to be set: to what was found, in as many dimensions as it has, or in one.
+   ! The end of a call that has asked for a pointer with elements of this type and so many dimensions. `good` says
+   ! whether the pointer is to be set: to what was found, in as many dimensions as it has, or in one.
    subroutine finish_view(found, what, unit, dtypes, n_dims, good, status)
       type(view), intent(in) :: found
       character(*), intent(in) :: what

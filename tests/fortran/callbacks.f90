@@ -61,6 +61,7 @@ contains
       type(counter), pointer :: counted
 
       call c_f_pointer(state, counted)
-      if (level == FSDP_LOG_ERROR .and. rank == 0 .and. index(fsdp_string(text), 'allreduce') > 0) counted%calls = counted%calls + 1
+      if (level /= FSDP_LOG_ERROR .or. rank /= 0) return
+      if (index(fsdp_string(text), 'allreduce') > 0) counted%calls = counted%calls + 1
    end subroutine
 end module

@@ -274,7 +274,8 @@ contains
       call check(fsdp_mask_count(places(1)%threads) >= 1, 'a plan')
       call fsdp_topology_close(topology)
       call fsdp_mask_read('0-2,5', mask)
-      call check(fsdp_mask_text(mask) == '0-2,5' .and. fsdp_mask_has(mask, 5) .and. .not. fsdp_mask_has(mask, 4), 'a mask')
+      call check(fsdp_mask_text(mask) == '0-2,5' .and. fsdp_mask_has(mask, 5) .and. .not. fsdp_mask_has(mask, 4), &
+                 'a mask')
    end subroutine
 
    ! Also those that C prints to a FILE, and lines of the log that the program takes.
@@ -290,7 +291,8 @@ contains
       read (file, '(a)') line
       close (file)
       call check(index(line, 'FSDP_LOG') > 0, 'a table of settings')
-      call check(fsdp_dtype_name(FSDP_BF16) == 'bf16' .and. fsdp_redop_name(FSDP_AVG) == 'avg', 'names of types and reductions')
+      call check(fsdp_dtype_name(FSDP_BF16) == 'bf16' .and. fsdp_redop_name(FSDP_AVG) == 'avg', &
+                 'names of types and reductions')
       call check(fsdp_dtype_size(FSDP_F64) == 8, 'sizes of types')
       call check(fsdp_version() /= '' .and. fsdp_memory_name(FSDP_MEMORY_STAGING) == 'staging buffers', 'names')
       call check(fsdp_random_stream('a') /= fsdp_random_stream('b'), 'streams of random numbers')

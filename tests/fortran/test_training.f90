@@ -1,5 +1,5 @@
-! A model of two units trained with AdamW gives the losses and the parameters of its twin in C, bit for bit; views are arrays of two
-! dimensions; a checkpoint brings it back; and what goes wrong is in the status, with a text.
+! A model of two units trained with AdamW gives the losses and the parameters of its twin in C, bit for bit; views are
+! arrays of two dimensions; a checkpoint brings it back; and what goes wrong is in the status, with a text.
 program test_training
    use, intrinsic :: iso_c_binding
    use mpi
@@ -35,7 +35,8 @@ program test_training
    end do
    call fsdp_model_hash(model, hash)
    call check_status(int(twin_train(MPI_COMM_WORLD, STEPS, twin_losses, twin_hash)), FSDP_OK, 'the twin')
-   call check(all(transfer(losses, [0_c_int32_t]) == transfer(twin_losses, [0_c_int32_t])), 'losses have the bits of the twin''s')
+   call check(all(transfer(losses, [0_c_int32_t]) == transfer(twin_losses, [0_c_int32_t])), &
+              'losses have the bits of the twin''s')
    call check(hash == twin_hash, 'so have parameters')
    call check(losses(STEPS) < losses(1), 'it has learned')
 
@@ -187,7 +188,8 @@ contains
       call check(w(2, 1) == flat(2) .and. w(1, 2) == flat(INPUTS + 1), 'the order of elements')
       found = fsdp_model_unit(model, 'first')
       call check(fsdp_unit_name(found) == 'first', 'the name of a unit')
-      call check(fsdp_unit_tensor(found, 'bias') == 2 .and. fsdp_unit_tensor(found, 'nose') == FSDP_NO_TENSOR, 'names of tensors')
+      call check(fsdp_unit_tensor(found, 'bias') == 2 .and. fsdp_unit_tensor(found, 'nose') == FSDP_NO_TENSOR, &
+                 'names of tensors')
       call fsdp_unit_param(found, fsdp_unit_tensor(found, 'first.bias'), flat)
       call check(size(flat) == HIDDEN, 'a unit that was looked up knows its tensors')
       call fsdp_unit_end_forward(first)
