@@ -23,6 +23,7 @@ module fsdp_constants
    ! fsdp/checkpoint.h
    integer(c_int), parameter :: FSDP_CHECKPOINT_PATH_BYTES = 1024
    integer(c_int), parameter :: FSDP_CHECKPOINT_TEXT_BYTES = 1024
+   integer(c_int), parameter :: FSDP_CHECKPOINT_NAME_BYTES = 64
    integer(c_int), parameter :: FSDP_CHECKPOINT_SCRATCH_BYTES = 4460544
 
    ! fsdp/config.h

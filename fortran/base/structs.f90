@@ -344,6 +344,7 @@ module fsdp_structs
       integer(c_int)    :: allow_mis_shaped = 0
       type(c_ptr)       :: renames = c_null_ptr
       integer(c_size_t) :: n_renames = 0
+      type(c_ptr)       :: model = c_null_ptr
    end type
 
    type, bind(C), public :: fsdp_box

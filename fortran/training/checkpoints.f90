@@ -9,7 +9,8 @@ module fsdp_checkpoints
    implicit none
    private
 
-   public :: fsdp_checkpoint_add, fsdp_checkpoint_add_bytes, fsdp_checkpoint_add_rows, fsdp_checkpoint_budget
+   public :: fsdp_checkpoint_add, fsdp_checkpoint_add_bytes, fsdp_checkpoint_add_model, fsdp_checkpoint_add_rows
+   public :: fsdp_checkpoint_budget
    public :: fsdp_checkpoint_close, fsdp_checkpoint_get_rows, fsdp_checkpoint_latest, fsdp_checkpoint_load
    public :: fsdp_checkpoint_load_options_init, fsdp_checkpoint_load_options_init_size, fsdp_checkpoint_open
    public :: fsdp_checkpoint_open_folder, fsdp_checkpoint_options_init, fsdp_checkpoint_options_init_size
@@ -65,6 +66,13 @@ module fsdp_checkpoints
          character(kind=c_char), intent(in)        :: folder(*)
          type(fsdp_checkpoint_options), intent(in) :: options
          type(c_ptr), intent(out)                  :: checkpoint
+      end function
+
+      integer(c_int) function c_checkpoint_add_model(checkpoint, name, model, optimizer) &
+         bind(C, name="fsdp_checkpoint_add_model")
+         import :: c_char, c_int, c_ptr
+         type(c_ptr), value                 :: checkpoint, model, optimizer
+         character(kind=c_char), intent(in) :: name(*)
       end function
 
       integer(c_int) function c_checkpoint_add(checkpoint, name, dtype, n_dims, shape, box, memory&
@@ -306,6 +314,18 @@ contains
       call finish(code, 'fsdp_checkpoint_close', checkpoint, status)
    end subroutine
 
+   ! A further model, under a name.
+   subroutine fsdp_checkpoint_add_model(checkpoint, name, model, optimizer, status)
+      type(fsdp_checkpoint), intent(in) :: checkpoint
+      character(*), intent(in) :: name
+      type(fsdp_model), intent(in) :: model
+      type(fsdp_optimizer), intent(in), optional :: optimizer
+      integer, intent(out), optional :: status
+
+      call finish(c_checkpoint_add_model(address(checkpoint), c_text(name), address(model), address_or_null(optimizer)), &
+                  'fsdp_checkpoint_add_model', checkpoint, status)
+   end subroutine
+
    ! ---- arrays of the program
 
    ! As C has it: `shape` and `box` in C's order, and an address that stays valid until the checkpoint is closed.
@@ -491,18 +511,26 @@ contains
       call finish(code, 'fsdp_checkpoint_latest', ctx, status)
    end subroutine
 
-   subroutine fsdp_checkpoint_load(model, path, state, optimizer, options, status)
+   ! `name` is the one under which the model was added to the checkpoint; without it, the model had none.
+   subroutine fsdp_checkpoint_load(model, path, state, optimizer, options, name, status)
       type(fsdp_model), intent(in) :: model
       character(*), intent(in) :: path
       type(fsdp_checkpoint_state), intent(inout), optional :: state
       type(fsdp_optimizer), intent(in), optional :: optimizer
       type(fsdp_checkpoint_load_options), intent(in), optional :: options
+      character(*), intent(in), optional :: name
       integer, intent(out), optional :: status
+      type(fsdp_checkpoint_load_options) :: chosen
+      character(kind=c_char, len=:), allocatable, target :: text
       type(fsdp_checkpoint_state) :: found
       integer(c_int) :: code
 
-      code = c_checkpoint_load(address(model), address_or_null(optimizer), c_text(path), &
-                               load_options_or_default(options), found)
+      chosen = load_options_or_default(options)
+      if (present(name)) then
+         text = c_text(name)
+         chosen%model = c_loc(text)
+      end if
+      code = c_checkpoint_load(address(model), address_or_null(optimizer), c_text(path), chosen, found)
       if (present(state) .and. code == FSDP_OK) state = found
       call finish(code, 'fsdp_checkpoint_load', model, status)
    end subroutine

@@ -212,6 +212,9 @@ contains
    subroutine save_and_load()
       type(fsdp_checkpoint) :: checkpoint
       type(fsdp_checkpoint_state) :: state, loaded
+      type(fsdp_model) :: critic
+      type(fsdp_unit) :: critics(2)
+      type(fsdp_optimizer) :: its_optimizer
       character(:), allocatable :: path
       character(500) :: folder
       real(c_double), target :: field(4, 3)
@@ -224,6 +227,8 @@ contains
       field = 4.25
       call fsdp_checkpoint_open(model, trim(folder) // '/run', checkpoint, optimizer)
       call fsdp_checkpoint_add(checkpoint, 'field', FSDP_F64, field)
+      call create(critic, critics(1), critics(2), its_optimizer)
+      call fsdp_checkpoint_add_model(checkpoint, 'critic', critic, its_optimizer)
       state%step = STEPS
       call fsdp_set_text(state%text, 'as it was')
       call fsdp_model_hash(model, before)
@@ -244,6 +249,11 @@ contains
       call fsdp_checkpoint_load(model, path, optimizer=optimizer)
       call fsdp_model_hash(model, after)
       call check(before == after, 'loaded without the folder being open')
+      call fsdp_checkpoint_load(model, path, name='critic')
+      call fsdp_model_hash(model, after)
+      call fsdp_model_hash(critic, before)
+      call check(before == after, 'the model that has a name, loaded into another one')
+      call fsdp_model_destroy(critic)
    end subroutine
 
    subroutine move_a_tensor()
