@@ -309,6 +309,17 @@ contains
       call finish(code, 'fsdp_ibarrier', ctx, status)
    end subroutine
 
+   ! Counts with gaps would be copied for the call, and the copy be gone before the operation is done.
+   logical function copied(contiguous, what, ctx, status)
+      logical, intent(in) :: contiguous
+      character(*), intent(in) :: what
+      type(fsdp_context), intent(in) :: ctx
+      integer, intent(out), optional :: status
+
+      copied = .not. contiguous
+      if (copied) call refuse('an array of counts is not contiguous', what, ctx, status)
+   end function
+
    ! ---- collectives: `in` and `out` are addresses of `count` elements and more, of host or GPU memory
 
    subroutine allgather(ctx, shard, full, count, dtype, status)
@@ -356,6 +367,7 @@ contains
       type(c_ptr) :: issued
       integer(c_int) :: code
 
+      if (copied(is_contiguous(counts), 'fsdp_iallgatherv', ctx, status)) return
       code = c_iallgatherv(address(ctx), shard, full, counts, dtype, issued)
       call set_handle(request, issued, ctx)
       call finish(code, 'fsdp_iallgatherv', ctx, status)
@@ -406,6 +418,7 @@ contains
       type(c_ptr) :: issued
       integer(c_int) :: code
 
+      if (copied(is_contiguous(counts), 'fsdp_ireduce_scatterv', ctx, status)) return
       code = c_ireduce_scatterv(address(ctx), full, shard, counts, dtype, op, issued)
       call set_handle(request, issued, ctx)
       call finish(code, 'fsdp_ireduce_scatterv', ctx, status)
@@ -533,6 +546,8 @@ contains
       type(c_ptr) :: issued
       integer(c_int) :: code
 
+      if (copied(is_contiguous(in_counts) .and. is_contiguous(in_displacements) .and. is_contiguous(out_counts) .and. &
+                 is_contiguous(out_displacements), 'fsdp_ialltoallv', ctx, status)) return
       code = c_ialltoallv(address(ctx), in, in_counts, in_displacements, out, out_counts, out_displacements, dtype, &
                           issued)
       call set_handle(request, issued, ctx)

@@ -42,6 +42,7 @@ contains
       call reductions(ctx)
       call exchanges(ctx)
       call several_at_once(ctx)
+      call several_with_counts(ctx)
       call half_precision(ctx)
       call wrong_sizes(ctx)
       call symmetric(ctx)
@@ -172,6 +173,33 @@ contains
          call fsdp_test(last, done)
       end do
       call check(fsdp_is_null(last), 'a request that is done is null')
+   end subroutine
+
+   subroutine several_with_counts(ctx)
+      type(fsdp_context), intent(in) :: ctx
+      integer(c_size_t), asynchronous :: counts(fsdp_size(ctx)), displacements(fsdp_size(ctx)), pairs(2 * fsdp_size(ctx))
+      integer(c_int32_t), asynchronous :: mine(3), whole(3, fsdp_size(ctx)), got(3, fsdp_size(ctx)), sum(3)
+      type(fsdp_request) :: requests(4)
+      integer :: status, r
+
+      counts = 3
+      displacements = [(int(3 * (r - 1), c_size_t), r=1, fsdp_size(ctx))]
+      mine = fsdp_rank(ctx)
+      call fsdp_iallgatherv(ctx, mine, whole, counts, requests(1))
+      call fsdp_wait(requests(1))
+      call check(whole(3, fsdp_size(ctx)) == fsdp_size(ctx) - 1, 'iallgatherv')
+      call fsdp_ireduce_scatterv(ctx, whole, mine, counts, FSDP_SUM, requests(2))
+      call fsdp_ialltoallv(ctx, whole, counts, displacements, got, counts, displacements, requests(3))
+      call fsdp_wait_all(requests(2:3))
+      call check(all(mine == fsdp_size(ctx) * fsdp_rank(ctx)), 'ireduce_scatterv')
+      call check(all(got == fsdp_rank(ctx)), 'ialltoallv')
+      call fsdp_ireduce(ctx, mine, sum, FSDP_MAX, 0, requests(4))
+      call fsdp_wait(requests(4))
+      if (fsdp_rank(ctx) == 0) call check(all(sum == fsdp_size(ctx) * (fsdp_size(ctx) - 1)), 'ireduce')
+      pairs = 3
+      call fsdp_iallgatherv(ctx, mine, whole, pairs(::2), requests(1), status)
+      call check(status == FSDP_ERR_ARG .or. fsdp_size(ctx) == 1, 'counts that are not contiguous')
+      call fsdp_wait(requests(1))
    end subroutine
 
    pure logical function all_are(array, value)
