@@ -153,6 +153,10 @@ static fsdp_status forget(small_model *m, arrangement a, oddity o, fsdp_status s
     if (status != FSDP_OK && forgotten != FSDP_OK) {
         fail_case(m, a, o, "fsdp_model_zero_grad() returns", forgotten);
     }
+    const fsdp_status again = fsdp_model_zero_grad(m->model);
+    if (again != FSDP_OK) { /* all of them know */
+        fail_case(m, a, o, "fsdp_model_zero_grad() again returns", again);
+    }
     return status != FSDP_OK ? status : forgotten;
 }
 
