@@ -85,8 +85,10 @@ def read_options():
     parser.add_argument("--only", default="", help="mutations with this word in their description")
     parser.add_argument("--ranks", default="2,3,4")
     parser.add_argument("--parallel", default="2", help="compilers at a time")
-    parser.add_argument("cmake", nargs="*", help="options for cmake")
-    return parser.parse_args()
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options = parser.parse_args(sys.argv[1:end])
+    options.cmake = sys.argv[end + 1:]
+    return options
 
 
 def copy_tree(sources, tree):
