@@ -69,8 +69,8 @@ MUTATIONS = [
      "last->group == next->group", "weight decay of the tensor before"),
     ("shard/optimizer/muon.c", "*g = o->nesterov != 0 ? (float)fma(mu, (double)*b, (double)*g) : *b;",
      "*g = o->nesterov != 0 ? (float)fma(mu, (double)*b, (double)*b) : *b;", "Muon without the gradient itself"),
-    ("shard/state/dynamic_blocks.c", "return (uint8_t)(code == 0 && x > 0.0F ? 1 : code);", "return (uint8_t)code;",
-     "second moments that become 0"),
+    ("shard/state/dynamic_blocks.c", "(step * 256 + place + 1)", "(step * 256 + place + 2)",
+     "second moments rounded by the next one's chance"),
     ("shard/optimizer/optimizer.c", "if (fsdpi_updates(optimizer, flat) || fsdpi_optimizer_of(flat) == NULL) {",
      "if (true) {", "a step that clears the gradients of other optimizers"),
     ("shard/schedule/gather.c", "        flat->is_kept = false;", "        flat->is_kept = flat->is_kept && true;",
@@ -154,6 +154,8 @@ def try_mutation(work, options, mutation):
 
 def check(options, work):
     copy_tree(options.sources, os.path.join(work, "tree"))
+    for file in {mutation[0] for mutation in MUTATIONS}:  # whose objects may be of a mutation
+        os.utime(os.path.join(work, "tree", file))
     must("cmake", "-S", os.path.join(work, "tree"), "-B", os.path.join(work, "build"),
          "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DFSDP_TEST_SOURCES=OFF", *options.cmake)
     build(work, options)
