@@ -8,6 +8,7 @@ extern const fsdpi_algorithm fsdpi_allreduce_direct;       /* direct.c */
 extern const fsdpi_algorithm fsdpi_allreduce_cma;          /* cma.c */
 extern const fsdpi_algorithm fsdpi_allreduce_staged;       /* staged.c */
 extern const fsdpi_algorithm fsdpi_allreduce_rails;        /* rails.c */
+extern const fsdpi_algorithm fsdpi_allreduce_halves;       /* halves.c */
 extern const fsdpi_algorithm fsdpi_allreduce_device;       /* device.c */
 extern const fsdpi_algorithm fsdpi_allreduce_rails_device; /* rails.c */
 

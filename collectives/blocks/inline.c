@@ -165,10 +165,9 @@ static void take_reduction(const fsdpi_published *from, fsdpi_slice part, unsign
                                    (size_t)ctx->size);
 }
 
-static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
+void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern)
 {
-    const fsdpi_pattern   pattern = fsdpi_pattern_of(request);
-    const fsdpi_published from    = published(request, pattern);
+    const fsdpi_published from = published(request, pattern);
 
     if (request->ctx->nodes.count == 1 && pattern == FSDPI_GATHER) {
         take_parts(&from);
@@ -180,6 +179,11 @@ static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
         const fsdpi_block b = fsdpi_whole_block(request, pattern);
         fsdpi_take(&from, pattern, &b);
     }
+}
+
+static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
+{
+    fsdpi_take_inline(request, fsdpi_pattern_of(request));
     *progress = FSDPI_FINISHED;
     return FSDP_OK;
 }

@@ -26,6 +26,9 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
 size_t        fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 void         *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 
+/** Takes what this rank needs of that block; `pattern` is what it was published with. */
+void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern);
+
 /** Takes that block. */
 extern const fsdpi_algorithm fsdpi_inline;
 

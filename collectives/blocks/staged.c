@@ -126,7 +126,7 @@ static void take_block(const fsdpi_published *from, fsdpi_pattern pattern, const
     request->step = PUBLISH;
 }
 
-static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, fsdpi_progress *progress)
+fsdp_status fsdpi_blocks_advance(fsdp_request *request, fsdpi_pattern pattern, fsdpi_progress *progress)
 {
     const fsdpi_published from = {.request = request, .number = request->lane->box.number};
     fsdpi_block           b;
@@ -169,8 +169,7 @@ static fsdp_status advance_blocks(fsdp_request *request, fsdpi_pattern pattern, 
     return FSDP_OK;
 }
 
-/* The second half of an allreduce: what was reduced here is gathered from here. */
-static void begin_gathering(fsdp_request *request)
+void fsdpi_begin_gathering(fsdp_request *request)
 {
     request->call.in = fsdpi_own_result(request);
     request->stage   = 1;
@@ -183,11 +182,11 @@ static fsdp_status advance_stages(fsdp_request *request, fsdpi_progress *progres
     const fsdpi_nodes  *nodes   = &request->ctx->nodes;
 
     if (pattern != FSDPI_COMBINE || (nodes->count == 1 && nodes->size <= FEW_RANKS)) {
-        return advance_blocks(request, pattern, progress);
+        return fsdpi_blocks_advance(request, pattern, progress);
     }
-    FSDP_TRY(advance_blocks(request, request->stage == 0 ? FSDPI_SCATTER : FSDPI_GATHER, progress));
+    FSDP_TRY(fsdpi_blocks_advance(request, request->stage == 0 ? FSDPI_SCATTER : FSDPI_GATHER, progress));
     if (*progress == FSDPI_FINISHED && request->stage == 0) {
-        begin_gathering(request);
+        fsdpi_begin_gathering(request);
         *progress = FSDPI_MOVED;
     }
     return FSDP_OK;

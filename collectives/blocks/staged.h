@@ -12,10 +12,17 @@
 #ifndef FSDPI_STAGED_H
 #define FSDPI_STAGED_H
 
+#include "collectives/blocks/pattern.h"
 #include "lib/progress/queue.h"
 
 extern const fsdpi_algorithm fsdpi_staged;
 extern const fsdpi_algorithm fsdpi_staged_device; /* the same on GPUs */
+
+/** One step of a series of blocks of a pattern, from request->at on. */
+fsdp_status fsdpi_blocks_advance(fsdp_request *request, fsdpi_pattern pattern, fsdpi_progress *progress);
+
+/** The second half of an allreduce: what was reduced here is gathered from here, by blocks. */
+void fsdpi_begin_gathering(fsdp_request *request);
 
 /** For fsdpi_algorithm::advance and fsdpi_algorithm::end, wherever the data is. */
 fsdp_status fsdpi_staged_advance(fsdp_request *request, fsdpi_progress *progress);

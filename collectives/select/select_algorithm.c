@@ -65,10 +65,31 @@ static bool is_brief(const fsdp_request *request)
     return request->is_blocking || ctx->nodes.count == 1 || (double)whole_bytes(request) <= rate * LONGEST;
 }
 
-/* Outputs that are one for the node are written by several ranks at once, which therefore have to leave together. */
-static bool may_be_inline(const fsdp_request *request, bool fits)
+/*
+ * Whether what rides on the agreement is an allreduce's first half. All ranks have to know that alike, whatever their memory and
+ * whoever waits: what is sent differs.
+ */
+static bool in_halves(const fsdp_request *request)
 {
-    return fits && (request->flags & FSDPI_FLAG_SHARED) == 0;
+    const fsdpi_selection *selection = fsdpi_selection_of(request);
+
+    return selection->menu[FSDP_ALGO_HALVES] != NULL && request->lane->exchange.in_pairs &&
+           whole_bytes(request) > request->ctx->table.inline_up_to[selection->base.collective.id] &&
+           fsdpi_fits_inline(request, FSDPI_SCATTER) &&
+           fsdpi_table_in_halves(&request->ctx->table, whole_bytes(request));
+}
+
+/* The pattern of what rides on the agreement. */
+static fsdpi_pattern offered(const fsdp_request *request)
+{
+    return request->in_halves ? FSDPI_SCATTER : fsdpi_pattern_of(request);
+}
+
+/* Outputs that are one for the node are written by several ranks at once, which therefore have to leave together. */
+static bool may_ride(const fsdp_request *request, bool fits)
+{
+    return fits && (request->flags & FSDPI_FLAG_SHARED) == 0 &&
+           (request->in_halves || find(request, true) == FSDP_ALGO_INLINE);
 }
 
 /* One output for the node only counts as such where all its ranks give the same place of it. */
@@ -106,18 +127,20 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 {
     const fsdpi_selection *selection = fsdpi_selection_of(request);
     const size_t           bytes     = whole_bytes(request);
-    const bool             fits      = is_brief(request) && fsdpi_fits_inline(request, selection->base.pattern);
 
+    request->in_halves = false;
     if (request->call.on_device) {
         return fsdpi_offer_places(request, letter);
     }
+    request->in_halves = in_halves(request);
+    const bool fits    = is_brief(request) && fsdpi_fits_inline(request, offered(request));
     if (fits && request->ctx->buffers.n_per_node == 0 &&
         bytes <= request->ctx->table.inline_up_to[selection->base.collective.id]) {
         return fsdpi_publish_inline(request, selection->base.pattern, letter);
     }
     request->flags = fsdpi_offer_places(request, letter);
-    if (may_be_inline(request, fits) && find(request, true) == FSDP_ALGO_INLINE) {
-        return fsdpi_publish_inline(request, selection->base.pattern, letter);
+    if (may_ride(request, fits)) {
+        return fsdpi_publish_inline(request, offered(request), letter);
     }
     if (would_be_read(request) && !fsdpi_places_are_open(request, letter)) {
         request->flags &= ~(unsigned)FSDPI_FLAG_PLACES;
@@ -127,28 +150,28 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 
 size_t fsdpi_select_record(fsdp_request *request, unsigned char *payload)
 {
-    return fsdpi_record_inline(request, fsdpi_pattern_of(request), payload);
+    return fsdpi_record_inline(request, offered(request), payload);
 }
 
 fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
 {
-    return fsdpi_portion_inline(request, fsdpi_pattern_of(request), node);
+    return fsdpi_portion_inline(request, offered(request), node);
 }
 
 size_t fsdpi_select_expected(fsdp_request *request, int node)
 {
-    return fsdpi_expected_inline(request, fsdpi_pattern_of(request), node);
+    return fsdpi_expected_inline(request, offered(request), node);
 }
 
 void *fsdpi_select_place(fsdp_request *request, int node)
 {
-    return fsdpi_place_inline(request, fsdpi_pattern_of(request), node);
+    return fsdpi_place_inline(request, offered(request), node);
 }
 
 const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request)
 {
     if ((request->flags & FSDPI_FLAG_OFFERED) != 0) {
-        return &fsdpi_inline;
+        return request->in_halves ? menu_of(request)[FSDP_ALGO_HALVES] : &fsdpi_inline;
     }
     check_shared(request);
     return menu_of(request)[find(request, false)];

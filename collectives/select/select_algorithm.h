@@ -1,6 +1,6 @@
 /**
  * @file
- * Decides which algorithm carries out a call: inline, staged, direct, cma, rails or ring. It is the one that the table
+ * Decides which algorithm carries out a call: inline, halves, staged, direct, cma, rails or ring. It is the one that the table
  * (lib/context/table.h) names first, by size, of those that the collective has and that can serve the call.
  */
 #ifndef FSDPI_SELECT_ALGORITHM_H

@@ -13,7 +13,8 @@ module fsdp_constants
    integer(c_int), parameter :: FSDP_ALGO_CMA = 4
    integer(c_int), parameter :: FSDP_ALGO_RAILS = 5
    integer(c_int), parameter :: FSDP_ALGO_RING = 6
-   integer(c_int), parameter :: FSDP_N_ALGORITHMS = 7
+   integer(c_int), parameter :: FSDP_ALGO_HALVES = 7
+   integer(c_int), parameter :: FSDP_N_ALGORITHMS = 8
 
    ! fsdp/buffer.h
    integer(c_int), parameter :: FSDP_BUFFER_PER_RANK = 0
@@ -64,7 +65,7 @@ module fsdp_constants
    integer(c_int), parameter :: FSDP_CHECKPOINT_LOCK_FLOCK = 1
    integer(c_int), parameter :: FSDP_CHECKPOINT_LOCK_OWNER = 2
    integer(c_int), parameter :: FSDP_CHECKPOINT_LOCK_NONE = 3
-   character(*), parameter :: FSDP_ALGORITHM_NAMES = "auto|inline|staged|direct|cma|rails|ring"
+   character(*), parameter :: FSDP_ALGORITHM_NAMES = "auto|inline|staged|direct|cma|rails|ring|halves"
 
    ! fsdp/context.h
    integer(c_int), parameter :: FSDP_MEMORY_PARAMETERS = 0

@@ -13,6 +13,8 @@
  *   the reduction inside the node before it and the distribution inside the node after it. On nodes of several ranks it
  *   needs buffers that direct or cma could serve.
  * - ring: as rails, but each part travels around the nodes; for allgather.
+ * - halves: up to 16 nodes, allreduce: each node is sent its part of the vector with the synchronisation, as inline would for a
+ *   reduce_scatter; what was reduced there is then exchanged as one block. Any memory, as long as it fits into a slot.
  *
  * The table and a tuning file have the same form: one row per line, the first match counts, '#' begins a comment.
  *
@@ -45,9 +47,10 @@ typedef enum fsdp_algorithm {
     FSDP_ALGO_DIRECT = 3,
     FSDP_ALGO_CMA    = 4,
     FSDP_ALGO_RAILS  = 5,
-    FSDP_ALGO_RING   = 6
+    FSDP_ALGO_RING   = 6,
+    FSDP_ALGO_HALVES = 7
 } fsdp_algorithm;
-#define FSDP_N_ALGORITHMS 7
+#define FSDP_N_ALGORITHMS 8
 
 /** Nodes that need not exist. */
 typedef struct fsdp_cluster {

@@ -96,7 +96,7 @@ typedef enum fsdp_checkpoint_lock {
     FSDP_CHECKPOINT_LOCK_NONE  = 3  /**< none: the caller sees to it that one program at a time saves in a folder */
 } fsdp_checkpoint_lock;
 
-#define FSDP_ALGORITHM_NAMES "auto|inline|staged|direct|cma|rails|ring"
+#define FSDP_ALGORITHM_NAMES "auto|inline|staged|direct|cma|rails|ring|halves"
 
 /**
  * The one table of settings. Columns: field; kind (CHOICE: an int, one of `values` in the order of its enum; SECONDS: an

@@ -291,6 +291,18 @@ static double cost_staged(const fsdpi_costs *costs, const fsdpi_world *world, fs
     return agreement(costs, world) + blocks * each;
 }
 
+/* As a reduce_scatter with the agreement, and then one block of an allgather. Two nodes would send no fewer bytes so. */
+static double cost_halves(const fsdpi_costs *costs, const fsdpi_world *world, size_t bytes)
+{
+    const double s = (double)bytes;
+
+    if (world->nodes == 2 || !fsdpi_costs_in_pairs(costs, world)) {
+        return INFINITY;
+    }
+    return cost_inline(costs, world, FSDPI_REDUCE_SCATTER, bytes) + in_rounds(costs, world, FSDPI_ALLGATHER, s) +
+           within_node(costs, world, FSDPI_ALLGATHER, s);
+}
+
 double fsdpi_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
                   fsdp_algorithm algorithm, size_t bytes)
 {
@@ -301,6 +313,8 @@ double fsdpi_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_coll
         return cost_rails(costs, world, collective, (double)bytes);
     case FSDP_ALGO_RING:
         return collective == FSDPI_ALLGATHER && world->nodes > 2 ? cost_ring(costs, world, (double)bytes) : INFINITY;
+    case FSDP_ALGO_HALVES:
+        return collective == FSDPI_ALLREDUCE ? cost_halves(costs, world, bytes) : INFINITY;
     case FSDP_ALGO_STAGED:
         return collective == FSDPI_ALLTOALL ? INFINITY : cost_staged(costs, world, collective, bytes);
     default:
@@ -311,7 +325,8 @@ double fsdpi_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_coll
 /* ---- choosing ------------------------------------------------------------------------------------------------------ */
 
 /* In this order: of two that cost the same, the one that comes first. */
-static const fsdp_algorithm ORDER[] = {FSDP_ALGO_INLINE, FSDP_ALGO_RAILS, FSDP_ALGO_RING, FSDP_ALGO_STAGED};
+static const fsdp_algorithm ORDER[] = {FSDP_ALGO_INLINE, FSDP_ALGO_HALVES, FSDP_ALGO_RAILS, FSDP_ALGO_RING,
+                                       FSDP_ALGO_STAGED};
 enum { N_ORDER = sizeof ORDER / sizeof ORDER[0] };
 
 fsdp_algorithm fsdpi_costs_cheapest(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,

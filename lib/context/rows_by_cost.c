@@ -4,11 +4,12 @@
 
 #include "lib/sync/records.h"
 
-static const fsdp_algorithm KINDS[] = {FSDP_ALGO_INLINE, FSDP_ALGO_RAILS, FSDP_ALGO_RING, FSDP_ALGO_STAGED};
+static const fsdp_algorithm KINDS[] = {FSDP_ALGO_INLINE, FSDP_ALGO_HALVES, FSDP_ALGO_RAILS, FSDP_ALGO_RING,
+                                       FSDP_ALGO_STAGED};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 enum {
-    THROUGH_LEADERS = 1 << FSDP_ALGO_INLINE | 1 << FSDP_ALGO_STAGED,
+    THROUGH_LEADERS = 1 << FSDP_ALGO_INLINE | 1 << FSDP_ALGO_HALVES | 1 << FSDP_ALGO_STAGED,
     ALL_OF_THEM     = THROUGH_LEADERS | 1 << FSDP_ALGO_RAILS | 1 << FSDP_ALGO_RING
 };
 

@@ -139,6 +139,8 @@ static const char *cost_of(const fsdpi_row *row)
         return cost_rails(row);
     case FSDP_ALGO_RING:
         return "((M-1) c + log2(M)) alpha_m + (M-1)/M S/L beta, each part through every node";
+    case FSDP_ALGO_HALVES:
+        return "4 alpha_s + (1 + log2(M)) alpha_m + 2 (M-1)/M S beta";
     case FSDP_ALGO_STAGED:
         return row->collective == FSDPI_ALLREDUCE && row->nodes == ONE ? "2 alpha_s per block + 2 S gamma"
                                                                        : "as inline, for each block";
@@ -335,6 +337,19 @@ fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id co
     return row != NULL ? (fsdp_algorithm)row->algorithm : FSDP_ALGO_STAGED;
 }
 
+bool fsdpi_table_in_halves(const fsdpi_table *table, size_t bytes)
+{
+    const int        override  = override_of(&table->core->config, FSDPI_ALLREDUCE);
+    const fsdpi_row *symmetric = first_match(table, FSDPI_ALLREDUCE, SYMMETRIC, bytes, UINT32_MAX);
+    const fsdpi_row *user      = first_match(table, FSDPI_ALLREDUCE, USER, bytes, UINT32_MAX);
+
+    if (override != FSDP_ALGO_AUTO) {
+        return override == FSDP_ALGO_HALVES;
+    }
+    return symmetric != NULL && user != NULL && symmetric->algorithm == FSDP_ALGO_HALVES &&
+           user->algorithm == FSDP_ALGO_HALVES;
+}
+
 /* BYTES up to which calls are inline whatever their memory is. */
 static void find_limits(fsdpi_table *table)
 {
@@ -415,7 +430,7 @@ uint64_t fsdpi_table_fingerprint(const fsdpi_table *table)
 
 const char *fsdp_algorithm_text(fsdp_algorithm algorithm)
 {
-    static const char *const NAMES[] = {"auto", "inline", "staged", "direct", "cma", "rails", "ring"};
+    static const char *const NAMES[] = {"auto", "inline", "staged", "direct", "cma", "rails", "ring", "halves"};
 
     return (int)algorithm >= 0 && (int)algorithm < FSDP_N_ALGORITHMS ? NAMES[algorithm] : "unknown";
 }

@@ -50,6 +50,12 @@ fsdp_status fsdpi_table_open(fsdpi_table *table, const fsdpi_core *core);
  */
 void fsdpi_table_settle(fsdpi_table *table, const fsdpi_nodes *nodes, const fsdpi_link *link);
 
+/**
+ * Whether an allreduce of so many BYTES goes in halves where these can serve it. Not a matter of memory, which may differ from rank
+ * to rank: what rides on the agreement must be the same on all.
+ */
+bool fsdpi_table_in_halves(const fsdpi_table *table, size_t bytes);
+
 /** A hash of it: ranks must hold the same. */
 uint64_t fsdpi_table_fingerprint(const fsdpi_table *table);
 

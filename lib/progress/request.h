@@ -109,7 +109,7 @@ struct fsdpi_algorithm {
     void (*end)(fsdp_request *request);
     /** Adds ranks that its steps wait for: by messages of its own, or by words that no mailbox knows. NULL: there are none. */
     void (*awaited)(const fsdp_request *request, fsdpi_rank_list *list);
-    bool is_short;        /* one step, with what letters and records carry: it stays in the short lane */
+    bool is_short;        /* few steps, with what letters and records carry: it stays in the short lane */
     bool leaves_together; /* peers read this rank's memory until they leave */
     bool agrees_at_end;   /* instead: an agreement on what request->verdict has become; `end` comes behind it */
 };
@@ -169,6 +169,7 @@ struct fsdp_request {
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
     bool                     is_blocking; /* its caller does nothing until it is done */
     bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
+    bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
     fsdp_status              status;
     uint64_t                 number; /* of its letter in that lane */
     uint64_t                 sequence;

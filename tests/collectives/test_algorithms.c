@@ -222,6 +222,9 @@ static int free_all_expected(void **state)
 
 /* ---- which algorithm it is ----------------------------------------------------------------------------------------- */
 
+/* How leaders exchange agreements: as they find cheaper, or in one of the two ways. */
+static enum { AS_FOUND, IN_ROUNDS, IN_PAIRS } exchange;
+
 static const char *name_on_one_node(const fsdp_context *ctx, const job *j, bool symmetric, bool in_place,
                                     fsdp_algorithm asked)
 {
@@ -257,6 +260,9 @@ static const char *expected_name(const fsdp_context *ctx, const job *j, bool sym
     }
     if (asked == FSDP_ALGO_STAGED && !(many && j->collective == ALLTOALL)) {
         return "staged";
+    }
+    if (asked == FSDP_ALGO_HALVES && exchange == IN_PAIRS && many && j->count <= 7 && j->collective == ALLREDUCE) {
+        return "halves";
     }
     if (asked == FSDP_ALGO_INLINE && j->count <= 7 && !(many && j->collective == ALLTOALL)) {
         return "inline";
@@ -307,11 +313,12 @@ static void check(fsdp_context *ctx, size_t number, const places *p, bool in_pla
     }
 }
 
-/* Only the allgather has a ring; for others it is the same as no choice. */
+/* Only the allgather has a ring, and only the allreduce halves; for others that is the same as no choice. */
 static void check_jobs(fsdp_context *ctx, const places *p, fsdp_algorithm asked)
 {
     for (size_t n = 0; n < N_JOBS; n++) {
-        if (asked == FSDP_ALGO_RING && all.jobs[n].collective != ALLGATHER) {
+        if ((asked == FSDP_ALGO_RING && all.jobs[n].collective != ALLGATHER) ||
+            (asked == FSDP_ALGO_HALVES && all.jobs[n].collective != ALLREDUCE)) {
             continue;
         }
         if (all.jobs[n].collective != BROADCAST) {
@@ -320,9 +327,6 @@ static void check_jobs(fsdp_context *ctx, const places *p, fsdp_algorithm asked)
         check(ctx, n, p, true, asked);
     }
 }
-
-/* How leaders exchange agreements: as they find cheaper, or in one of the two ways. */
-static enum { AS_FOUND, IN_ROUNDS, IN_PAIRS } exchange;
 
 static void choose_exchange(fsdp_context *ctx)
 {
@@ -410,6 +414,17 @@ static void inline_in_pairs_gives_the_same_bits(void **state)
     exchange = IN_PAIRS;
     check_nodes(&config, FSDP_ALGO_INLINE);
     check_staging(&config, LARGE_STAGING_BYTES, FSDP_ALGO_INLINE);
+    exchange = AS_FOUND;
+}
+
+static void halves_give_the_same_bits(void **state)
+{
+    fsdp_config config = config_with(FSDP_ALGO_HALVES);
+
+    (void)state;
+    exchange = IN_PAIRS;
+    check_nodes(&config, FSDP_ALGO_HALVES);
+    check_staging(&config, LARGE_STAGING_BYTES, FSDP_ALGO_HALVES);
     exchange = AS_FOUND;
 }
 
@@ -504,6 +519,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(small_staging_memory_gives_the_same_bits),
         cmocka_unit_test(inline_gives_the_same_bits),
         cmocka_unit_test(inline_in_pairs_gives_the_same_bits),
+        cmocka_unit_test(halves_give_the_same_bits),
         cmocka_unit_test(inline_in_rounds_gives_the_same_bits),
         cmocka_unit_test(staged_gives_the_same_bits),
         cmocka_unit_test(direct_gives_the_same_bits),

@@ -68,15 +68,34 @@ static size_t pieces_of(size_t bytes)
     return bytes <= cut->until ? (bytes + cut->piece - 1) / cut->piece : 1;
 }
 
-/* Each of the others has been sent `portion` BYTES, behind its head or in messages of their own. */
+/* The messages to each other node with `portion` BYTES, which are behind its head or in messages of their own. */
+static size_t messages_with(size_t portion)
+{
+    return portion > fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange) ? 1 + pieces_of(portion) : 1;
+}
+
 static void assert_sent(size_t portion)
 {
     const size_t others = (size_t)world.size - 1;
-    const bool   apart  = portion > fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange);
 
     assert_string_equal("inline", fsdp_last_algorithm(world.ctx));
-    assert_int_equal(others * (apart ? 1 + pieces_of(portion) : 1), sent.messages);
+    assert_int_equal(others * messages_with(portion), sent.messages);
     assert_int_equal(others * (HEAD + portion), sent.bytes);
+}
+
+/* The same in the first half; in the second, what is known of the parts so far, twice as much in each round. */
+static void assert_sent_in_halves(size_t portion)
+{
+    const size_t others   = (size_t)world.size - 1;
+    size_t       messages = others * messages_with(portion);
+
+    for (size_t known = 1; known <= others; known *= 2) {
+        const size_t parts = known < others + 1 - known ? known : others + 1 - known;
+        messages += pieces_of(parts * (HEAD + portion));
+    }
+    assert_string_equal("halves", fsdp_last_algorithm(world.ctx));
+    assert_int_equal(messages, sent.messages);
+    assert_int_equal(2 * others * (HEAD + portion), sent.bytes);
 }
 
 static int sum_of_ranks(void)
@@ -114,7 +133,11 @@ static void check_allreduce(size_t count)
 {
     begin();
     assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM));
-    assert_sent(count * sizeof(float));
+    if (world.ctx->config.algo_allreduce == FSDP_ALGO_HALVES) {
+        assert_string_equal("halves", fsdp_last_algorithm(world.ctx));
+    } else {
+        assert_sent(count * sizeof(float));
+    }
     for (size_t i = 0; i < count; i++) {
         assert_true(world.out[i] == sum_of(i));
     }
@@ -131,6 +154,22 @@ static void data_travels_with_the_agreement(void **state)
         check_reduce_scatter(counts[i]);
         check_allreduce(counts[i]);
     }
+}
+
+/* A node is sent its part, and then the parts that others have reduced. */
+static void halves_send_each_byte_twice(void **state)
+{
+    const size_t parts[] = {64, 576, 2048, LONG};
+
+    (void)state;
+    world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        check_allreduce((size_t)world.size * parts[i]);
+        assert_sent_in_halves(parts[i] * sizeof(float));
+    }
+    check_allreduce(1);
+    check_allreduce(LONG + 1);
+    world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
 }
 
 /* Of two nodes, each has a place for the other's data before it comes, however long it is. */
@@ -230,6 +269,40 @@ static void one_without_data_among_others_leaves_nothing_behind(void **state)
     }
 }
 
+/* A rank that waits for other operations too does not let data ride that others do. */
+static void halves_that_only_some_offer_go_another_way(void **state)
+{
+    const double rate = world.ctx->link.rate;
+
+    (void)state;
+    world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
+    world.ctx->link.rate             = 1; /* so that only blocking calls are brief */
+    for (int odd = 0; odd < world.size; odd++) {
+        fsdp_request *request;
+
+        fill_input();
+        if (world.rank == odd) {
+            assert_int_equal(FSDP_OK,
+                             fsdp_iallreduce(world.ctx, world.in, world.out, LONG, FSDP_F32, FSDP_SUM, &request));
+            assert_int_equal(FSDP_OK, fsdp_wait(request));
+        } else {
+            assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, world.in, world.out, LONG, FSDP_F32, FSDP_SUM));
+        }
+        assert_string_not_equal("halves", fsdp_last_algorithm(world.ctx));
+        assert_true(world.out[LONG - 1] == sum_of(LONG - 1));
+    }
+    world.ctx->link.rate             = rate;
+    world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
+}
+
+static void halves_of_calls_that_differ_leave_nothing_behind(void **state)
+{
+    world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
+    lengths_that_differ_leave_nothing_behind(state);
+    one_without_data_among_others_leaves_nothing_behind(state);
+    world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
+}
+
 /* ---- data in pieces ------------------------------------------------------------------------------------------------- */
 
 /* All of the above, where a message of 1000 bytes is the longest that MPI sends at once; and where data up to a length is cut. */
@@ -241,6 +314,7 @@ static void pieces_do_as_one_message_does(void **state)
         world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = cuts[i];
         data_travels_with_the_agreement(state);
         data_is_expected(state);
+        halves_send_each_byte_twice(state);
         lengths_that_differ_leave_nothing_behind(state);
         one_without_data_among_others_leaves_nothing_behind(state);
     }
@@ -289,6 +363,9 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_travels_with_the_agreement),
         cmocka_unit_test(data_is_expected),
+        cmocka_unit_test(halves_send_each_byte_twice),
+        cmocka_unit_test(halves_that_only_some_offer_go_another_way),
+        cmocka_unit_test(halves_of_calls_that_differ_leave_nothing_behind),
         cmocka_unit_test(only_the_root_is_sent_to_or_sends),
         cmocka_unit_test(what_is_too_long_goes_another_way),
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),

@@ -22,7 +22,7 @@ enum {
     N_LINKS = sizeof LINKS / sizeof LINKS[0]
 };
 enum { STAGING = 4 << 20, INLINE = 1 << FSDP_ALGO_INLINE, STAGED = 1 << FSDP_ALGO_STAGED };
-enum { ALL = INLINE | STAGED | 1 << FSDP_ALGO_RAILS | 1 << FSDP_ALGO_RING };
+enum { LEADERS = INLINE | STAGED | 1 << FSDP_ALGO_HALVES, ALL = LEADERS | 1 << FSDP_ALGO_RAILS | 1 << FSDP_ALGO_RING };
 
 static void for_each_world(void (*check)(const fsdpi_costs *costs, const fsdpi_world *world))
 {
@@ -60,7 +60,7 @@ static void check_rows(const fsdpi_costs *costs, const fsdpi_world *world)
     assert_true(n <= FSDPI_MOST_ROWS / 2); /* those for one node come before them */
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_REDUCE; c++) {
         for (size_t bytes = 1; bytes < (size_t)1 << 34; bytes = bytes * 3 / 2 + 1) {
-            for (unsigned of = ALL; of != 0; of = of == ALL ? INLINE | STAGED : 0) {
+            for (unsigned of = ALL; of != 0; of = of == ALL ? LEADERS : 0) {
                 const fsdpi_collective_id id     = (fsdpi_collective_id)c;
                 const fsdp_algorithm      chosen = first_match(rows, n, c, of, bytes);
                 const double              least =
@@ -84,10 +84,11 @@ static void the_rows_name_what_costs_least(void **state)
 
 static void check_growth(const fsdpi_costs *costs, const fsdpi_world *world)
 {
-    static const fsdp_algorithm KINDS[] = {FSDP_ALGO_INLINE, FSDP_ALGO_RAILS, FSDP_ALGO_RING, FSDP_ALGO_STAGED};
+    static const fsdp_algorithm KINDS[] = {FSDP_ALGO_INLINE, FSDP_ALGO_HALVES, FSDP_ALGO_RAILS, FSDP_ALGO_RING,
+                                           FSDP_ALGO_STAGED};
 
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_ALLTOALL; c++) {
-        for (int k = 0; k < 4; k++) {
+        for (size_t k = 0; k < sizeof KINDS / sizeof KINDS[0]; k++) {
             double before = 0;
 
             for (size_t bytes = 1; bytes < (size_t)1 << 30; bytes *= 2) {
