@@ -76,12 +76,14 @@ ROOMS = [
      "what writing and reading share: a model as tensors of files, and what can be wrong with a call"),
     ("shard", "checkpoint/write", "saving, at once or behind the next steps"),
     ("shard", "checkpoint/read", "loading, on any number of ranks"),
+    ("shard", "pipeline", "schedules of pipelines: made, read, proved and simulated, without MPI"),
     ("fortran", "base", "constants, structs, handles, what becomes of a status, and contexts"),
     ("fortran", "collectives", "collectives and symmetric buffers, on addresses and on arrays"),
     ("fortran", "training", "models and their views, optimizers, hooks and checkpoints"),
     ("fortran", ".", "the module `fsdp` of Fortran, which is all of these, plans of nodes, and tools"),
     ("tools/common", ".", "what the installed programs share: command lines and JSON, without MPI"),
     ("tools/ckpt", ".", "fsdp-ckpt: lists, verifies, compares and converts checkpoints, without MPI"),
+    ("tools/plan", ".", "fsdp-plan: proves schedules of pipelines and shows what they cost, without MPI"),
     ("tools/topo", "base", "options, the ranks of the job, words for things, and what cores and memory are doing"),
     ("tools/topo", "report", "what is known of a node and its ranks, planned or gathered, and how it comes to rank 0"),
     ("tools/topo", "text", "a report in words: text, JSON, command lines, and cores at work"),
@@ -114,7 +116,7 @@ ROOMS = [
 
 # None of these includes another of its row.
 SIDE_BY_SIDE = [
-    ("tools/ckpt", "tools/topo", "tools/preload", "bench", "mpi-examples"),
+    ("tools/ckpt", "tools/plan", "tools/topo", "tools/preload", "bench", "mpi-examples"),
     ("tools/topo/text", "tools/topo/svg"),
     ("bench/collectives", "bench/floor", "bench/async", "bench/lanes", "bench/drop_in", "bench/tune", "bench/training",
      "bench/kernels"),
