@@ -12,6 +12,7 @@
 #include "shard/pipeline/simulate.h"
 #include "shard/pipeline/verify.h"
 #include "tests/shard/pipeline/executor.h"
+#include "tests/shard/pipeline/spoiled.h"
 #include "tests/support/unit_test.h"
 
 /* Whole numbers, whose sums are exact. */
@@ -306,70 +307,26 @@ static void buffers_decide_whether_it_deadlocks(void **state)
 
 /* ---- spoiled by chance ----------------------------------------------------------------------------------------------- */
 
-static uint64_t chance = 12345;
-
-static size_t draw(size_t n)
-{
-    chance = chance * 6364136223846793005U + 1442695040888963407U;
-    return (size_t)(chance >> 33) % n;
-}
-
-static void drop(fsdpi_actions *row, size_t at)
-{
-    memmove(row->list + at, row->list + at + 1, (row->n - at - 1) * sizeof *row->list);
-    row->n--;
-}
-
-static void spoil(fsdpi_schedule *schedule)
-{
-    const int      rank = (int)draw((size_t)schedule->ranks);
-    fsdpi_actions *row  = &schedule->rows[rank];
-    const size_t   at = draw(row->n), other = draw(row->n), next = at + 1 < row->n ? at + 1 : at;
-    const size_t   with = draw(2) == 0 ? other : next; /* far away things are rarely good */
-    fsdpi_action   kept = row->list[at];
-
-    switch (draw(4)) {
-    case 0:
-        drop(row, at);
-        break;
-    case 1:
-        assert_true(fsdpi_schedule_add(schedule, rank, kept));
-        break;
-    default:
-        row->list[at]   = row->list[with];
-        row->list[with] = kept;
-        break;
-    }
-}
-
-static fsdpi_schedule any_schedule(void)
-{
-    const fsdpi_pipeline_kind kind  = (fsdpi_pipeline_kind)draw(FSDPI_N_PIPELINE_KINDS);
-    const int                 ranks = 2 + (int)draw(3), each = kind == FSDPI_INTERLEAVED ? 2 + (int)draw(2) : 1;
-    fsdpi_schedule schedule = generate(kind, ranks, each, kind == FSDPI_INTERLEAVED ? 2 * ranks : 2 + (int)draw(5));
-
-    return lower(&schedule);
-}
-
 static void neither_more_nor_fewer_are_refused_than_cannot_be_executed(void **state)
 {
     enum { MUTATIONS = 3000 };
-    int found[HELD_TOO_MUCH + 1] = {0};
+    uint64_t chance                   = 12345;
+    int      found[HELD_TOO_MUCH + 1] = {0};
 
     (void)state;
     for (int i = 0; i < MUTATIONS; i++) {
-        fsdpi_schedule schedule = any_schedule();
+        fsdpi_schedule schedule = any_schedule(&chance, 2 + i % 3);
         fsdpi_pace     pace     = PACE;
         fsdpi_run      run;
         fsdpi_flaw     flaw;
 
-        pace.buffers = 1 + (int)draw(2);
-        if (draw(2) == 0) { /* as much as it holds unspoiled */
+        pace.buffers = 1 + (int)draw(&chance, 2);
+        if (draw(&chance, 2) == 0) { /* as much as it holds unspoiled */
             assert_true(is_good(&schedule, &pace, &run, &flaw));
             pace.most_held = run.ranks[0].most_held;
             fsdpi_run_close(&run);
         }
-        spoil(&schedule);
+        spoil(&chance, &schedule);
         const bool     good = is_good(&schedule, &pace, &run, &flaw);
         const executed done = execute(&schedule, pace.buffers, pace.most_held, chance);
         if (good != (done == EXECUTED)) {
