@@ -11,16 +11,16 @@ static uint32_t *slot_of(const fsdpi_passes *passes, fsdpi_work work, int stage,
     return &passes->places[((size_t)stage * (size_t)passes->schedule->micros + (size_t)micro) * N_ONCE + kind];
 }
 
-uint32_t fsdpi_place_of(const fsdpi_passes *passes, fsdpi_work work, int stage, int micro)
+uint32_t fsdpi_action_place(const fsdpi_passes *passes, fsdpi_work work, int stage, int micro)
 {
     return work == FSDPI_UNSHARD || work == FSDPI_RESHARD ? 0 : *slot_of(passes, work, stage, micro);
 }
 
-uint32_t fsdpi_place_of_gradient(const fsdpi_passes *passes, int stage, int micro)
+uint32_t fsdpi_gradient_place(const fsdpi_passes *passes, int stage, int micro)
 {
-    const uint32_t whole = fsdpi_place_of(passes, FSDPI_BACKWARD, stage, micro);
+    const uint32_t whole = fsdpi_action_place(passes, FSDPI_BACKWARD, stage, micro);
 
-    return whole > 0 ? whole : fsdpi_place_of(passes, FSDPI_BACKWARD_INPUT, stage, micro);
+    return whole > 0 ? whole : fsdpi_action_place(passes, FSDPI_BACKWARD_INPUT, stage, micro);
 }
 
 int fsdpi_before(const fsdpi_passes *passes, int stage)

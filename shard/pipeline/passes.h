@@ -21,10 +21,10 @@ bool fsdpi_passes_open(fsdpi_passes *passes, const fsdpi_schedule *schedule, fsd
 void fsdpi_passes_close(fsdpi_passes *passes);
 
 /** 1 more than the place of an action; 0: it is nowhere. Of UNSHARD and RESHARD, which may be repeated, always 0. */
-uint32_t fsdpi_place_of(const fsdpi_passes *passes, fsdpi_work work, int stage, int micro);
+uint32_t fsdpi_action_place(const fsdpi_passes *passes, fsdpi_work work, int stage, int micro);
 
 /** The action after which the gradient of a stage's input is there: B or I. 0: it is nowhere. */
-uint32_t fsdpi_place_of_gradient(const fsdpi_passes *passes, int stage, int micro);
+uint32_t fsdpi_gradient_place(const fsdpi_passes *passes, int stage, int micro);
 
 /** The rank before or behind a stage that `rank` has; -1: there is no such stage, or `rank` has that too. */
 int fsdpi_before(const fsdpi_passes *passes, int stage);

@@ -7,17 +7,17 @@
 static bool verify_pass(const fsdpi_passes *passes, int stage, int micro, fsdpi_flaw *flaw)
 {
     const int  rank    = passes->owner[stage];
-    const bool forward = fsdpi_place_of(passes, FSDPI_FORWARD, stage, micro) > 0;
-    const bool whole   = fsdpi_place_of(passes, FSDPI_BACKWARD, stage, micro) > 0;
-    const bool input   = fsdpi_place_of(passes, FSDPI_BACKWARD_INPUT, stage, micro) > 0;
-    const bool weight  = fsdpi_place_of(passes, FSDPI_BACKWARD_WEIGHT, stage, micro) > 0;
+    const bool forward = fsdpi_action_place(passes, FSDPI_FORWARD, stage, micro) > 0;
+    const bool whole   = fsdpi_action_place(passes, FSDPI_BACKWARD, stage, micro) > 0;
+    const bool input   = fsdpi_action_place(passes, FSDPI_BACKWARD_INPUT, stage, micro) > 0;
+    const bool weight  = fsdpi_action_place(passes, FSDPI_BACKWARD_WEIGHT, stage, micro) > 0;
 
     if (!forward) {
         return fsdpi_flaw_set(flaw, -1, 0, "%dF%d is missing on rank %d: stage %d never runs micro-batch %d forward",
                               stage, micro, rank, stage, micro);
     }
     if (whole && (input || weight)) {
-        return fsdpi_flaw_set(flaw, rank, fsdpi_place_of(passes, FSDPI_BACKWARD, stage, micro) - 1,
+        return fsdpi_flaw_set(flaw, rank, fsdpi_action_place(passes, FSDPI_BACKWARD, stage, micro) - 1,
                               "%dB%d and %d%s%d: a backward pass is one action, B, or two, I and W", stage, micro,
                               stage, input ? "I" : "W", micro);
     }
@@ -78,16 +78,17 @@ static bool comes_behind(const step *s, uint32_t place, fsdpi_work work, int sta
 
 static bool comes_behind_its(const step *s, fsdpi_work work)
 {
-    return comes_behind(s, fsdpi_place_of(s->passes, work, s->action->stage, s->action->micro), work, s->action->stage);
+    return comes_behind(s, fsdpi_action_place(s->passes, work, s->action->stage, s->action->micro), work,
+                        s->action->stage);
 }
 
 static bool comes_behind_gradient(const step *s, int stage)
 {
     const int  micro = s->action->micro;
-    const bool whole = fsdpi_place_of(s->passes, FSDPI_BACKWARD, stage, micro) > 0;
+    const bool whole = fsdpi_action_place(s->passes, FSDPI_BACKWARD, stage, micro) > 0;
 
-    return comes_behind(s, fsdpi_place_of_gradient(s->passes, stage, micro),
-                        whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_INPUT, stage);
+    return comes_behind(s, fsdpi_gradient_place(s->passes, stage, micro), whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_INPUT,
+                        stage);
 }
 
 static bool verify_forward(const step *s)
@@ -99,8 +100,8 @@ static bool verify_forward(const step *s)
     }
     return fsdpi_before(s->passes, stage) >= 0
                ? comes_behind_its(s, FSDPI_RECV_F)
-               : comes_behind(s, fsdpi_place_of(s->passes, FSDPI_FORWARD, stage - 1, s->action->micro), FSDPI_FORWARD,
-                              stage - 1);
+               : comes_behind(s, fsdpi_action_place(s->passes, FSDPI_FORWARD, stage - 1, s->action->micro),
+                              FSDPI_FORWARD, stage - 1);
 }
 
 static bool verify_backward(const step *s)
@@ -129,16 +130,16 @@ static bool has_other_end(const step *s, fsdpi_work work, int step_to)
         return fsdpi_flaw_set(s->flaw, s->rank, s->at, "%s on rank %d has no other rank at its other end",
                               fsdpi_action_print(s->action, text), s->rank);
     }
-    return fsdpi_place_of(s->passes, work, other.stage, other.micro) > 0 ||
+    return fsdpi_action_place(s->passes, work, other.stage, other.micro) > 0 ||
            wrong(s, "has nothing at its other end: there is no", &other);
 }
 
 static bool verify_reduction(const step *s)
 {
     for (int m = 0; m < s->passes->schedule->micros; m++) {
-        const bool     whole = fsdpi_place_of(s->passes, FSDPI_BACKWARD, s->action->stage, m) > 0;
+        const bool     whole = fsdpi_action_place(s->passes, FSDPI_BACKWARD, s->action->stage, m) > 0;
         const uint32_t place =
-            fsdpi_place_of(s->passes, whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_WEIGHT, s->action->stage, m);
+            fsdpi_action_place(s->passes, whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_WEIGHT, s->action->stage, m);
 
         if (place == 0 || place - 1 > s->at) {
             const fsdpi_action other = {
@@ -217,7 +218,7 @@ static bool has(const fsdpi_schedule *schedule, fsdpi_work work)
 static bool verify_reductions(const fsdpi_passes *passes, fsdpi_flaw *flaw)
 {
     for (int s = 0; s < passes->schedule->stages; s++) {
-        if (fsdpi_place_of(passes, FSDPI_REDUCE_GRAD, s, 0) == 0) {
+        if (fsdpi_action_place(passes, FSDPI_REDUCE_GRAD, s, 0) == 0) {
             return fsdpi_flaw_set(flaw, -1, 0, "%dREDUCE_GRAD is missing on rank %d, though other stages have theirs",
                                   s, passes->owner[s]);
         }
