@@ -12,7 +12,8 @@ module fsdp_contexts
    public :: fsdp_agree, fsdp_cast, fsdp_config_init, fsdp_config_init_size, fsdp_device, fsdp_dtype_name
    public :: fsdp_dtype_parse, fsdp_dtype_size, fsdp_finalize, fsdp_has_gpu_aware_mpi, fsdp_has_progress_thread
    public :: fsdp_init, fsdp_init_f, fsdp_memory_name, fsdp_memory_usage, fsdp_node_count, fsdp_node_index
-   public :: fsdp_node_rank, fsdp_node_size, fsdp_progress_cpu_seconds, fsdp_rank, fsdp_redop_name, fsdp_redop_parse
+   public :: fsdp_node_rank, fsdp_node_size, fsdp_progress_cpu_seconds, fsdp_rank, fsdp_record_write, fsdp_redop_name
+   public :: fsdp_redop_parse
    public :: fsdp_settings_print, fsdp_size, fsdp_stream_set, fsdp_version, fsdp_wait_cpu_seconds, fsdp_wait_seconds
 
    interface fsdp_init
@@ -102,6 +103,11 @@ module fsdp_contexts
       type(c_ptr) function c_memory_name(kind) bind(C, name="fsdp_memory_name")
          import :: c_int, c_ptr
          integer(c_int), value :: kind
+      end function
+
+      integer(c_int) function c_record_write(ctx, folder) bind(C, name="fsdp_record_write")
+         import :: c_int, c_ptr
+         type(c_ptr), value :: ctx, folder
       end function
 
       integer(c_int) function c_agree(ctx, status, detail) bind(C, name="fsdp_agree")
@@ -310,6 +316,22 @@ contains
 
       text = fsdp_string(c_memory_name(kind))
    end function
+
+   ! Without `folder`: into FSDP_RECORD_DIR.
+   subroutine fsdp_record_write(ctx, folder, status)
+      type(fsdp_context), intent(in) :: ctx
+      character(*), intent(in), optional :: folder
+      integer, intent(out), optional :: status
+      character(kind=c_char, len=:), allocatable, target :: text
+      type(c_ptr) :: at
+
+      at = c_null_ptr
+      if (present(folder)) then
+         text = c_text(folder)
+         at = c_loc(text)
+      end if
+      call finish(c_record_write(address(ctx), at), 'fsdp_record_write', ctx, status)
+   end subroutine
 
    ! What this rank has to say, `verdict` and `detail`, becomes one status on all ranks.
    subroutine fsdp_agree(ctx, verdict, detail, status)

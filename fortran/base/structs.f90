@@ -46,6 +46,9 @@ module fsdp_structs
       type(c_ptr)        :: trace = c_null_ptr
       integer(c_int)     :: bind_keep = 0
       integer(c_int64_t) :: small_bytes = 0
+      integer(c_int)     :: record = 0
+      type(c_ptr)        :: record_dir = c_null_ptr
+      integer(c_int)     :: stall_s = 0
    end type
 
    type, bind(C), public :: fsdp_memory

@@ -152,7 +152,13 @@ typedef enum fsdp_checkpoint_lock {
       "write what was issued, begun and done when, to NAME.RANK.json")                                                 \
     X(bind_keep, CHOICE, "FSDP_BIND_KEEP", "no", 0, "no|yes", "whether what is bound stays so after fsdp_finalize()")  \
     X(small_bytes, BYTES, "FSDP_SMALL_BYTES", "0", 1, "0 or more, 0 is none",                                          \
-      "parameters below this, as they are gathered, are held whole by every rank")
+      "parameters below this, as they are gathered, are held whole by every rank")                                     \
+    X(record, COUNT, "FSDP_RECORD", "1024", 1, "0 to 1048576, 0 is none",                                              \
+      "operations that a context remembers, for fsdp-why and fsdp-top")                                                \
+    X(record_dir, PATH, "FSDP_RECORD_DIR", "", 0, "a folder",                                                          \
+      "where they are written when something ends a context or the process, for fsdp-why")                             \
+    X(stall_s, SECONDS, "FSDP_STALL_S", "60", 1, "0 to 86400, 0 is none",                                              \
+      "a wait this long is warned about, with who is missing")
 
 #define FSDP_CONFIG_TYPE_CHOICE  int
 #define FSDP_CONFIG_TYPE_SECONDS int

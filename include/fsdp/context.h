@@ -133,6 +133,18 @@ FSDP_API fsdp_status fsdp_memory_usage(const fsdp_context *ctx, fsdp_memory *mem
 FSDP_API const char *fsdp_memory_name(fsdp_memory_kind kind);
 
 /**
+ * Writes what this process has recorded of its last operations (FSDP_RECORD) into a folder, one file HOST.RANK.record for
+ * each of its contexts, of which further ones have a number in the name: what `fsdp-why FOLDER` reads. A file of that name is
+ * replaced. Local; may be called from any thread, while operations are under way too.
+ *
+ * @param[in] ctx     an open context
+ * @param[in] folder  one that is there; NULL: FSDP_RECORD_DIR
+ * @return FSDP_OK; FSDP_ERR_ARG if `ctx` is NULL, or there is no folder; FSDP_ERR_STATE if nothing is recorded
+ *         (FSDP_RECORD=0); FSDP_ERR_IO: a file cannot be written.
+ */
+FSDP_API fsdp_status fsdp_record_write(fsdp_context *ctx, const char *folder);
+
+/**
  * Turns each rank's verdict into one verdict for all: the way to stop together when one rank fails. Collective. Blocking.
  *
  * @param[in] ctx     an open context

@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/base/settings.h"
+#include "lib/record/dump.h"
 
 int fsdp_node_count(const fsdp_context *ctx)
 {
@@ -124,6 +126,28 @@ fsdp_status fsdp_agree(fsdp_context *ctx, fsdp_status status, const char *detail
         (void)fsdpi_record(ctx, status, "%.200s", detail != NULL ? detail : fsdp_status_text(status));
     }
     return fsdpi_agree_ahead(ctx, "agree", NULL, 0, status, true);
+}
+
+fsdp_status fsdp_record_write(fsdp_context *ctx, const char *folder)
+{
+    if (ctx == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_record_write: the context is NULL");
+    }
+    if (ctx->copy_of != 0) {
+        return fsdpi_fail_copy(ctx);
+    }
+    folder = folder != NULL ? folder : ctx->config.record_dir;
+    if (folder == NULL || folder[0] == '\0') {
+        return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_record_write: there is no folder; name one, or set FSDP_RECORD_DIR");
+    }
+    if (ctx->recorder.section == NULL) {
+        return fsdpi_fail(ctx, FSDP_ERR_STATE,
+                          "fsdp_record_write: nothing is recorded; set FSDP_RECORD to a number of operations above 0");
+    }
+    const int why = fsdpi_dump_write(folder);
+    return why == 0 ? FSDP_OK
+                    : fsdpi_fail(ctx, FSDP_ERR_IO, "fsdp_record_write: '%.200s' cannot be written in: %s", folder,
+                                 strerror(why));
 }
 
 void fsdpi_own(fsdp_context *ctx, fsdpi_owned *entry, const char *kind, void *object, void (*release)(void *))

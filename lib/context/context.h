@@ -25,6 +25,7 @@
 #include "lib/progress/lane.h"
 #include "lib/progress/queue.h"
 #include "lib/progress/verdicts.h"
+#include "lib/record/recorder.h"
 #include "lib/sync/gpu_streams.h"
 #include "lib/sync/link.h"
 #include "lib/sync/rails.h"
@@ -55,15 +56,16 @@ struct fsdp_context {
     fsdpi_addresses *addresses; /* of each position's buffers, for that operation */
     const void     **operands;  /* two for each peer on the node, or one for each node */
 
-    fsdpi_buffers buffers; /* symmetric ones */
-    fsdpi_pages   known_pages;
-    fsdpi_table   table; /* of algorithms */
-    fsdpi_lock    owned_lock;
-    fsdpi_owned  *owned;
-    fsdpi_trace   trace;
-    fsdp_context *next_watched; /* see lib/context/forks.h */
-    int           mpi_end_key;  /* see lib/context/mpi_end.h */
-    bool          expects_mpi_end;
+    fsdpi_buffers  buffers; /* symmetric ones */
+    fsdpi_pages    known_pages;
+    fsdpi_table    table; /* of algorithms */
+    fsdpi_lock     owned_lock;
+    fsdpi_owned   *owned;
+    fsdpi_trace    trace;
+    fsdpi_recorder recorder;
+    fsdp_context  *next_watched; /* see lib/context/forks.h */
+    int            mpi_end_key;  /* see lib/context/mpi_end.h */
+    bool           expects_mpi_end;
 };
 
 _Static_assert(offsetof(struct fsdp_context, core) == 0, "fsdpi_core_of() takes a context for its core");

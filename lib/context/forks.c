@@ -34,6 +34,7 @@ static void in_child(void)
         fsdpi_lock_give(&ctx->owned_lock);
         (void)pthread_mutex_init(&ctx->memory_lock, NULL);
         fsdpi_trace_forget(&ctx->trace);
+        fsdpi_recorder_forget(&ctx->recorder);
     }
     fsdpi_lock_give(&list.lock);
 }

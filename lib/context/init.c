@@ -22,6 +22,7 @@
 #include "lib/device/memory.h"
 #include "lib/node/hosts.h"
 #include "lib/progress/agreement.h"
+#include "lib/record/dump.h"
 #include "lib/sync/staging.h"
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
@@ -39,11 +40,12 @@ static size_t addresses_bytes(int size)
     return (size_t)fsdpi_positions(size) * sizeof(fsdpi_addresses);
 }
 
-size_t fsdpi_context_bookkeeping(int size)
+size_t fsdpi_context_bookkeeping(int size, int recorded)
 {
     return fsdpi_alloc_size(sizeof(fsdp_context)) + fsdpi_alloc_size(operands_bytes(size)) + fsdpi_queue_bookkeeping() +
            FSDPI_LANES * fsdpi_messages_bookkeeping() + fsdpi_mailboxes_bookkeeping(size, FSDPI_LANES) +
-           fsdpi_alloc_size(addresses_bytes(size)) + fsdpi_peers_bookkeeping(size) + fsdpi_rails_bookkeeping(size);
+           fsdpi_alloc_size(addresses_bytes(size)) + fsdpi_peers_bookkeeping(size) + fsdpi_rails_bookkeeping(size) +
+           fsdpi_recorder_bookkeeping(recorded);
 }
 
 /* Tells the parts of each other. */
@@ -58,6 +60,7 @@ static void connect_parts(fsdp_context *ctx)
                                        .addresses = &ctx->addresses,
                                        .rails     = &ctx->rails,
                                        .trace     = &ctx->trace,
+                                       .recorder  = &ctx->recorder,
                                        .gpu       = &ctx->gpu,
                                        .verdicts  = &ctx->verdicts};
     for (int i = 0; i < FSDPI_LANES; i++) {
@@ -261,12 +264,14 @@ static fsdp_status open_mailboxes(fsdp_context *ctx)
 
 static fsdp_status open_parts(fsdp_context *ctx)
 {
-    ctx->operands  = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
-    ctx->addresses = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, addresses_bytes(ctx->size));
-    fsdp_status status =
+    ctx->operands              = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, operands_bytes(ctx->size));
+    ctx->addresses             = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, addresses_bytes(ctx->size));
+    const fsdp_status recorder = fsdpi_recorder_open(&ctx->recorder, &ctx->core, &ctx->nodes); /* collective */
+    fsdp_status       status =
         ctx->operands != NULL && ctx->addresses != NULL ? fsdpi_queue_open(&ctx->queue) : FSDP_ERR_MEMORY;
     status                  = status == FSDP_OK ? open_messages(ctx) : status;
     status                  = status == FSDP_OK ? fsdpi_trace_open(&ctx->trace, &ctx->core) : status;
+    status                  = status == FSDP_OK ? recorder : status;
     status                  = status == FSDP_OK ? fsdpi_rails_open(&ctx->rails, &ctx->core) : status;
     status                  = status == FSDP_OK ? fsdpi_peers_open(&ctx->peers, &ctx->core, &ctx->nodes) : status;
     const fsdp_status boxes = open_mailboxes(ctx); /* collective: whatever has failed before */
@@ -315,6 +320,7 @@ static void release_context(fsdp_context *ctx)
 {
     fsdpi_queue_close(&ctx->queue);
     fsdpi_trace_close(&ctx->trace);
+    fsdpi_recorder_close(&ctx->recorder);
     if (ctx->broken == FSDP_OK) {
         leave_peers(ctx);
     } else {
@@ -490,6 +496,8 @@ static fsdp_status finalize(fsdp_context *ctx)
     if (ctx->broken !=
         FSDP_OK) { /* messages may still arrive: what they are written to, and their communicator, stay */
         fsdpi_mpi_end_forget(ctx);
+        fsdpi_dump_fail(ctx->error);
+        fsdpi_recorder_close(&ctx->recorder);
         (void)fsdpi_record(NULL, ctx->broken, "%s", ctx->error);
         return ctx->broken;
     }

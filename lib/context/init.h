@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/** BYTES of bookkeeping that a context of `size` ranks holds from the beginning. For budgets. */
-size_t fsdpi_context_bookkeeping(int size);
+/** BYTES of bookkeeping that a context of `size` ranks holds from the beginning, with FSDP_RECORD=recorded. For budgets. */
+size_t fsdpi_context_bookkeeping(int size, int recorded);
 
 #endif

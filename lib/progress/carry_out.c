@@ -12,6 +12,7 @@
 #include "lib/progress/change_lanes.h"
 #include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
+#include "lib/record/dump.h"
 #include "lib/sync/trace.h"
 
 fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken)
@@ -59,6 +60,10 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
     if (queue->engine.trace->file != NULL) {
         trace(request);
     }
+    fsdpi_recorder_end(queue->engine.recorder, request->sequence, status);
+    if (status == FSDP_ERR_MISMATCH) {
+        fsdpi_dump_mismatch(queue->engine.recorder, request->error);
+    }
     if (queue->engine.core->broken == FSDP_OK) {
         request->lane->messages.n = 0;
     }
@@ -80,6 +85,7 @@ static void start(fsdp_request *request)
     const fsdpi_collective *collective = request->call.collective;
 
     request->begun = fsdpi_trace_now(request->engine->trace);
+    fsdpi_recorder_begin(request->engine->recorder, request->sequence);
     if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
         fsdpi_take_local_verdict(request, collective->prepare(request));
     }
@@ -130,7 +136,11 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
     request->algorithm = collective != NULL && collective->choose != NULL ? collective->choose(request) : NULL;
     if (request->algorithm == NULL) {
         *progress = FSDPI_FINISHED;
-    } else if (request->algorithm->is_short) {
+        return FSDP_OK;
+    }
+    fsdpi_recorder_move(request->engine->recorder, request->sequence, request->algorithm->name,
+                        !request->algorithm->is_short);
+    if (request->algorithm->is_short) {
         atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
     } else {
         fsdpi_change_lanes(request);
@@ -246,6 +256,9 @@ static bool advance_head(fsdpi_queue *queue, int lane)
     } while (lane == FSDPI_LANE_SHORT && status == FSDP_OK && progress == FSDPI_MOVED && request->lane == where &&
              atomic_load_explicit(&request->state, memory_order_relaxed) != FSDPI_REQUEST_AGREED);
     fsdpi_record_into(NULL);
+    if (status == FSDP_ERR_MPI) {
+        fsdpi_dump_fail(request->error);
+    }
     if (status != FSDP_OK || (progress == FSDPI_FINISHED && is_over(queue, request))) {
         complete_head(queue, lane, status);
         return true;
@@ -321,6 +334,7 @@ void fsdpi_give_up(fsdpi_queue *queue, bool printed)
     }
     fsdpi_record_into(NULL);
     memcpy(text, oldest->error, sizeof text);
+    fsdpi_dump_give_up(text);
     for (int lane = FSDPI_LANE_LONG; lane >= FSDPI_LANE_SHORT; lane--) {
         for (fsdp_request *head = fsdpi_head(queue, lane); head != NULL; head = fsdpi_head(queue, lane)) {
             memcpy(head->error, text, sizeof head->error);

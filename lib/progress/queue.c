@@ -67,6 +67,25 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     atomic_store_explicit(&request->state, FSDPI_REQUEST_QUEUED, memory_order_relaxed);
 }
 
+/* Whose caller waits anyway tells that; else another thread may wait beside it. */
+static void record(fsdpi_queue *queue, const fsdp_request *request)
+{
+    const fsdpi_call *call = &request->call;
+
+    fsdpi_recorder_issue(
+        queue->engine.recorder,
+        &(fsdpi_recorder_call){.sequence   = request->sequence,
+                               .collective = call->collective != NULL ? call->collective->name : "agreement",
+                               .call       = call->name,
+                               .label      = call->label,
+                               .count      = call->count,
+                               .bytes      = call->in_bytes > call->out_bytes ? call->in_bytes : call->out_bytes,
+                               .dtype      = call->has_data ? (int)call->dtype : -1,
+                               .op         = call->has_op ? (int)call->op : -1,
+                               .root       = call->has_root ? call->root : -1},
+        request->is_blocking, !request->is_blocking && atomic_load_explicit(&queue->waiters, memory_order_relaxed) > 0);
+}
+
 /* Enqueues; `run` is set where the calling thread is to carry it out. */
 static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status, bool blocking, bool *run,
                          fsdp_request **request)
@@ -84,6 +103,7 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
         return FSDP_ERR_MEMORY;
     }
     fill(queue, made, call, status, blocking);
+    record(queue, made);
     fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], made);
     *run           = !queue->running && (!queue->has_thread || (blocking && fsdpi_oldest(queue) == made));
     queue->running = queue->running || *run;
@@ -146,6 +166,7 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
     if (!fsdpi_is_done(request)) {
         fsdpi_wait_for(request, run);
     }
+    fsdpi_recorder_go_on(queue->engine.recorder, request->sequence);
     return end_request(request, run);
 }
 
@@ -161,7 +182,9 @@ fsdp_status fsdp_wait(fsdp_request *request)
         return fsdpi_fail_copy(request->ctx);
     }
     if (!fsdpi_is_done(request)) {
+        fsdpi_recorder_wait(request->engine->recorder, request->sequence);
         fsdpi_wait_for(request, false);
+        fsdpi_recorder_go_on(request->engine->recorder, request->sequence);
     }
     return end_request(request, false);
 }

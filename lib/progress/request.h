@@ -16,6 +16,7 @@
 #include "lib/node/nodes.h"
 #include "lib/progress/lane.h"
 #include "lib/progress/verdicts.h"
+#include "lib/record/recorder.h"
 #include "lib/sync/opinion.h"
 #include "lib/sync/pairs.h"
 #include "lib/sync/rails.h"
@@ -137,6 +138,7 @@ typedef struct fsdpi_engine {
     fsdpi_addresses  **addresses; /* of the operation at the head of the long lane */
     const fsdpi_rails *rails;
     const fsdpi_trace *trace;
+    fsdpi_recorder    *recorder;
     struct fsdpi_gpu  *gpu;
     fsdpi_verdicts    *verdicts;
 } fsdpi_engine;

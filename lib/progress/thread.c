@@ -122,14 +122,17 @@ static void *progress_thread(void *context)
 
     (void)pthread_setname_np(pthread_self(), "fsdp-progress");
     (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_ASLEEP);
     while (!atomic_load(&queue->stop)) {
         atomic_store(&queue->sleeping, 1);
         const uint32_t bell = atomic_load(&queue->bell);
         if (atomic_load(&queue->waiters) == 0 && fsdpi_take_over(queue, true)) {
             atomic_store(&queue->sleeping, 0);
+            fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_AT_WORK);
             ask_for_short_slices(queue, queue->engine.nodes->count > 1);
             (void)sched_yield(); /* who has rung goes on first, if it waits for this core */
             work(queue);
+            fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_ASLEEP);
             fsdpi_hand_back(queue);
         } else if (!atomic_load(&queue->stop)) {
             ask_for_short_slices(queue, false);
@@ -159,4 +162,5 @@ void fsdpi_stop_thread(fsdpi_queue *queue)
     fsdpi_ring(queue);
     (void)pthread_join(queue->thread, NULL);
     queue->has_thread = false;
+    fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_NONE);
 }

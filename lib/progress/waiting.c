@@ -228,6 +228,7 @@ static void count_wait(fsdpi_queue *queue, const wait_cost *cost)
     fsdpi_queue_lock(queue);
     queue->wait_seconds += seconds;
     queue->wait_cpu_seconds += cpu;
+    fsdpi_recorder_waited(queue->engine.recorder, queue->wait_seconds);
     fsdpi_queue_unlock(queue);
 }
 

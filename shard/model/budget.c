@@ -93,7 +93,7 @@ static void add_contexts(const fsdp_model *model, const fsdpi_plan *plan, fsdp_b
         budget->bytes[FSDP_MEMORY_STAGING] += fsdpi_staging_total((size_t)ctx->config.staging_bytes) +
                                               fsdpi_gpu_context_host_bytes(ctx, sizes[i]) +
                                               fsdpi_gpu_context_bytes(ctx);
-        budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i]);
+        budget->bytes[FSDP_MEMORY_BOOKKEEPING] += fsdpi_context_bookkeeping(sizes[i], ctx->config.record);
     }
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] +=
         fsdpi_alloc_size(sizeof(fsdp_model)) + count_optimizers(model, plan) * fsdpi_optimizer_bookkeeping(plan);

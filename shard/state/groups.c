@@ -50,7 +50,7 @@ static void count_context(fsdp_context *ctx, const fsdp_context *part)
 {
     fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_staging_total((size_t)part->config.staging_bytes));
     fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
-    fsdpi_count_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_count_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size, part->config.record));
     fsdpi_count_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
 }
 
@@ -58,7 +58,7 @@ static void uncount_context(fsdp_context *ctx, const fsdp_context *part)
 {
     fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_staging_total((size_t)part->config.staging_bytes));
     fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
-    fsdpi_uncount_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size));
+    fsdpi_uncount_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size, part->config.record));
     fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
 }
 
@@ -82,6 +82,7 @@ static fsdp_status open_part(fsdp_model *model, int size, int color, int key, co
         return fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
     }
     (*part)->shown_rank = ctx->rank;
+    fsdpi_recorder_show_rank(&(*part)->recorder, ctx->rank);
     (*part)->gpu.leader = &ctx->gpu;
     count_context(ctx, *part);
     fsdpi_trace_share(&ctx->trace, &(*part)->trace, row);

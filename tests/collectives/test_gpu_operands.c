@@ -37,7 +37,7 @@ static fsdp_status reduce_on_host(fsdpi_gpu_device *gpu, void *const *out, size_
 static const fsdpi_gpu_ops OPS    = {.name = "made up", .reduce = reduce_on_host};
 static fsdpi_gpu_device    device = {.ops = &OPS};
 static fsdp_context        ctx;
-static fsdpi_engine        engine = {.core = &ctx.core, .gpu = &ctx.gpu};
+static fsdpi_engine        engine = {.core = &ctx.core, .recorder = &ctx.recorder, .gpu = &ctx.gpu};
 
 static fsdp_request request_of(fsdp_dtype dtype)
 {

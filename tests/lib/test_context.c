@@ -318,7 +318,8 @@ static void memory_is_counted_to_the_byte(void **state)
     (void)state;
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &before));
     assert_int_equal((size_t)6 << 20, before.current[FSDP_MEMORY_STAGING]); /* of both lanes */
-    assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx)), before.current[FSDP_MEMORY_BOOKKEEPING]);
+    assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx), ctx->config.record),
+                     before.current[FSDP_MEMORY_BOOKKEEPING]);
     for (int kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
         sum += before.current[kind];
     }
@@ -353,7 +354,8 @@ static void which_rank_is_where_is_kept_once_per_node(void **state)
         assert_int_equal(r, fsdpi_rank_at(&ctx->nodes, ctx->nodes.node_of[r], ctx->nodes.position_of[r]));
     }
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
-    assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx)), memory.current[FSDP_MEMORY_BOOKKEEPING]);
+    assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx), ctx->config.record),
+                     memory.current[FSDP_MEMORY_BOOKKEEPING]);
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 

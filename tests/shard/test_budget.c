@@ -326,7 +326,7 @@ static size_t model_bookkeeping(const small_model *m, int size)
     fsdp_budget budget;
 
     assert_int_equal(FSDP_OK, fsdp_model_budget(m->model, FSDP_FULL_SHARD, size, FSDP_ADAMW, &budget));
-    return budget.bytes[FSDP_MEMORY_BOOKKEEPING] - fsdpi_context_bookkeeping(size);
+    return budget.bytes[FSDP_MEMORY_BOOKKEEPING] - fsdpi_context_bookkeeping(size, 1024);
 }
 
 static void the_bookkeeping_of_a_model_does_not_grow_with_the_ranks(void **state)

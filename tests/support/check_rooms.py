@@ -33,6 +33,8 @@ ROOMS = [
     ("lib", "device",
      "memory, of the host and of GPUs: allocated and counted, copied, cast; and what a GPU is asked to do"),
     ("lib", "node", "which ranks share memory, what of it they share, and what they may read of each other"),
+    ("lib", "record",
+     "the flight recorder: what ranks have done last, kept where other processes find it, and written to files"),
     ("lib", "topology",
      "how a node is built, the plan that places its ranks on cores and GPUs, and binding them there"),
     ("lib", "sync",
