@@ -11,6 +11,7 @@
 #include "lib/progress/agreement.h"
 #include "lib/progress/change_lanes.h"
 #include "lib/progress/inquest.h"
+#include "lib/progress/inquest_words.h"
 #include "lib/progress/queue_inside.h"
 #include "lib/record/dump.h"
 #include "lib/sync/trace.h"

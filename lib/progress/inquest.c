@@ -1,13 +1,10 @@
 #include "lib/progress/inquest.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/node/hosts.h"
+#include "lib/base/log.h"
 #include "lib/progress/awaited.h"
+#include "lib/progress/inquest_words.h"
 #include "lib/progress/queue_inside.h"
 
 /* SECONDS. Between two looks no more than SECONDS_OF_A_LOOK count: this rank may have been stopped too. */
@@ -46,7 +43,7 @@ static void list_awaited(const fsdpi_queue *queue, fsdpi_rank_list *list)
 /* Else nobody ever asks. */
 static bool is_of_use(const fsdpi_queue *queue)
 {
-    return core_of(queue)->config.timeout_s > 0;
+    return core_of(queue)->config.timeout_s > 0 || core_of(queue)->config.stall_s > 0;
 }
 
 void fsdpi_inquest_open(fsdpi_queue *queue)
@@ -92,8 +89,11 @@ static void ask(fsdpi_queue *queue, const fsdpi_rank_list *list)
         .kind = FSDPI_NOTE_QUESTION, .id = inquest->id, .sequence = fsdpi_oldest(queue)->sequence};
 
     for (int i = 0; i < list->n && inquest->n < FSDPI_RANKS_ASKED; i++) {
-        const int rank = list->ranks[i];
-        if (rank != core_of(queue)->rank && find(inquest, rank) == NULL) {
+        const int    rank  = list->ranks[i];
+        fsdpi_asked *known = find(inquest, rank);
+        if (known != NULL) {
+            known->aside = false;
+        } else if (rank != core_of(queue)->rank) {
             inquest->asked[inquest->n++] = (fsdpi_asked){.rank = rank};
             inquest->quiet               = 0;
             fsdpi_note_send(&inquest->notes, rank, &question);
@@ -234,7 +234,7 @@ static void join_others(fsdpi_queue *queue, bool on_node)
 static bool all_answer(const fsdpi_inquest *inquest)
 {
     for (int i = 0; i < inquest->n; i++) {
-        if (!inquest->asked[i].answered) {
+        if (!inquest->asked[i].answered && !inquest->asked[i].aside) {
             return false;
         }
     }
@@ -249,11 +249,11 @@ static fsdpi_notice conclusion(const fsdpi_queue *queue)
 
     for (int i = 0; i < inquest->n; i++) {
         const fsdpi_asked *asked = &inquest->asked[i];
-        if (notice.stuck != 0 ? asked->stuck : !asked->answered) {
+        if (!asked->aside && (notice.stuck != 0 ? asked->stuck : !asked->answered)) {
             fsdpi_rank_list_add(&notice.missing, asked->rank);
         }
     }
-    if (inquest->n == 0) {
+    if (inquest->n == 0 || (inquest->n == 1 && inquest->asked[0].aside)) {
         fsdpi_rank_list_add(&notice.missing, core_of(queue)->rank);
     }
     return notice;
@@ -286,7 +286,7 @@ static bool somebody_moves(const fsdpi_inquest *inquest)
     bool moves = false;
 
     for (int i = 0; i < inquest->n; i++) {
-        moves = moves || inquest->asked[i].moves;
+        moves = moves || (inquest->asked[i].moves && !inquest->asked[i].aside);
     }
     return moves && all_answer(inquest);
 }
@@ -297,7 +297,8 @@ static bool is_complete(const fsdpi_inquest *inquest)
            inquest->elapsed > LONGEST_INQUEST;
 }
 
-static bool inquire(fsdpi_queue *queue, fsdpi_patience *patience)
+/* Asks whoever is to be asked by now. True at the end. */
+static bool inquire(fsdpi_queue *queue)
 {
     fsdpi_inquest  *inquest = &queue->inquest;
     fsdpi_rank_list mine    = {0};
@@ -308,15 +309,95 @@ static bool inquire(fsdpi_queue *queue, fsdpi_patience *patience)
     count_time(inquest);
     list_awaited(queue, &mine);
     ask(queue, &mine);
-    if (!is_complete(inquest)) {
+    inquest->begun = !is_complete(inquest);
+    return !inquest->begun;
+}
+
+static bool inquire_and_give_up(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    if (!inquire(queue)) {
         return false;
     }
-    inquest->begun = false;
-    if (somebody_moves(inquest)) {
+    if (somebody_moves(&queue->inquest)) {
         *patience = fsdpi_begin_to_wait(queue);
         return false;
     }
     return try_to_give_up(queue);
+}
+
+/* ---- warnings ------------------------------------------------------------------------------------------------------ */
+
+/* SECONDS without movement, after which the next one is due. */
+static int64_t next_warning(const fsdpi_queue *queue, const fsdpi_patience *patience)
+{
+    return (int64_t)core_of(queue)->config.stall_s << patience->warnings;
+}
+
+static bool is_stalled(const fsdpi_queue *queue, const fsdpi_patience *patience)
+{
+    enum { MOST_WARNINGS = 24 };
+
+    return core_of(queue)->config.stall_s > 0 && patience->warnings < MOST_WARNINGS &&
+           patience->waited > (double)next_warning(queue, patience);
+}
+
+/* Across nodes, whether rank 0 waits too is asked beside. */
+static void ask_first_rank(fsdpi_queue *queue)
+{
+    const fsdpi_rank_list first   = {.n = 1};
+    fsdpi_inquest        *inquest = &queue->inquest;
+
+    if (queue->engine.nodes->node_of[0] == queue->engine.nodes->mine || find(inquest, 0) != NULL) {
+        return;
+    }
+    ask(queue, &first);
+    fsdpi_asked *asked = find(inquest, 0);
+    if (asked != NULL) {
+        asked->aside = true;
+    }
+}
+
+static bool is_said_elsewhere(fsdpi_queue *queue)
+{
+    const fsdpi_asked *first = find(&queue->inquest, 0);
+
+    return queue->engine.nodes->node_of[0] != queue->engine.nodes->mine && first != NULL && first->answered &&
+           !first->moves;
+}
+
+/* One rank of the node looks into it. */
+static bool begin_to_warn(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    enum { WARNINGS_OF_AN_OPERATION = 64 };
+    const uint64_t number =
+        (fsdpi_oldest(queue)->sequence + 1) * WARNINGS_OF_AN_OPERATION + (uint64_t)patience->warnings;
+
+    if (!fsdpi_mailbox_claim(box_of(queue), number)) {
+        patience->warnings++;
+        return false;
+    }
+    begin(&queue->inquest);
+    ask_first_rank(queue);
+    return true;
+}
+
+static void look_into_stall(fsdpi_queue *queue, fsdpi_patience *patience)
+{
+    char          text[FSDPI_ERROR_BYTES];
+    const int64_t seconds = next_warning(queue, patience);
+
+    if (!queue->inquest.begun && !begin_to_warn(queue, patience)) {
+        return;
+    }
+    if (!inquire(queue)) {
+        return;
+    }
+    patience->warnings++;
+    if (!somebody_moves(&queue->inquest) && !is_said_elsewhere(queue)) {
+        const fsdpi_notice notice = conclusion(queue);
+        fsdpi_inquest_describe_stall(queue, &notice, seconds, text, sizeof text);
+        fsdpi_log(core_of(queue)->ctx, FSDP_LOG_WARN, "%s", text);
+    }
 }
 
 /* Whether what has been given up concerns the head. */
@@ -352,11 +433,15 @@ bool fsdpi_inquest_look(fsdpi_queue *queue, fsdpi_patience *patience)
         join_others(queue, on_node);
         return true;
     }
-    if (!fsdpi_is_over(queue, patience)) {
-        queue->inquest.begun = false;
-        return false;
+    if (fsdpi_is_over(queue, patience)) {
+        return inquire_and_give_up(queue, patience);
     }
-    return inquire(queue, patience);
+    if (is_stalled(queue, patience)) {
+        look_into_stall(queue, patience);
+    } else {
+        queue->inquest.begun = false;
+    }
+    return false;
 }
 
 /*
@@ -369,7 +454,8 @@ static void listen_if_late(fsdpi_queue *queue)
     const double now = fsdpi_coarse_seconds(), since = now - queue->inquest.ended;
 
     queue->inquest.ended = now;
-    for (int i = 0; i < LOOKS && since > core_of(queue)->config.timeout_s; i++) {
+    const int most       = core_of(queue)->config.timeout_s;
+    for (int i = 0; i < LOOKS && most > 0 && since > most; i++) {
         listen(queue, true);
     }
 }
@@ -386,80 +472,4 @@ bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request)
         return notice != NULL && notice->sequence > request->sequence;
     }
     return !inquest->known || inquest->notice.sequence > request->sequence;
-}
-
-/* ---- in words ------------------------------------------------------------------------------------------------------ */
-
-/* Where there are several hosts, each behind its last rank: "ranks 2, 3 on node7, 5 on node9". */
-static void name_ranks(const fsdpi_nodes *nodes, const fsdpi_rank_list *list, char *text, size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, list->n + list->more == 1 ? "rank" : "ranks");
-
-    for (int i = 0; i < list->n && used < size; i++) {
-        const char *host = fsdpi_host_of(nodes, list->ranks[i]);
-        const char *next = i + 1 < list->n ? fsdpi_host_of(nodes, list->ranks[i + 1]) : "";
-        const bool  ends = strcmp(host, next) != 0;
-
-        used += (size_t)snprintf(text + used, size - used, "%s %d%s%s", i > 0 ? "," : "", list->ranks[i],
-                                 ends ? " on " : "", ends ? host : "");
-    }
-    if (list->more > 0 && used < size) {
-        (void)snprintf(text + used, size - used, " and %d more", list->more);
-    }
-}
-
-static void describe_notice(const fsdpi_queue *queue, char *text, size_t size)
-{
-    const fsdpi_notice *notice  = &queue->inquest.notice;
-    const bool          several = notice->missing.n > 1;
-    char                ranks[FSDPI_RANKS_LISTED * (12 + FSDPI_HOST_BYTES) + 32];
-
-    name_ranks(queue->engine.nodes, &notice->missing, ranks, sizeof ranks);
-    if (is_missing_itself(queue)) {
-        (void)snprintf(text, size, "this rank itself %s",
-                       notice->stuck != 0 ? "does not get on" : "was stopped or late, and its peers had given up");
-    } else if (notice->missing.n == 0) {
-        (void)snprintf(text, size, "all ranks answer, and wait for each other");
-    } else if (notice->stuck != 0) {
-        (void)snprintf(text, size, "%s %s, but %s not get on", ranks, several ? "answer" : "answers",
-                       several ? "do" : "does");
-    } else {
-        (void)snprintf(text, size, "%s %s not answer", ranks, several ? "do" : "does");
-    }
-}
-
-void fsdpi_inquest_describe(const fsdpi_queue *queue, fsdp_status broken, char *text, size_t size)
-{
-    if (broken == FSDP_ERR_TIMEOUT && queue->inquest.known) {
-        describe_notice(queue, text, size);
-    } else {
-        (void)snprintf(text, size, "%s", fsdp_status_text(broken));
-    }
-}
-
-void fsdpi_inquest_describe_end(const fsdpi_queue *queue, char *text, size_t size)
-{
-    const fsdp_request *head      = fsdpi_oldest(queue);
-    const uint64_t      given_up  = queue->inquest.notice.sequence;
-    const int           timeout_s = core_of(queue)->config.timeout_s;
-    char                call[FSDPI_DETAIL_BYTES], why[FSDPI_DETAIL_BYTES];
-
-    fsdpi_describe(&head->call, core_of(queue)->size, call, sizeof call);
-    describe_notice(queue, why, sizeof why);
-    if (is_missing_itself(queue) && given_up == head->sequence) {
-        (void)snprintf(text, size,
-                       "%s (operation %" PRIu64 ") has been given up after FSDP_TIMEOUT_S=%d seconds: %s; finalize the "
-                       "context",
-                       call, given_up, timeout_s, why);
-    } else if (given_up != head->sequence) {
-        (void)snprintf(text, size,
-                       "%s (operation %" PRIu64 ") cannot be carried out, since operation %" PRIu64
-                       " had not moved for FSDP_TIMEOUT_S=%d seconds on other ranks: %s; finalize the context",
-                       call, head->sequence, given_up, timeout_s, why);
-    } else {
-        (void)snprintf(text, size,
-                       "%s (operation %" PRIu64 ") has not moved for FSDP_TIMEOUT_S=%d seconds: %s; look for a rank "
-                       "that died or made another call, and finalize the context",
-                       call, head->sequence, timeout_s, why);
-    }
 }

@@ -13,6 +13,9 @@
  *   hears of that, as no agreement by messages can exclude; then its next one fails, at once and for the same reason. A rank
  *   that has been away for as long as FSDP_TIMEOUT_S listens before it takes an operation for done.
  *
+ * A wait of FSDP_STALL_S is looked into in the same way, but only warned about, and again after twice as long, and so on. One
+ * rank of a node does that, whoever comes first; and where rank 0 waits too, only its node says so.
+ *
  * None of this costs anything while operations move, but for a look at a cache line that the rank has written itself.
  */
 #ifndef FSDPI_INQUEST_H
@@ -37,11 +40,5 @@ void fsdpi_inquest_give_sign(fsdpi_queue *queue, bool moves);
 
 /** Whether an operation that has come to its end on this rank has not been given up by others. */
 bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request);
-
-/** The detail of the error with which the head is given up. */
-void fsdpi_inquest_describe_end(const fsdpi_queue *queue, char *text, size_t size);
-
-/** Why the context is broken, where that is known to be a time-out: "rank 2 does not answer"; else the text of `broken`. */
-void fsdpi_inquest_describe(const fsdpi_queue *queue, fsdp_status broken, char *text, size_t size);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct fsdpi_asked {
     bool    answered;
     bool    moves; /* it gets on */
     bool    stuck; /* it does not, and waits for nobody */
+    bool    aside; /* it is not waited for: only asked whether it waits too */
 } fsdpi_asked;
 
 typedef struct fsdpi_inquest {

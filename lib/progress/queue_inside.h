@@ -6,6 +6,7 @@
  *   request_pool.c  where requests come from and return to
  *   carry_out.c     the operations at the heads of the lanes: their states, their end, and which thread carries them out
  *   inquest.c       who is missing, when nothing has moved for long, and how all come to know that it has been given up
+ *   inquest_words.c that in words
  *   waiting.c       how long to wait, how to pause between two looks, and the time-out
  *   thread.c        the progress thread
  */

@@ -18,10 +18,11 @@
 
 /** Of who looks again and again whether an operation has got further. */
 typedef struct fsdpi_patience {
-    uint64_t moves;  /* the queue's, at the last look */
-    double   looked; /* when that was */
-    double   waited; /* SECONDS since something moved */
-    unsigned looks;  /* in vain, since then */
+    uint64_t moves;    /* the queue's, at the last look */
+    double   looked;   /* when that was */
+    double   waited;   /* SECONDS since something moved */
+    unsigned looks;    /* in vain, since then */
+    int      warnings; /* that were due since then */
 } fsdpi_patience;
 
 /** What who carries operations out knows of MPI, for fsdpi_help_peers(). */

@@ -24,9 +24,10 @@ bool fsdpi_have_moved(const fsdpi_queue *queue, fsdpi_patience *patience)
 
     patience->looked = now;
     if (moves != patience->moves) {
-        patience->moves  = moves;
-        patience->waited = 0;
-        patience->looks  = 0;
+        patience->moves    = moves;
+        patience->waited   = 0;
+        patience->looks    = 0;
+        patience->warnings = 0;
         return true;
     }
     patience->waited += since < MOST_SECONDS_BETWEEN_LOOKS ? since : MOST_SECONDS_BETWEEN_LOOKS;

@@ -423,6 +423,19 @@ void fsdpi_mailbox_awaited(const fsdpi_mailbox *box, fsdpi_rank_list *list)
     }
 }
 
+bool fsdpi_mailbox_claim(fsdpi_mailbox *box, uint64_t number)
+{
+    _Atomic uint64_t *claimed = &box->desks[0]->claimed;
+    uint64_t          last    = atomic_load(claimed);
+
+    while (last < number) {
+        if (atomic_compare_exchange_weak(claimed, &last, number)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void fsdpi_mailbox_doubt(fsdpi_mailbox *box, bool doubts)
 {
     for (int p = 0; p < box->nodes->size; p++) {

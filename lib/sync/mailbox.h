@@ -78,10 +78,11 @@ typedef struct fsdpi_bell {
     _Atomic uint32_t rung;
 } fsdpi_bell;
 
-/** What a rank lays out for its peers, besides its slots. Each member but bells and doubts is written by that rank alone. */
+/** What a rank lays out for its peers, besides its slots. Each member but bells, doubts and claims is written by that rank alone. */
 typedef struct fsdpi_desk {
     _Alignas(FSDPI_LINE) _Atomic uint64_t milestone;
-    fsdpi_place place;                    /* where it is bound; written once */
+    fsdpi_place      place;               /* where it is bound; written once */
+    _Atomic uint64_t claimed;             /* on the leader's desk, the number of the last warning; written by any */
     _Alignas(FSDPI_LINE) fsdpi_bell bell; /* for those who wait for what this rank does or passes on */
     _Alignas(FSDPI_LINE) fsdpi_bell told; /* for those who wait for what it tells */
     fsdpi_letter board[2];                /* the verdict: a leader's, and in a tree of all that others hear */
@@ -229,6 +230,9 @@ static inline bool fsdpi_mailbox_is_doubted(const fsdpi_mailbox *box)
 /** Leaves a notice, while in doubt; and the notice of whoever has left one. */
 void                fsdpi_mailbox_leave_notice(fsdpi_mailbox *box, const fsdpi_notice *notice);
 const fsdpi_notice *fsdpi_mailbox_notice(const fsdpi_mailbox *box);
+
+/** Whether this rank is the first of its node to see to what has this number; numbers grow. */
+bool fsdpi_mailbox_claim(fsdpi_mailbox *box, uint64_t number);
 
 /** Wakes peers that sleep by a bell of this rank's: after each store that they may be waiting for. */
 void fsdpi_bell_ring(fsdpi_bell *bell);
