@@ -29,7 +29,7 @@ static const fsdpi_recorder *recorder_of(const dump *o)
     return atomic_load_explicit(&o->recorder, memory_order_acquire);
 }
 
-/* ---- one file: safe in a signal handler -------------------------------------------------------------------------------- */
+/* ---- one file; all of this is safe in a signal handler -------------------------------------------------------------------------------- */
 
 static bool put(int file, const void *data, size_t bytes)
 {
@@ -95,7 +95,7 @@ static void fill_header(fsdpi_recorded_header *header, const fsdpi_recorder *rec
     header->oom_kills  = -1;
 }
 
-/* The same where the C library may be asked: for any rank of the node. */
+/* Of any rank of the node. */
 static void fill_about(fsdpi_recorded_header *header, const fsdpi_recorder *recorder, int position, const char *reason)
 {
     const fsdpi_recorded_section *section = fsdpi_recorder_section(recorder, position);
@@ -104,7 +104,7 @@ static void fill_about(fsdpi_recorded_header *header, const fsdpi_recorder *reco
         header->process = (unsigned char)fsdpi_process_state(section->pid, section->started);
     }
     header->oom_kills = fsdpi_process_oom_kills(section->group);
-    (void)snprintf(header->reason, sizeof header->reason, "%s", reason);
+    (void)fsdpi_append(header->reason, header->reason + sizeof header->reason - 1, reason);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
@@ -124,20 +124,22 @@ static int rank_in_names(const fsdpi_recorder *recorder, int position)
     return fsdpi_recorder_section(recorder, position)->shown_rank;
 }
 
+/* Safe in a signal handler. */
 static bool name_file(const fsdpi_recorder *recorder, int position, const char *folder, char path[PATH_BYTES])
 {
     const fsdpi_recorded_section *section = fsdpi_recorder_section(recorder, position);
-    const int                     rank    = section->file_rank;
-    const char                   *host    = fsdpi_recorder_header(recorder)->host;
-    int                           length;
+    const char                   *end     = path + PATH_BYTES - 1;
+    char                         *at      = fsdpi_append(path, end, folder);
 
-    if (section->number == 1) {
-        length = snprintf(path, PATH_BYTES, "%s/%s.%d%s", folder, host, rank, FSDPI_RECORDED_SUFFIX);
-    } else {
-        length = snprintf(path, PATH_BYTES, "%s/%s.%d.%u%s", folder, host, rank, (unsigned)section->number,
-                          FSDPI_RECORDED_SUFFIX);
+    at = fsdpi_append(at, end, "/");
+    at = fsdpi_append(at, end, fsdpi_recorder_header(recorder)->host);
+    at = fsdpi_append(at, end, ".");
+    at = fsdpi_append_number(at, end, (uint64_t)section->file_rank);
+    if (section->number != 1) {
+        at = fsdpi_append(at, end, ".");
+        at = fsdpi_append_number(at, end, section->number);
     }
-    return length > 0 && length < PATH_BYTES;
+    return fsdpi_append(at, end, FSDPI_RECORDED_SUFFIX) < end;
 }
 
 /* ---- opening and closing --------------------------------------------------------------------------------------------------- */
@@ -278,19 +280,44 @@ void fsdpi_dump_mismatch(fsdpi_recorder *recorder, const char *reason)
     }
 }
 
-void fsdpi_dump_of_signal(int signal)
+static void write_for_signal(const dump *d, const fsdpi_recorder *recorder, int position, int signal)
 {
     fsdpi_recorded_header header;
+    char                  path[PATH_BYTES];
 
+    fill_header(&header, recorder, FSDPI_CAUSE_SIGNAL);
+    fill_about(&header, recorder, position, "");
+    header.signal = signal;
+    if (position == recorder->position) {
+        (void)write_file(recorder, position, &header, d->path);
+    } else if (name_file(recorder, position, recorder->core->config.record_dir, path)) {
+        (void)write_file(recorder, position, &header, path);
+    }
+}
+
+static bool is_gone(const fsdpi_recorder *recorder, int position)
+{
+    const fsdpi_recorded_section *section = fsdpi_recorder_section(recorder, position);
+
+    return section->rank >= 0 && fsdpi_process_state(section->pid, section->started) == '\0';
+}
+
+/* A launcher that ends a job because a rank has gone tells the others so by a signal. */
+void fsdpi_dump_of_signal(int signal)
+{
     for (int i = 0; i < MOST_DUMPS; i++) {
         const fsdpi_recorder *recorder = recorder_of(&dumps[i]);
-        if (recorder == NULL || dumps[i].path[0] == '\0' || recorder->section == NULL ||
-            !take(recorder, recorder->position)) {
+        if (recorder == NULL || dumps[i].path[0] == '\0' || recorder->section == NULL) {
             continue;
         }
-        fill_header(&header, recorder, FSDPI_CAUSE_SIGNAL);
-        header.signal = signal;
-        (void)write_file(recorder, recorder->position, &header, dumps[i].path);
+        if (take(recorder, recorder->position)) {
+            write_for_signal(&dumps[i], recorder, recorder->position, signal);
+        }
+        for (int k = 0; k < (int)fsdpi_recorder_header(recorder)->sections; k++) {
+            if (k != recorder->position && is_gone(recorder, k) && take(recorder, k)) {
+                write_for_signal(&dumps[i], recorder, k, signal);
+            }
+        }
     }
 }
 

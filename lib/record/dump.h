@@ -26,7 +26,7 @@ void fsdpi_dump_fail(const char *reason);
 /** Ranks made different calls, after which the context is still good: the first time only, and what comes later is written too. */
 void fsdpi_dump_mismatch(fsdpi_recorder *recorder, const char *reason);
 
-/** In a signal handler: the records of this rank. */
+/** In a signal handler: the records of this rank, and of those of its node that are gone. */
 void fsdpi_dump_of_signal(int signal);
 
 /**

@@ -86,6 +86,9 @@ ROOMS = [
     ("tools/common", ".", "what the installed programs share: command lines and JSON, without MPI"),
     ("tools/ckpt", ".", "fsdp-ckpt: lists, verifies, compares and converts checkpoints, without MPI"),
     ("tools/plan", ".", "fsdp-plan: proves schedules of pipelines and shows what they cost, without MPI"),
+    ("tools/records", ".", "the records of ranks: read from files, processes and hosts, and what they say together, without MPI"),
+    ("tools/why", ".", "fsdp-why: which rank stopped first, and where, without MPI"),
+    ("tools/top", ".", "fsdp-top: what each rank of a running job does, without MPI"),
     ("tools/topo", "base", "options, the ranks of the job, words for things, and what cores and memory are doing"),
     ("tools/topo", "report", "what is known of a node and its ranks, planned or gathered, and how it comes to rank 0"),
     ("tools/topo", "text", "a report in words: text, JSON, command lines, and cores at work"),
@@ -118,7 +121,8 @@ ROOMS = [
 
 # None of these includes another of its row.
 SIDE_BY_SIDE = [
-    ("tools/ckpt", "tools/plan", "tools/topo", "tools/preload", "bench", "mpi-examples"),
+    ("tools/ckpt", "tools/plan", "tools/records", "tools/topo", "tools/preload", "bench", "mpi-examples"),
+    ("tools/ckpt", "tools/plan", "tools/why", "tools/top", "tools/topo", "tools/preload", "bench", "mpi-examples"),
     ("tools/topo/text", "tools/topo/svg"),
     ("bench/collectives", "bench/floor", "bench/async", "bench/lanes", "bench/drop_in", "bench/tune", "bench/training",
      "bench/kernels"),
