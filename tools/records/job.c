@@ -167,14 +167,15 @@ bool verdict_pick_job(records *all, long pid, verdict_job *job)
     sort_processes(job);
     const size_t left = add_others(all, newest, job);
     if (left > 0) {
-        records_note(all, "%zu record%s of other jobs left out", left, left == 1 ? " is" : "s are");
+        records_note(all, "%zu record%s of other jobs %s left out", left, left == 1 ? "" : "s",
+                     left == 1 ? "is" : "are");
     }
     qsort(job->all, job->n, sizeof *job->all, by_context);
     drop_doubles(job);
     const size_t strangers = drop_strangers(job);
     if (strangers > 0) {
-        records_note(all, "%zu record%s of the same context with another number of ranks left out", strangers,
-                     strangers == 1 ? " is" : "s are");
+        records_note(all, "%zu record%s of the same context with another number of ranks %s left out", strangers,
+                     strangers == 1 ? "" : "s", strangers == 1 ? "is" : "are");
     }
     sort_processes(job);
     return find_contexts(job);
