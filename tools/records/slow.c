@@ -1,5 +1,5 @@
 /*
- * A rank that is always last. Whoever comes last waits least: within an operation, all ranks end at about the same time, so that
+ * A rank that is always last where the others wait for one. Whoever comes last waits least: within an operation, all ranks end at about the same time, so that
  * by how much a rank was behind the others is by how much it took less time, by each host's own clock.
  */
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "tools/records/verdict.h"
 #include "tools/records/view.h"
 
-enum { FEWEST_OPERATIONS = 20 };
+enum { FEWEST_OPERATIONS = 10 };
 static const double OFTEN = 0.9, LEAST_SECONDS = 1e-3, LEAST_SHARE = 0.05;
 
 typedef struct lateness {
-    size_t operations; /* that all ranks have ended */
+    size_t operations; /* that all ranks have ended, and in which the others waited for one */
     size_t last;       /* in so many of these it was the last */
     double behind;     /* SECONDS in all, of the others' median */
 } lateness;
@@ -51,11 +51,12 @@ static bool look_at(const verdict_context *context, uint64_t sequence, double *d
     }
     memcpy(sorted, durations, context->n * sizeof *sorted);
     qsort(sorted, context->n, sizeof *sorted, by_value);
-    for (size_t i = 0; i < context->n; i++) {
+    const double behind = sorted[context->n / 2] - durations[last];
+    for (size_t i = 0; i < context->n && behind >= LEAST_SECONDS; i++) {
         of_each[i].operations++;
     }
-    of_each[last].last++;
-    of_each[last].behind += sorted[context->n / 2] - durations[last];
+    of_each[last].last += behind >= LEAST_SECONDS;
+    of_each[last].behind += behind >= LEAST_SECONDS ? behind : 0;
     return true;
 }
 
@@ -79,8 +80,8 @@ static void say(const verdict_context *context, const lateness *of_each, size_t 
     found->culprit  = rank;
     found->culprits = 1;
     text_add(&text,
-             "No rank has stopped, but %s (process %d) is always last: in %zu of the last %zu operations, by %s on "
-             "average. The others spend %.0f%% of their time waiting.",
+             "No rank has stopped, but %s (process %d) is always last: in %zu of the last %zu operations in "
+             "which ranks waited for another, by %s on average. The others spend %.0f%% of their time waiting.",
              name, (int)rank->section.pid, late->last, late->operations, behind, age > 0 ? 100 * waited / age : 0);
     text_add(&advice,
              "Look whether %s is hotter, busier or bound to fewer cores than the others, or that rank has more work.",
@@ -97,8 +98,7 @@ static bool judge(const verdict_context *context, const lateness *of_each, verdi
     }
     const lateness    *late = &of_each[slow];
     const record_rank *rank = context->ranks[slow];
-    if (late->operations < FEWEST_OPERATIONS || (double)late->last < OFTEN * (double)late->operations ||
-        late->behind / (double)late->last < LEAST_SECONDS) {
+    if (late->operations < FEWEST_OPERATIONS || (double)late->last < OFTEN * (double)late->operations) {
         return false;
     }
     const double span = view_seconds(rank, rank->entries[0].issued, rank->entries[rank->n - 1].issued);

@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # Something happens to one rank of a job: fsdp-why and fsdp-top name it, while the job hangs and from the files that it leaves.
 #
-#   check_faults.sh PROGRAM WHY TOP RANKS MPIEXEC_AND_ITS_ARGUMENTS...
+#   check_faults.sh PROGRAM WHY TOP RANKS GO_ON MPIEXEC_AND_ITS_ARGUMENTS...
 #
-# The last rank is the victim. FSDP_NODE_SIZE decides which ranks are a node. MPIEXEC goes on when a rank ends, if it can.
+# The last rank is the victim. FSDP_NODE_SIZE decides which ranks are a node. With its option GO_ON, MPIEXEC leaves the others
+# alone when a rank ends.
 set -euo pipefail
 
 # shellcheck source=tests/support/check.sh
 . "$(dirname "$0")/../../support/check.sh"
 
-program=$1 why=$2 top=$3 ranks=$4
-shift 4
+program=$1 why=$2 top=$3 ranks=$4 go_on=$5
+shift 5
 mpiexec=("$@")
 victim=$((ranks - 1))
 limit=$((120 * ${TEST_TIME_FACTOR:-1}))
 export FSDP_RECORD_DIR=$folder/records
+export OMPI_MCA_odls_base_sigkill_timeout=2 # ranks may write their records, as without the setting of the tests
 
-start() { # FAULT
+start() { # FAULT [OPTION-OF-MPIEXEC...]
     rm -rf "$folder"/process.* "$FSDP_RECORD_DIR"
     : >"$folder/log"
     # shellcheck disable=SC2016 # expanded by each rank
-    timeout -k 5 "$limit" "${mpiexec[@]}" bash -c '
+    timeout -k 5 "$limit" "${mpiexec[@]}" "${@:2}" bash -c '
         echo $$ >"$1/process.${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}"
         shift
         exec "$@"' bash "$folder" "$program" "$1" "$victim" >"$folder/log" 2>&1 </dev/null &
@@ -32,6 +34,7 @@ end() {
     for file in "$folder"/process.*; do
         kill -KILL "$(<"$file")" 2>/dev/null || true # those that hang
     done
+    kill $job 2>/dev/null || true
     wait $job || true
 }
 
@@ -44,7 +47,7 @@ await() { # STATUS FAULT
             "$why" --after 1 "$(<"$folder/process.0")" >"$folder/out" 2>"$folder/err" || status=$?
             ((status != $1)) || return 0
         fi
-        kill -0 $job 2>/dev/null || fail "$2: the job ended, and fsdp-why gave status $status and not $1"
+        kill -0 $job 2>/dev/null || fail "$2: the job ended, and fsdp-why gave status $status and not $1: $(<"$folder/out")"
         sleep 0.1 # until the fault has come, and others have waited for a second
     done
     fail "$2: fsdp-why gives status $status, and not $1"
@@ -65,15 +68,15 @@ check_top() { # WORDS-OF-THE-ROW
 
 # The job hangs: what is said of it, from its memory and as other hosts would send it.
 live() { # FAULT STATUS WORDS WORDS-OF-THE-ROW
-    FSDP_TIMEOUT_S=0 start "$1"
+    FSDP_TIMEOUT_S=0 start "$1" "$go_on"
     await "$2" "$1"
     expect "$folder/out" "rank $victim on [^ ]+ \(process $(<"$folder/process.$victim")\) $3"
     expect "$folder/out" 'h\.4 (behind the backward|for the forward) pass|agreement'
     check_top "$4"
-    "$why" --after 1 --job "sh -c 'exec \"\$@\"' sh" --json >"$folder/out" 2>"$folder/err" && fail "$1: --job: status 0"
+    "$why" --after 1 --remote "$top" --job "sh -c 'exec \"\$@\"' sh" --json >"$folder/out" 2>"$folder/err" && fail "$1: --job: status 0"
     expect "$folder/out" "\"status\": $2,"
     expect "$folder/out" "\"first\": .\"rank\": $victim,"
-    "$why" --after 1 --rsh "$folder/rsh" here --save "$folder/saved" >"$folder/out" 2>"$folder/err" && fail "$1: hosts: status 0"
+    "$why" --after 1 --remote "$top" --rsh "$folder/rsh" here --save "$folder/saved" >"$folder/out" 2>"$folder/err" && fail "$1: hosts: status 0"
     expect "$folder/out" "rank $victim on [^ ]+ \(process [0-9]+\) $3"
     local status=0
     "$why" --after 1 "$folder/saved" >"$folder/out" 2>"$folder/err" || status=$?
@@ -109,6 +112,6 @@ dead mismatch 16 "different calls of operation [0-9]+: ranks? 0.* called reduce_
 # Nothing is wrong, but one rank is late in every step.
 FSDP_TIMEOUT_S=0 start slow
 await 17 slow
-expect "$folder/out" "rank $victim on .*is always last: in [0-9]+ of the last [0-9]+ operations, by [0-9.]+ m?s"
+expect "$folder/out" "rank $victim on .*is always last: in [0-9]+ of the last [0-9]+ operations in which ranks waited for another, by [0-9.]+ m?s"
 end
 echo "rank $victim: stopped, away, gone, killed, crashed, in another call and late: named"

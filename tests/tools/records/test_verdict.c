@@ -304,7 +304,7 @@ static void a_rank_that_is_always_last_is_slow(void **state)
     }
     assert_int_equal(3, judge_all(&j));
     assert_int_equal(VERDICT_SLOW, j.found.kind);
-    assert_text(&j, "in 40 of the last 40 operations, by 10 ms on average");
+    assert_text(&j, "in 40 of the last 40 operations in which ranks waited for another, by 10 ms on average");
 }
 
 static bool has_note(const records *all, const char *words)
