@@ -6,6 +6,7 @@
  *     mpirun -n 2 fsdp-bench --floor             between two nodes: how near to what messages allow, beside MPI
  *     mpirun -n 8 fsdp-bench --async             what the progress thread reaches alone
  *     mpirun -n 8 fsdp-bench --lanes             what a short operation takes beside long ones
+ *     mpirun -n 2 fsdp-bench --record            what remembering operations costs
  *     mpirun -n 2 fsdp-bench --drop-in libfsdp_mpi.so   plain MPI, and with the drop-in
  *     mpirun -n 8 fsdp-bench --step              training steps: what gathering ahead hides behind compute
  *     mpirun -n 8 fsdp-bench --checkpoint DIR    saving and loading there, beside one dd per rank
@@ -32,6 +33,7 @@
 #include "bench/kernels/kernels.h"
 #include "bench/lanes/lanes.h"
 #include "bench/machine/disk.h"
+#include "bench/record/record.h"
 #include "bench/training/checkpoint.h"
 #include "bench/training/step.h"
 #include "bench/tune/tune.h"
@@ -48,6 +50,7 @@ static fsdp_status run_job(bench_world *world, const bench_options *options, siz
                  : options->floor      ? bench_floor(&job, wrong)
                  : options->async      ? bench_async(&job, wrong)
                  : options->lanes      ? bench_lanes(&job, wrong)
+                 : options->record     ? bench_record(&job)
                  : options->drop_in    ? bench_drop_in(&job)
                  : options->shards     ? bench_shards(&job, wrong)
                  : options->step       ? bench_step(&job, wrong)

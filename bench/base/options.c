@@ -126,6 +126,7 @@ static const cli_option rows[] = {
     {"async", CLI_FLAG, FIELD(async),
      .help = "the progress thread alone, while its caller sleeps; with --overlap-compute cpu also beside compute"},
     {"lanes", CLI_FLAG, FIELD(lanes), .help = "a sum of one number while gathers are under way, and these beside it"},
+    {"record", CLI_FLAG, FIELD(record), .help = "what remembering operations costs (FSDP_RECORD)"},
     {"drop-in", CLI_TEXT, FIELD(drop_in),
      .help =
          "plain MPI against MPI with X preloaded, libfsdp_mpi.so or its path, in --repeat rounds of jobs of their own"},
@@ -192,6 +193,7 @@ static const char *only_on_host(const bench_options *o)
            : o->floor      ? "floor"
            : o->async      ? "async"
            : o->lanes      ? "lanes"
+           : o->record     ? "record"
            : o->drop_in    ? "drop-in"
            : o->step       ? "step"
            : o->checkpoint ? "checkpoint"
@@ -227,7 +229,7 @@ static void check_network(const bench_options *o, char *message)
 
 static int count_modes(const bench_options *o)
 {
-    return !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->drop_in + !!o->shards + !!o->step +
+    return !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->record + !!o->drop_in + !!o->shards + !!o->step +
            !!o->checkpoint + !!o->kernels + !!o->tune + !!o->algorithms;
 }
 
@@ -249,8 +251,8 @@ static void check_together(const bench_options *o, char *message)
     } else if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
-        CLI_SAY(message, "--overlap, --floor, --async, --lanes, --drop-in, --shards, --step, --checkpoint, "
-                         "--kernels, --tune and --algorithms are runs of their own; use one of them");
+        CLI_SAY(message, "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, "
+                         "--checkpoint, --kernels, --tune and --algorithms are runs of their own; use one of them");
     } else if (modes && o->plot) {
         CLI_SAY(message, "--plot is '%.60s', but only the plain sweep is drawn; leave out the other one", o->plot);
     } else if (o->drop_in && (o->shared || o->thread_level)) {
@@ -312,6 +314,7 @@ static const char usage[] =
     "  mpirun -n 2 fsdp-bench --floor       between two nodes: how near to what messages allow\n"
     "  mpirun -n 8 fsdp-bench --async       what the progress thread reaches alone\n"
     "  mpirun -n 8 fsdp-bench --lanes       what a short operation takes beside long ones\n"
+    "  mpirun -n 2 fsdp-bench --record      what remembering operations costs\n"
     "  mpirun -n 2 fsdp-bench --drop-in libfsdp_mpi.so   plain MPI, and MPI with the drop-in\n"
     "  mpirun -n 8 fsdp-bench --step        training steps: what gathering ahead hides behind compute\n"
     "  mpirun -n 8 fsdp-bench --device gpu  the same collectives on GPU memory\n"

@@ -43,6 +43,7 @@ typedef struct bench_options {
     int         floor;
     int         async;
     int         lanes;
+    int         record;
     const char *drop_in; /* what the ranks of its jobs preload; NULL: another run */
     int         osu;     /* there: each call timed by itself */
     int         shards;
