@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/plural.h"
 #include "lib/node/hosts.h"
 #include "lib/progress/inquest_words.h"
 #include "lib/progress/queue_inside.h"
@@ -105,6 +106,6 @@ void fsdpi_inquest_describe_stall(const fsdpi_queue *queue, const fsdpi_notice *
     }
     (void)snprintf(text, size,
                    "%s (operation %" PRIu64 ") has not moved for %" PRId64
-                   " seconds: %s; `fsdp-why %ld` on this host says more, and %s",
-                   call, head->sequence, seconds, why, (long)getpid(), end);
+                   " second%s: %s; `fsdp-why %ld` on this host says more, and %s",
+                   call, head->sequence, seconds, fsdpi_s((uint64_t)seconds), why, (long)getpid(), end);
 }

@@ -110,7 +110,7 @@ static void assert_warned(int timeout_s, const char *end)
     assert_int_equal(all, lines_that_say(&seen, missing));
     assert_int_equal(all, lines_that_say(&seen, end));
     if (fsdp_node_count(ctx) == 1) { /* one line each, after 1 s and after 2 s */
-        assert_int_equal(1, lines_that_say(&seen, "has not moved for 1 seconds"));
+        assert_int_equal(1, lines_that_say(&seen, "has not moved for 1 second:"));
         assert_int_equal(1, lines_that_say(&seen, "has not moved for 2 seconds"));
     }
     MPI_Comm_free(&waiting);
