@@ -141,8 +141,8 @@ static bool find_contexts(verdict_job *job)
 
 static void sort_processes(verdict_job *job)
 {
-    memcpy(job->by_process, job->all, job->n * sizeof *job->all);
-    qsort(job->by_process, job->n, sizeof *job->by_process, by_process);
+    memcpy(job->by_process, job->all, job->n * sizeof(const record_rank *));
+    qsort(job->by_process, job->n, sizeof(const record_rank *), by_process);
 }
 
 bool verdict_pick_job(records *all, long pid, verdict_job *job)
@@ -153,8 +153,8 @@ bool verdict_pick_job(records *all, long pid, verdict_job *job)
     if (newest == NULL) {
         return false;
     }
-    job->all        = calloc(all->n, sizeof *job->all);
-    job->by_process = calloc(all->n, sizeof *job->by_process);
+    job->all        = calloc(all->n, sizeof(const record_rank *));
+    job->by_process = calloc(all->n, sizeof(const record_rank *));
     if (job->all == NULL || job->by_process == NULL) {
         verdict_release_job(job);
         return false;
@@ -170,7 +170,7 @@ bool verdict_pick_job(records *all, long pid, verdict_job *job)
         records_note(all, "%zu record%s of other jobs %s left out", left, left == 1 ? "" : "s",
                      left == 1 ? "is" : "are");
     }
-    qsort(job->all, job->n, sizeof *job->all, by_context);
+    qsort(job->all, job->n, sizeof(const record_rank *), by_context);
     drop_doubles(job);
     const size_t strangers = drop_strangers(job);
     if (strangers > 0) {

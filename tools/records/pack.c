@@ -24,10 +24,10 @@ static void pack_entry(const record_entry *entry, uint64_t *words)
     words[FSDPI_WORD_ROOT] = (uint64_t)entry->root + 1;
 }
 
-/* A ring that has room for them where their numbers say. */
+/* A ring that has room for them where their numbers say, up to the last one that was issued. */
 static uint32_t ring_for(const record_rank *rank, size_t first)
 {
-    const uint64_t span = rank->n > first ? rank->entries[rank->n - 1].sequence - rank->entries[first].sequence + 1 : 1;
+    const uint64_t span = rank->n > first ? rank->section.issued - rank->entries[first].sequence : 1;
     uint32_t       ring = 1;
 
     while (ring < span) {

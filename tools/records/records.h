@@ -27,12 +27,12 @@ typedef struct record_entry {
 
 /** One rank in one context. */
 typedef struct record_rank {
-    fsdpi_recorded_header
-        head; /* `written`: the moment for which all of this holds; `process`, as the letter of that moment */
     fsdpi_recorded_section section; /* read once: its members no longer change */
-    record_entry          *entries; /* in the order of their numbers: the last ones that were kept */
-    size_t                 n;
-    bool                   is_live; /* read from memory, just now */
+    fsdpi_recorded_header
+                  head; /* `written`: the moment for which all of this holds; `process`, as the letter of that moment */
+    record_entry *entries; /* in the order of their numbers: the last ones that were kept */
+    size_t        n;
+    bool          is_live; /* read from memory, just now */
 } record_rank;
 
 typedef struct records {

@@ -170,7 +170,7 @@ static int by_node(const void *a, const void *b)
 /* Whether those of which there is a record are whole nodes, and fewer than there should be. */
 static bool whole_nodes_are_missing(const verdict_context *context)
 {
-    const fsdpi_recorded_header **heads = calloc(context->n, sizeof *heads);
+    const fsdpi_recorded_header **heads = calloc(context->n, sizeof(const fsdpi_recorded_header *));
     bool                          whole = heads != NULL;
     size_t                        nodes = 0;
 
@@ -178,7 +178,7 @@ static bool whole_nodes_are_missing(const verdict_context *context)
         heads[i] = &context->ranks[i]->head;
     }
     if (heads != NULL) {
-        qsort(heads, context->n, sizeof *heads, by_node);
+        qsort(heads, context->n, sizeof(const fsdpi_recorded_header *), by_node);
     }
     for (size_t i = 0, end = 0; whole && i < context->n; i = end) {
         while (end < context->n && heads[end]->node == heads[i]->node) {
