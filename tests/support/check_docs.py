@@ -325,7 +325,7 @@ class Check:
                 texts += [(number, line.split("#")[0], "") for line in text.replace("\\\n", " ").split("\n")]
         for number, text, program in texts:  # None: an option named alone
             for word in text.split():
-                base = os.path.basename(word)
+                base = os.path.basename(word.strip("'\""))
                 if base in helps:
                     program = base
                 elif word in SEPARATORS or base in ("mpirun", "srun", "mpiexec", "cmake", "ctest"):
