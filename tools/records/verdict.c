@@ -375,7 +375,8 @@ static void say_unknown(const holdup *h, verdict *v)
     if (h->job->is_partial) {
         text_add(&text, "Ranks of other hosts are waited for, which were not asked: ");
     } else {
-        text_add(&text, nodes ? "A whole node is gone: there is no record of rank " : "There is no record of rank ");
+        text_add(&text, "There is no record of %srank%s ", nodes ? "a whole node: of " : "",
+                 v->size - v->known == 1 ? "" : "s");
     }
     list_unknown(h->context, &text);
     if (h->witness != NULL) {
@@ -386,7 +387,9 @@ static void say_unknown(const holdup *h, verdict *v)
     if (h->job->is_partial) {
         text_add(&advice, "Name all hosts of the job: `fsdp-why HOST,HOST`.");
     } else if (nodes) {
-        text_add(&advice, "Look whether that host is up and can be reached.");
+        text_add(&advice, "Look whether that host is up and can be reached. A rank that is alone on its node leaves "
+                          "none either where "
+                          "it is stopped or was killed.");
     } else {
         text_add(&advice, "Their processes ended before anybody noticed, or write to another folder.");
     }

@@ -225,7 +225,7 @@ static void a_node_without_records_is_gone_and_a_rank_is_unknown(void **state)
     take(&j, 1);
     assert_int_equal(-1, judge(&j));
     assert_int_equal(VERDICT_NODE_GONE, j.found.kind);
-    assert_text(&j, "A whole node is gone: there is no record of rank 2, 3.");
+    assert_text(&j, "There is no record of a whole node: of ranks 2, 3.");
 
     make(&j, 3);
     for (int r = 0; r < 3; r++) {
