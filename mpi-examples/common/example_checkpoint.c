@@ -28,11 +28,11 @@ static fsdp_status find(const example_checkpoint *c, char *path)
 }
 
 /* Another model would be refused by the library; another training would go on, but not with the same result. */
-static fsdp_status load(fsdp_model *model, fsdp_optimizer *optimizer, const char *path, fsdp_checkpoint_state *state)
+static fsdp_status restore(fsdp_checkpoint *saver, const char *path, fsdp_checkpoint_state *state)
 {
     fsdp_checkpoint_state found;
 
-    EXAMPLE_TRY(fsdp_checkpoint_load(model, optimizer, path, NULL, &found));
+    EXAMPLE_TRY(fsdp_checkpoint_restore(saver, path, NULL, &found));
     if (strcmp(found.text, state->text) != 0) {
         if (example_speaks()) {
             (void)fprintf(stderr, "saved with  %s\nnow         %s\n", found.text, state->text);
@@ -50,9 +50,10 @@ static fsdp_status load(fsdp_model *model, fsdp_optimizer *optimizer, const char
     return FSDP_OK;
 }
 
-fsdp_status example_checkpoint_open(example_checkpoint *checkpoint, const example_checkpoint_options *options,
-                                    fsdp_model *model, fsdp_optimizer *optimizer, fsdp_context *ctx,
-                                    fsdp_checkpoint_state *state, fsdp_budget *budget)
+fsdp_status example_checkpoint_open_with(example_checkpoint *checkpoint, const example_checkpoint_options *options,
+                                         fsdp_model *model, fsdp_optimizer *optimizer, fsdp_context *ctx,
+                                         fsdp_checkpoint_state *state, fsdp_budget *budget,
+                                         example_checkpoint_arrays add_arrays)
 {
     fsdp_checkpoint_options saving = FSDP_CHECKPOINT_OPTIONS_DEFAULT;
     char                    path[FSDP_CHECKPOINT_PATH_BYTES];
@@ -66,12 +67,19 @@ fsdp_status example_checkpoint_open(example_checkpoint *checkpoint, const exampl
     saving.keep_last    = options->keep;
     saving.asynchronous = options->asynchronous;
     EXAMPLE_TRY(fsdp_checkpoint_open(model, optimizer, options->folder, &saving, &checkpoint->saver));
+    if (add_arrays) {
+        EXAMPLE_TRY(add_arrays(checkpoint->saver));
+    }
     EXAMPLE_TRY(fsdp_checkpoint_budget(checkpoint->saver, budget));
     EXAMPLE_TRY(find(checkpoint, path));
-    if (path[0]) {
-        EXAMPLE_TRY(load(model, optimizer, path, state));
-    }
-    return FSDP_OK;
+    return path[0] ? restore(checkpoint->saver, path, state) : FSDP_OK;
+}
+
+fsdp_status example_checkpoint_open(example_checkpoint *checkpoint, const example_checkpoint_options *options,
+                                    fsdp_model *model, fsdp_optimizer *optimizer, fsdp_context *ctx,
+                                    fsdp_checkpoint_state *state, fsdp_budget *budget)
+{
+    return example_checkpoint_open_with(checkpoint, options, model, optimizer, ctx, state, budget, NULL);
 }
 
 static fsdp_status save(const example_checkpoint *c, const fsdp_checkpoint_state *state)
@@ -90,8 +98,8 @@ fsdp_status example_checkpoint_step(example_checkpoint *checkpoint, const fsdp_c
     if (last) {
         checkpoint->stopped = 0; /* there is nothing left to stop */
     }
-    return last || checkpoint->stopped || state->step % checkpoint->options->every == 0 ? save(checkpoint, state)
-                                                                                        : FSDP_OK;
+    checkpoint->saved = last || checkpoint->stopped || state->step % checkpoint->options->every == 0;
+    return checkpoint->saved ? save(checkpoint, state) : FSDP_OK;
 }
 
 fsdp_status example_checkpoint_close(example_checkpoint *checkpoint)

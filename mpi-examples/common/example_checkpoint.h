@@ -72,7 +72,11 @@ typedef struct example_checkpoint {
     fsdp_context                     *ctx;
     fsdp_checkpoint                  *saver;   /* NULL without --checkpoint */
     int                               stopped; /* the signal that has ended training; 0 */
+    int                               saved;   /* whether the last example_checkpoint_step() has */
 } example_checkpoint;
+
+/** Adds the program's own arrays to a checkpoint that has been opened: see fsdp_checkpoint_add(). Collective. */
+typedef fsdp_status (*example_checkpoint_arrays)(fsdp_checkpoint *saver);
 
 /**
  * Opens the folder, and goes on from a checkpoint as the options say: sets model, optimizer and `state`. Collective.
@@ -85,6 +89,12 @@ typedef struct example_checkpoint {
 fsdp_status example_checkpoint_open(example_checkpoint *checkpoint, const example_checkpoint_options *options,
                                     fsdp_model *model, fsdp_optimizer *optimizer, fsdp_context *ctx,
                                     fsdp_checkpoint_state *state, fsdp_budget *budget);
+
+/** The same, with arrays of the program: whatever goes on from a checkpoint sets them too. */
+fsdp_status example_checkpoint_open_with(example_checkpoint *checkpoint, const example_checkpoint_options *options,
+                                         fsdp_model *model, fsdp_optimizer *optimizer, fsdp_context *ctx,
+                                         fsdp_checkpoint_state *state, fsdp_budget *budget,
+                                         example_checkpoint_arrays add_arrays);
 
 /**
  * Behind each step: saves if it is time, or if it is the last one, or if a signal has come on any rank: then `stopped` is set,

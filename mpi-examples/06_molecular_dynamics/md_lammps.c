@@ -1,0 +1,192 @@
+#include "md_lammps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <lammps/library.h>
+
+enum { COMMAND_BYTES = 2048 };
+
+size_t md_system_atoms(const md_system *system)
+{
+    return 4 * system->cells * system->cells * system->cells;
+}
+
+double md_system_edge(const md_system *system)
+{
+    return cbrt((double)md_system_atoms(system) / system->density);
+}
+
+/* ---- what LAMMPS says -------------------------------------------------------------------------------------------- */
+
+/* Receives what LAMMPS prints, a line at a time, and passes errors on. */
+static ssize_t pass_on(void *cookie, const char *text, size_t size)
+{
+    (void)cookie;
+    if (size > 6 && memcmp(text, "ERROR", 5) == 0) {
+        (void)fprintf(stderr, "%s: LAMMPS: %.*s; if atoms were lost, use a smaller --timestep\n",
+                      program_invocation_short_name, (int)(text[size - 1] == '\n' ? size - 1 : size), text);
+    }
+    return (ssize_t)size;
+}
+
+/* Of any rank, LAMMPS prints errors to what `stdout` is while it is opened. */
+static void *open_quietly(MPI_Comm comm)
+{
+    static const cookie_io_functions_t functions   = {.write = pass_on};
+    char                              *arguments[] = {"lammps", "-log", "none", "-nocite", NULL};
+    FILE                              *usual = stdout, *screen = fopencookie(NULL, "w", functions);
+    void                              *lammps;
+
+    if (!screen) {
+        return NULL;
+    }
+    (void)setvbuf(screen, NULL, _IOLBF, BUFSIZ);
+    stdout = screen;
+    lammps = lammps_open(4, arguments, comm, NULL);
+    stdout = usual;
+    return lammps;
+}
+
+void md_lammps_close(void *lammps)
+{
+    if (lammps) {
+        lammps_close(lammps);
+    }
+}
+
+int md_lammps_version(void *lammps)
+{
+    return lammps_version(lammps);
+}
+
+/* In a build with exceptions, an error of one rank leaves the others waiting in LAMMPS. */
+static int check(void *lammps)
+{
+    char message[COMMAND_BYTES];
+
+    if (!lammps_has_error(lammps)) {
+        return 0;
+    }
+    if (lammps_get_last_error_message(lammps, message, sizeof message) == 2) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    return -1;
+}
+
+int md_lammps_command(void *lammps, const char *format, ...)
+{
+    char    commands[COMMAND_BYTES];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(commands, sizeof commands, format, arguments);
+    va_end(arguments);
+    lammps_commands_string(lammps, commands);
+    return check(lammps);
+}
+
+/* ---- the liquid -------------------------------------------------------------------------------------------------- */
+
+/* Twice the potential's cutoff, and what atoms may move until ghosts are chosen anew. */
+#define FAR_GHOSTS "comm_modify cutoff 5.4\n"
+
+const char md_lammps_far_ghosts[] = FAR_GHOSTS;
+
+/* At the end of each run LAMMPS prints a line, for which it works out what is in it: energies too, then. */
+static const char *const forces_of[] = {[MD_REFERENCE] = "pair_style lj/cut 2.5\n"
+                                                         "pair_modify shift yes\n"
+                                                         "pair_coeff 1 1 1.0 1.0\n"
+                                                         "compute energy all pe/atom\n"
+                                                         "compute energies all reduce sum c_energy\n"
+                                                         "thermo_style custom step temp etotal c_energies\n",
+                                        [MD_LEARNED]   = "fix learned all external pf/callback 1 1\n"
+                                                         "fix_modify learned energy yes\n"
+                                                         FAR_GHOSTS "thermo_style custom step temp etotal\n"};
+
+int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, void **lammps)
+{
+    const size_t n = system->cells;
+    int          failed;
+
+    *lammps = open_quietly(comm);
+    if (!*lammps) {
+        return -1;
+    }
+    failed = md_lammps_command(*lammps,
+                               "units lj\n"
+                               "atom_style atomic\n"
+                               "atom_modify map array\n"
+                               "lattice fcc %.17g\n"
+                               "region box block 0 %zu 0 %zu 0 %zu\n"
+                               "create_box 1 box\n"
+                               "mass 1 1.0\n"
+                               "neighbor 0.3 bin\n"
+                               "neigh_modify every 1 delay 0 check yes\n"
+                               "%s"
+                               "thermo_modify norm no\n"
+                               "timestep %.17g\n"
+                               "fix move all nve\n",
+                               system->density, n, n, n, forces_of[forces], system->timestep) != 0;
+    if (failed) {
+        lammps_close(*lammps);
+        *lammps = NULL;
+    }
+    return failed ? -1 : 0;
+}
+
+int md_lammps_melt(void *lammps, const md_system *system)
+{
+    return md_lammps_command(lammps, "create_atoms 1 box\nvelocity all create %.17g %zu loop geom\n", system->temperature,
+                             system->seed);
+}
+
+int md_lammps_seat(void *lammps, size_t n, const double *x, const double *v, int *scratch, uint64_t step)
+{
+    int   *tags = scratch, *types = scratch + n;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        tags[i]  = (int)i + 1;
+        types[i] = 1;
+    }
+    if (md_lammps_command(lammps, "delete_atoms group all\nreset_timestep %llu\n", (unsigned long long)step) != 0) {
+        return -1;
+    }
+    lammps_create_atoms(lammps, (int)n, tags, types, x, v, NULL, 0);
+    return check(lammps);
+}
+
+int md_lammps_thermo(void *lammps, size_t atoms, md_thermo *thermo)
+{
+    thermo->energy      = lammps_get_thermo(lammps, "etotal") / (double)atoms;
+    thermo->temperature = lammps_get_thermo(lammps, "temp");
+    return check(lammps);
+}
+
+/* Adds all bits of three numbers per atom. Fowler, Noll and Vo's hash, a number at a time. */
+static uint64_t hash_of(void *lammps, char *name, size_t atoms, double *all, uint64_t hash)
+{
+    uint64_t bits;
+    size_t   i;
+
+    lammps_gather_atoms(lammps, name, 1, 3, all);
+    for (i = 0; i < 3 * atoms; i++) {
+        memcpy(&bits, &all[i], sizeof bits);
+        hash = (hash ^ bits) * 0x100000001b3u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+int md_lammps_hash(void *lammps, size_t atoms, double *all, uint64_t *hash)
+{
+    char x[] = "x", v[] = "v";
+
+    *hash = hash_of(lammps, v, atoms, all, hash_of(lammps, x, atoms, all, 0xcbf29ce484222325u));
+    return check(lammps);
+}
