@@ -12,18 +12,17 @@ fsdp_status md_atoms_add(fsdp_checkpoint *checkpoint)
     return fsdp_checkpoint_add_rows(checkpoint, "atoms", 2, columns);
 }
 
-fsdp_status md_atoms_set(fsdp_context *ctx, fsdp_checkpoint *checkpoint, const md_frame *frame, int64_t **ids)
+fsdp_status md_atoms_set(fsdp_context *ctx, fsdp_checkpoint *checkpoint, const md_frame *frame, md_rows *rows)
 {
-    const void *rows[] = {frame->x, frame->v};
-    int64_t    *grown  = realloc(*ids, (frame->own + 1) * sizeof **ids);
-    size_t      i;
+    int64_t *grown = realloc(rows->ids, (frame->own + 1) * sizeof *grown);
+    size_t   i;
 
     EXAMPLE_TRY(example_agree(ctx, grown ? "" : "no memory for the tags of a rank's atoms; use more ranks"));
-    *ids = grown;
+    *rows = (md_rows){grown, {frame->x, frame->v}};
     for (i = 0; i < frame->own; i++) {
         grown[i] = frame->tags[i];
     }
-    return fsdp_checkpoint_set_rows(checkpoint, "atoms", frame->own, grown, rows);
+    return fsdp_checkpoint_set_rows(checkpoint, "atoms", frame->own, grown, rows->columns);
 }
 
 /* A load divides rows evenly, in the order of their numbers: whether these are the tags of so many atoms. */

@@ -13,18 +13,22 @@
 int md_kept_add(md_kept *kept, const md_frame *frame)
 {
     md_frame *grown = realloc(kept->frames, (kept->n + 1) * sizeof *grown);
-    double(*x)[3]   = malloc((frame->n + 1) * sizeof *x), *energies = malloc((frame->own + 1) * sizeof *energies);
+    double(*x)[3]   = malloc((frame->n + 1) * sizeof *x);
+    int    *tags     = malloc((frame->own + 1) * sizeof *tags);
+    double *energies = malloc((frame->own + 1) * sizeof *energies);
 
     kept->frames = grown ? grown : kept->frames;
-    if (!grown || !x || !energies) {
+    if (!grown || !x || !tags || !energies) {
         free(x);
+        free(tags);
         free(energies);
         return -1;
     }
     memcpy(x, frame->x, frame->n * sizeof *x);
+    memcpy(tags, frame->tags, frame->own * sizeof *tags);
     memcpy(energies, frame->energies, frame->own * sizeof *energies);
-    kept->frames[kept->n++] =
-        (md_frame){.own = frame->own, .n = frame->n, .x = (const double(*)[3])x, .energies = energies};
+    kept->frames[kept->n++] = (md_frame){
+        .own = frame->own, .n = frame->n, .tags = tags, .x = (const double(*)[3])x, .energies = energies};
     return 0;
 }
 
@@ -34,6 +38,7 @@ void md_kept_release(md_kept *kept)
 
     for (i = 0; i < kept->n; i++) {
         free((void *)kept->frames[i].x);
+        free((void *)kept->frames[i].tags);
         free((void *)kept->frames[i].energies);
     }
     free(kept->frames);
@@ -47,8 +52,9 @@ static int allocate(md_dump *d)
 {
     d->all      = malloc(d->atoms * sizeof *d->all);
     d->energies = malloc(d->atoms * sizeof *d->energies);
+    d->tags     = malloc(d->atoms * sizeof *d->tags);
     d->around   = malloc(IMAGES * d->atoms * sizeof *d->around);
-    return d->all && d->energies && d->around;
+    return d->all && d->energies && d->tags && d->around;
 }
 
 fsdp_status md_dump_open(fsdp_context *ctx, const char *path, size_t atoms, double edge, md_dump *dump)
@@ -82,6 +88,7 @@ static int read_atoms(md_dump *d)
     for (i = 0; i < d->atoms && header; i++) {
         double *x = d->all[i], *energy = &d->energies[i];
 
+        d->tags[i] = (int)i + 1;
         if (fscanf(d->file, "%zu %lf %lf %lf %lf", &id, &x[0], &x[1], &x[2], energy) != 5 || id != i + 1) {
             return 0;
         }
@@ -131,6 +138,7 @@ fsdp_status md_dump_read(md_dump *dump, md_frame *frame)
     }
     *frame = (md_frame){.own      = dump->own,
                         .n        = n,
+                        .tags     = dump->tags + dump->first,
                         .x        = (const double(*)[3])dump->around,
                         .energies = dump->energies + dump->first};
     return FSDP_OK;
@@ -143,5 +151,6 @@ void md_dump_close(md_dump *dump)
     }
     free(dump->all);
     free(dump->energies);
+    free(dump->tags);
     free(dump->around);
 }

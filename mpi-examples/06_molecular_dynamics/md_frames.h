@@ -29,6 +29,7 @@ typedef struct md_dump {
     size_t        atoms, own, first; /* in the file; of this rank; before this rank's */
     double        edge;
     double (*all)[3], *energies;  /* of all atoms */
+    int *tags;
     double (*around)[3];          /* this rank's atoms and what is near the box, images included */
 } md_dump;
 

@@ -149,21 +149,23 @@ static void write_gradient(md_learner *learner)
     }
 }
 
-/* One step on every `batches`th atom of the frame. @param[out] loss  mean square of the errors before it */
+/* One step on the atoms of one part, which go by their tags: the same for any number of ranks. @param[out] loss  this rank's
+ * share of the mean square of the errors before it */
 static fsdp_status update(md_learner *learner, const md_frame *frame, size_t number, double *loss)
 {
     const size_t batches = learner->training.batches;
-    double       sum = 0, atoms = 0, all;
+    double       sum = 0, atoms = 0, all, error;
     size_t       i;
 
     EXAMPLE_TRY(fsdp_unit_begin_backward(learner->unit));
     read_weights(learner);
     memset(&learner->gradient, 0, sizeof learner->gradient);
-    for (i = number % batches; i < frame->own; i += batches) {
-        const double error = md_learn(&learner->potential, learner->seen[i], frame->energies[i], &learner->gradient);
-
-        sum += error * error;
-        atoms += 1;
+    for (i = 0; i < frame->own; i++) {
+        if ((size_t)frame->tags[i] % batches == number % batches) {
+            error = md_learn(&learner->potential, learner->seen[i], frame->energies[i], &learner->gradient);
+            sum += error * error;
+            atoms += 1;
+        }
     }
     write_gradient(learner);
     EXAMPLE_TRY(fsdp_unit_end_backward(learner->unit));

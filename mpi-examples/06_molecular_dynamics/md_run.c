@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "md_atoms.h"
 #include "mpi-examples/common/example_clock.h"
 #include "mpi-examples/common/example_error.h"
 
@@ -74,7 +73,7 @@ void md_run_close(md_run *run)
     fsdp_checkpoint_close(run->checkpoint.saver); /* still open only where something has failed */
     md_lammps_close(run->lammps);
     md_learner_close(&run->learner);
-    free(run->tags);
+    free(run->rows.ids);
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
@@ -114,7 +113,7 @@ static fsdp_status save(md_run *run, const md_frame *frame, int *setup)
     if (!run->checkpoint.saver) {
         return FSDP_OK;
     }
-    EXAMPLE_TRY(md_atoms_set(run->ctx, run->checkpoint.saver, frame, &run->tags));
+    EXAMPLE_TRY(md_atoms_set(run->ctx, run->checkpoint.saver, frame, &run->rows));
     EXAMPLE_TRY(
         example_checkpoint_step(&run->checkpoint, &run->state, run->state.step == run->options->training.frames));
     if (run->checkpoint.saved) {

@@ -6,6 +6,7 @@
 #ifndef MD_RUN_H
 #define MD_RUN_H
 
+#include "md_atoms.h"
 #include "md_coupling.h"
 #include "md_report.h"
 
@@ -17,7 +18,7 @@ typedef struct md_run {
     md_learner            learner;
     example_checkpoint    checkpoint;
     fsdp_checkpoint_state state; /* `step` are frames trained on */
-    int64_t              *tags;  /* of the atoms that are saved */
+    md_rows               rows;  /* that are saved */
     md_report             report;
     double                simulation_seconds, training_seconds, file_seconds;
 } md_run;
