@@ -35,6 +35,7 @@ static fsdp_status keep_all(md_run *run, md_kept *kept)
         EXAMPLE_TRY(example_agree(run->ctx, md_kept_add(kept, &frame) != 0 ? "no memory for all frames; use fewer" : ""));
     }
     run->simulation_seconds = 0; /* this is about training */
+    run->started            = example_now();
     return FSDP_OK;
 }
 
@@ -80,7 +81,7 @@ static fsdp_status read_all(md_run *run, md_dump *dump)
     }
     for (i = 0; i < frames; i++, started = example_now()) {
         EXAMPLE_TRY(md_dump_read(dump, &frame));
-        run->file_seconds += example_now() - started;
+        run->reading_seconds += example_now() - started;
         EXAMPLE_TRY(train_on(run, &frame, i));
     }
     return FSDP_OK;

@@ -23,13 +23,37 @@ double md_system_edge(const md_system *system)
 
 /* ---- what LAMMPS says -------------------------------------------------------------------------------------------- */
 
-/* Receives what LAMMPS prints, a line at a time, and passes errors on. */
+/* What to do about errors that options can bring about. */
+static const char *remedy_for(const char *error)
+{
+    static const struct {
+        const char *text, *remedy;
+    } known[] = {
+        {"Lost atoms", "; use a smaller --timestep"},
+        {"Non-numeric", "; use a smaller --timestep"},
+        {"Out of range", "; use a smaller --timestep"},
+        {"dump file", "; give --dump-file a place that can be written"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strstr(error, known[i].text)) {
+            return known[i].remedy;
+        }
+    }
+    return "";
+}
+
+/* Receives what LAMMPS prints, some lines at a time, and passes errors on, which come first. */
 static ssize_t pass_on(void *cookie, const char *text, size_t size)
 {
+    char error[COMMAND_BYTES];
+
     (void)cookie;
     if (size > 6 && memcmp(text, "ERROR", 5) == 0) {
-        (void)fprintf(stderr, "%s: LAMMPS: %.*s; if atoms were lost, use a smaller --timestep\n",
-                      program_invocation_short_name, (int)(text[size - 1] == '\n' ? size - 1 : size), text);
+        (void)snprintf(error, sizeof error, "%.*s", (int)(size < sizeof error ? size : sizeof error - 1), text);
+        error[strcspn(error, "\n")] = '\0';
+        (void)fprintf(stderr, "%s: LAMMPS: %s%s\n", program_invocation_short_name, error, remedy_for(error));
     }
     return (ssize_t)size;
 }

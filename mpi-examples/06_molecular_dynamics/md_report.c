@@ -79,13 +79,13 @@ void md_report_dynamics(const md_report *report, size_t step, const md_thermo no
     (void)fflush(stdout);
 }
 
-void md_report_seconds(const md_report *report, double simulation, double training, double file)
+void md_report_seconds(const md_report *report, double simulation, double training, double reading, double all)
 {
     if (!report->speaks) {
         return;
     }
-    printf("\nseconds     simulation %.3f, training %.3f, file %.3f; in all %.3f\n", simulation, training, file,
-           simulation + training + file);
+    example_bar_clear(&report->bar);
+    printf("\nseconds     simulation %.3f, training %.3f, reading %.3f; in all %.3f\n", simulation, training, reading, all);
     (void)fflush(stdout);
 }
 

@@ -33,8 +33,8 @@ void md_report_forces(const md_report *report, size_t frames, const double sums[
 /** A line of the two dynamics, behind a heading at `step` 0, and with the change of energy since then at the last. */
 void md_report_dynamics(const md_report *report, size_t step, const md_thermo now[2], const md_thermo begin[2]);
 
-/** Seconds of the simulation and of training, in all, and what is in none of both: a file's way to the disk and back. */
-void md_report_seconds(const md_report *report, double simulation, double training, double file);
+/** Seconds of the simulation, with what it writes; of training; of reading; and from the beginning to the end of all this. */
+void md_report_seconds(const md_report *report, double simulation, double training, double reading, double all);
 
 /** To the last bit: a frame's loss; hashes of atoms and parameters; what the comparisons gave. */
 void md_report_exact_loss(const md_report *report, size_t frame, double loss);

@@ -20,7 +20,8 @@ typedef struct md_run {
     fsdp_checkpoint_state state; /* `step` are frames trained on */
     md_rows               rows;  /* that are saved */
     md_report             report;
-    double                simulation_seconds, training_seconds, file_seconds;
+    double                started; /* when what is timed began */
+    double                simulation_seconds, training_seconds, reading_seconds;
 } md_run;
 
 /** Opens LAMMPS and the model, and goes on from a checkpoint if there is one; otherwise melts the lattice. Close it all the same. */
