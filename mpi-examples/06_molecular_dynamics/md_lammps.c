@@ -134,7 +134,7 @@ static const char *const forces_of[] = {[MD_REFERENCE] = "pair_style lj/cut 2.5\
 
 int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, void **lammps)
 {
-    const size_t n = system->cells;
+    const double edge = md_system_edge(system);
     int          failed;
 
     *lammps = open_quietly(comm);
@@ -145,8 +145,7 @@ int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, 
                                "units lj\n"
                                "atom_style atomic\n"
                                "atom_modify map array\n"
-                               "lattice fcc %.17g\n"
-                               "region box block 0 %zu 0 %zu 0 %zu\n"
+                               "region box block 0 %.17g 0 %.17g 0 %.17g\n"
                                "create_box 1 box\n"
                                "mass 1 1.0\n"
                                "neighbor 0.3 bin\n"
@@ -155,18 +154,12 @@ int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, 
                                "thermo_modify norm no\n"
                                "timestep %.17g\n"
                                "fix move all nve\n",
-                               system->density, n, n, n, forces_of[forces], system->timestep) != 0;
+                               edge, edge, edge, forces_of[forces], system->timestep) != 0;
     if (failed) {
         lammps_close(*lammps);
         *lammps = NULL;
     }
     return failed ? -1 : 0;
-}
-
-int md_lammps_melt(void *lammps, const md_system *system)
-{
-    return md_lammps_command(lammps, "create_atoms 1 box\nvelocity all create %.17g %zu loop geom\n", system->temperature,
-                             system->seed);
 }
 
 int md_lammps_seat(void *lammps, size_t n, const double *x, const double *v, int *scratch, uint64_t step)
@@ -213,4 +206,34 @@ int md_lammps_hash(void *lammps, size_t atoms, double *all, uint64_t *hash)
 
     *hash = hash_of(lammps, v, atoms, all, hash_of(lammps, x, atoms, all, 0xcbf29ce484222325u));
     return check(lammps);
+}
+
+/* Where the atoms of a face-centred lattice are. */
+static void lattice(const md_system *system, double *x)
+{
+    static const double corners[4][3] = {{0, 0, 0}, {0, 0.5, 0.5}, {0.5, 0, 0.5}, {0.5, 0.5, 0}};
+    const size_t        n             = system->cells;
+    const double        width         = md_system_edge(system) / (double)n;
+    size_t              i;
+
+    for (i = 0; i < md_system_atoms(system); i++) {
+        const double *corner = corners[i % 4];
+
+        x[3 * i]     = width * ((double)(i / 4 % n) + corner[0]);
+        x[3 * i + 1] = width * ((double)(i / 4 / n % n) + corner[1]);
+        x[3 * i + 2] = width * ((double)(i / 4 / n / n) + corner[2]);
+    }
+}
+
+int md_lammps_melt(void *lammps, const md_system *system, double *scratch)
+{
+    const size_t n = md_system_atoms(system);
+    double      *v = scratch + 3 * n;
+
+    lattice(system, scratch);
+    memset(v, 0, 3 * n * sizeof *v);
+    if (md_lammps_seat(lammps, n, scratch, v, (int *)(scratch + 6 * n), 0) != 0) {
+        return -1;
+    }
+    return md_lammps_command(lammps, "velocity all create %.17g %zu loop geom\n", system->temperature, system->seed);
 }

@@ -35,8 +35,8 @@ int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, 
 /** A command for a LAMMPS opened with MD_REFERENCE: from the next run on, ghosts reach as far as a potential of its own would need. */
 extern const char md_lammps_far_ghosts[];
 
-/** Fills the box with a lattice whose atoms begin to move. */
-int md_lammps_melt(void *lammps, const md_system *system);
+/** Fills the box with a lattice whose atoms begin to move, alike on any number of ranks. @param[in] scratch  memory for 7 per atom */
+int md_lammps_melt(void *lammps, const md_system *system, double *scratch);
 
 /**
  * Puts these atoms into the box in place of those there are, so that what follows depends on nothing else. All ranks give all

@@ -38,15 +38,26 @@ static uint64_t time_step_of(const md_run *run, uint64_t frames)
     return run->options->equilibrate + frames * run->options->interval;
 }
 
+static fsdp_status melt(md_run *run)
+{
+    double *scratch = malloc(7 * run->atoms * sizeof *scratch);
+    int     failed;
+
+    EXAMPLE_TRY(example_agree(run->ctx, !scratch ? "no memory for the atoms of all ranks; use fewer --cells" : ""));
+    failed = md_lammps_melt(run->lammps, &run->options->system, scratch) != 0 ||
+             md_lammps_command(run->lammps, "run %zu post no", run->options->equilibrate) != 0;
+    free(scratch);
+    return status_of(failed);
+}
+
 static fsdp_status begin(md_run *run)
 {
     const md_source source = {.checkpoint = run->checkpoint.saver};
 
-    if (run->state.step > 0) {
-        return md_coupling_seat(run->lammps, &source, run->ctx, run->atoms, time_step_of(run, run->state.step));
+    if (run->state.step == 0) {
+        return melt(run);
     }
-    EXAMPLE_TRY(status_of(md_lammps_melt(run->lammps, &run->options->system)));
-    return status_of(md_lammps_command(run->lammps, "run %zu post no", run->options->equilibrate));
+    return md_coupling_seat(run->lammps, &source, run->ctx, run->atoms, time_step_of(run, run->state.step));
 }
 
 fsdp_status md_run_open(md_run *run, fsdp_context *ctx, const md_options *options)
