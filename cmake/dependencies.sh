@@ -29,6 +29,7 @@ fsdp_packages=(
     'test  | procps         | command -v pgrep               | finds the rank that a test stops'
     'test  | iproute2       | command -v ip                  | makes several hosts of one machine'
     'test  | gnuplot-nox    | command -v gnuplot             | draws the figures of fsdp-bench'
+    'lammps | liblammps-dev | test -e /usr/include/lammps/library.h | LAMMPS, in which 06_molecular_dynamics trains a potential'
     'guides | libdnnl-dev   | :                              | oneDNN, which docs/onednn.md computes layers with'
     'guides | libtorch-dev  | :                              | LibTorch, which docs/libtorch.md computes layers with'
     'docs  | graphviz       | command -v dot                 | draws the rooms of the sources'

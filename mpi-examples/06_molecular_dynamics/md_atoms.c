@@ -52,7 +52,8 @@ fsdp_status md_atoms_get(fsdp_context *ctx, const fsdp_checkpoint *checkpoint, s
 
     EXAMPLE_TRY(fsdp_checkpoint_get_rows(checkpoint, "atoms", &n, &ids, rows));
     good = fit(ids, n, first, end);
-    EXAMPLE_TRY(example_agree(ctx, good ? "" : "the checkpoint has other atoms; use the --cells that it was saved with"));
+    EXAMPLE_TRY(
+        example_agree(ctx, good ? "" : "the checkpoint has other atoms; use the --cells that it was saved with"));
     memset(all, 0, 6 * atoms * sizeof *all);
     for (i = 0; i < 2 && n; i++) {
         memcpy(all + 3 * (i * atoms + first), rows[i], 3 * n * sizeof *all);

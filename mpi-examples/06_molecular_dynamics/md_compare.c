@@ -32,7 +32,8 @@ static fsdp_status keep_all(md_run *run, md_kept *kept)
 
         EXAMPLE_TRY(md_run_steps(run, run->options->interval, i == 0));
         frame = md_coupling_frame(run->lammps);
-        EXAMPLE_TRY(example_agree(run->ctx, md_kept_add(kept, &frame) != 0 ? "no memory for all frames; use fewer" : ""));
+        EXAMPLE_TRY(
+            example_agree(run->ctx, md_kept_add(kept, &frame) != 0 ? "no memory for all frames; use fewer" : ""));
     }
     run->simulation_seconds = 0; /* this is about training */
     run->started            = example_now();
@@ -57,11 +58,10 @@ static fsdp_status train_alone(md_run *run)
 /* As LAMMPS writes frames by itself. */
 static fsdp_status write_all(md_run *run)
 {
-    const int failed =
-        md_lammps_command(run->lammps,
-                          "dump frames all custom %zu \"%s\" id x y z c_energy\n"
-                          "dump_modify frames sort id every %zu\n",
-                          run->options->interval, run->options->dump_file, run->options->interval) != 0;
+    const int failed = md_lammps_command(run->lammps,
+                                         "dump frames all custom %zu \"%s\" id x y z c_energy\n"
+                                         "dump_modify frames sort id every %zu\n",
+                                         run->options->interval, run->options->dump_file, run->options->interval) != 0;
 
     EXAMPLE_TRY(failed ? FSDP_ERR_STATE : FSDP_OK);
     EXAMPLE_TRY(simulate_all(run));
@@ -75,7 +75,8 @@ static fsdp_status read_all(md_run *run, md_dump *dump)
     md_frame     frame;
     size_t       i;
 
-    EXAMPLE_TRY(md_dump_open(run->ctx, run->options->dump_file, run->atoms, md_system_edge(&run->options->system), dump));
+    EXAMPLE_TRY(
+        md_dump_open(run->ctx, run->options->dump_file, run->atoms, md_system_edge(&run->options->system), dump));
     if (run->options->equilibrate % run->options->interval == 0) {
         EXAMPLE_TRY(md_dump_read(dump, &frame)); /* of the time step before the first interval */
     }

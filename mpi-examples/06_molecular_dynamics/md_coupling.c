@@ -38,10 +38,10 @@ md_frame md_coupling_frame(void *lammps)
 /* LAMMPS asks for the forces on this rank's atoms. `x` has the ghosts behind them. */
 static void push(void *driver, int64_t step, int own, int *tags, double **x, double **force)
 {
-    md_driver    *d = driver;
-    md_learner   *l = d->learner;
-    const size_t  n = (size_t)own;
-    double        energy;
+    md_driver   *d = driver;
+    md_learner  *l = d->learner;
+    const size_t n = (size_t)own;
+    double       energy;
 
     (void)tags;
     if (md_forces(&l->work, &l->potential, n, n + count_of(d->lammps, "nghost"), (vectors)*x, (double(*)[3]) * force,
@@ -50,8 +50,10 @@ static void push(void *driver, int64_t step, int own, int *tags, double **x, dou
     }
     d->status = fsdp_allreduce(l->ctx, FSDP_IN_PLACE, &energy, 1, FSDP_F64, FSDP_SUM);
     if (d->status == FSDP_OK && !isfinite(energy)) {
-        d->status = example_fail("the learned potential gives no finite energy in time step %lld; train on more --frames, "
-                                 "or use a smaller --lr or --timestep", (long long)step);
+        d->status =
+            example_fail("the learned potential gives no finite energy in time step %lld; train on more --frames, "
+                         "or use a smaller --lr or --timestep",
+                         (long long)step);
     }
     if (d->status != FSDP_OK) {
         memset(*force, 0, 3 * n * sizeof **force);

@@ -12,8 +12,8 @@
 
 int md_kept_add(md_kept *kept, const md_frame *frame)
 {
-    md_frame *grown = realloc(kept->frames, (kept->n + 1) * sizeof *grown);
-    double(*x)[3]   = malloc((frame->n + 1) * sizeof *x);
+    md_frame *grown  = realloc(kept->frames, (kept->n + 1) * sizeof *grown);
+    double(*x)[3]    = malloc((frame->n + 1) * sizeof *x);
     int    *tags     = malloc((frame->own + 1) * sizeof *tags);
     double *energies = malloc((frame->own + 1) * sizeof *energies);
 
@@ -27,8 +27,8 @@ int md_kept_add(md_kept *kept, const md_frame *frame)
     memcpy(x, frame->x, frame->n * sizeof *x);
     memcpy(tags, frame->tags, frame->own * sizeof *tags);
     memcpy(energies, frame->energies, frame->own * sizeof *energies);
-    kept->frames[kept->n++] = (md_frame){
-        .own = frame->own, .n = frame->n, .tags = tags, .x = (const double(*)[3])x, .energies = energies};
+    kept->frames[kept->n++] =
+        (md_frame){.own = frame->own, .n = frame->n, .tags = tags, .x = (const double(*)[3])x, .energies = energies};
     return 0;
 }
 
@@ -62,13 +62,13 @@ fsdp_status md_dump_open(fsdp_context *ctx, const char *path, size_t atoms, doub
     const size_t rank = (size_t)fsdp_rank(ctx), ranks = (size_t)fsdp_size(ctx);
     char         message[EXAMPLE_MESSAGE_BYTES] = "";
 
-    *dump     = (md_dump){.ctx = ctx, .path = path, .atoms = atoms, .edge = edge, .first = atoms * rank / ranks};
-    dump->own = atoms * (rank + 1) / ranks - dump->first;
-    errno     = 0;
+    *dump      = (md_dump){.ctx = ctx, .path = path, .atoms = atoms, .edge = edge, .first = atoms * rank / ranks};
+    dump->own  = atoms * (rank + 1) / ranks - dump->first;
+    errno      = 0;
     dump->file = fopen(path, "r");
     if (!dump->file) {
-        (void)snprintf(message, sizeof message, "--dump-file %.150s cannot be read: %s; choose one that all ranks see", path,
-                       strerror(errno));
+        (void)snprintf(message, sizeof message, "--dump-file %.150s cannot be read: %s; choose one that all ranks see",
+                       path, strerror(errno));
     } else if (!allocate(dump)) {
         (void)snprintf(message, sizeof message, "no memory for frames of %zu atoms; use fewer --cells", atoms);
     }
@@ -118,7 +118,7 @@ static size_t add_images(const md_dump *d, size_t i, int own, double (*images)[3
 fsdp_status md_dump_read(md_dump *dump, md_frame *frame)
 {
     char   message[EXAMPLE_MESSAGE_BYTES] = "";
-    size_t n = 0, i;
+    size_t n                              = 0, i;
     int    c;
 
     if (!read_atoms(dump)) {

@@ -28,9 +28,9 @@ typedef struct md_dump {
     const char   *path;
     size_t        atoms, own, first; /* in the file; of this rank; before this rank's */
     double        edge;
-    double (*all)[3], *energies;  /* of all atoms */
+    double (*all)[3], *energies; /* of all atoms */
     int *tags;
-    double (*around)[3];          /* this rank's atoms and what is near the box, images included */
+    double (*around)[3]; /* this rank's atoms and what is near the box, images included */
 } md_dump;
 
 /** Opens a file with frames of so many atoms. Collective. @return FSDP_OK; else rank 0 has said why. Close it all the same. */

@@ -129,8 +129,8 @@ static const char *const forces_of[] = {[MD_REFERENCE] = "pair_style lj/cut 2.5\
                                                          "compute energies all reduce sum c_energy\n"
                                                          "thermo_style custom step temp etotal c_energies\n",
                                         [MD_LEARNED]   = "fix learned all external pf/callback 1 1\n"
-                                                         "fix_modify learned energy yes\n"
-                                                         FAR_GHOSTS "thermo_style custom step temp etotal\n"};
+                                                         "fix_modify learned energy yes\n" FAR_GHOSTS
+                                                       "thermo_style custom step temp etotal\n"};
 
 int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, void **lammps)
 {

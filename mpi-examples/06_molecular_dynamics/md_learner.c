@@ -82,9 +82,9 @@ void md_learner_close(md_learner *learner)
 /* Mean and deviation of what the network sees, and is to say, over the atoms of all ranks. */
 static fsdp_status normalize(md_learner *learner, const md_frame *frame)
 {
-    float *mean      = fsdp_unit_buffer(learner->unit, SEEN_MEAN),
-          *deviation = fsdp_unit_buffer(learner->unit, SEEN_DEVIATION),
-          *energy    = fsdp_unit_buffer(learner->unit, ENERGY_NORMAL);
+    float *mean                             = fsdp_unit_buffer(learner->unit, SEEN_MEAN),
+          *deviation                        = fsdp_unit_buffer(learner->unit, SEEN_DEVIATION),
+          *energy                           = fsdp_unit_buffer(learner->unit, ENERGY_NORMAL);
     double sums[2 * (MD_FUNCTIONS + 1) + 1] = {0}, n;
     size_t i, m;
 
@@ -116,7 +116,7 @@ static void read_weights(md_learner *learner)
     const float *mean      = fsdp_unit_buffer(learner->unit, SEEN_MEAN),
                 *deviation = fsdp_unit_buffer(learner->unit, SEEN_DEVIATION),
                 *energy    = fsdp_unit_buffer(learner->unit, ENERGY_NORMAL);
-    size_t       i, e;
+    size_t i, e;
 
     for (i = 0; i < MD_N_TENSORS; i++) {
         const md_tensor t    = md_tensor_of(i);
@@ -169,7 +169,8 @@ static fsdp_status update(md_learner *learner, const md_frame *frame, size_t num
     }
     write_gradient(learner);
     EXAMPLE_TRY(fsdp_unit_end_backward(learner->unit));
-    EXAMPLE_TRY(fsdp_model_sum_gradient_divisor(learner->model, atoms, &all)); /* the mean over the atoms of all ranks */
+    EXAMPLE_TRY(
+        fsdp_model_sum_gradient_divisor(learner->model, atoms, &all)); /* the mean over the atoms of all ranks */
     EXAMPLE_TRY(fsdp_optimizer_set_lr(learner->optimizer, fsdp_lr_at(&learner->schedule, number)));
     EXAMPLE_TRY(fsdp_optimizer_step(learner->optimizer));
     *loss = sum / all;
@@ -213,10 +214,11 @@ fsdp_status md_learner_train(md_learner *learner, const md_frame *frame, size_t 
 fsdp_status md_learner_compare(md_learner *learner, const md_frame *frame, double sums[2])
 {
     double    these[2] = {0};
-    const int failed = md_force_errors(&learner->work, &learner->potential, frame->own, frame->n, frame->x, frame->force,
-                                       these) != 0;
+    const int failed =
+        md_force_errors(&learner->work, &learner->potential, frame->own, frame->n, frame->x, frame->force, these) != 0;
 
-    EXAMPLE_TRY(example_agree(learner->ctx, failed ? "no memory for the forces on a rank's atoms; use more ranks" : ""));
+    EXAMPLE_TRY(
+        example_agree(learner->ctx, failed ? "no memory for the forces on a rank's atoms; use more ranks" : ""));
     EXAMPLE_TRY(fsdp_allreduce(learner->ctx, FSDP_IN_PLACE, these, 2, FSDP_F64, FSDP_SUM));
     sums[0] += these[0];
     sums[1] += these[1];

@@ -15,7 +15,8 @@ static const char *const modes[] = {
 
 static const example_option rows[] = {
     {"mode", EXAMPLE_CHOICE, FIELD(mode), 0, 0, modes,
-     "both: training in the gaps of the simulation; md or train: one of them alone, to time it; dump: the simulation writes a "
+     "both: training in the gaps of the simulation; md or train: one of them alone, to time it; dump: the simulation "
+     "writes a "
      "file, which is then trained on"},
     {"cells", EXAMPLE_SIZE, FIELD(system.cells), 3, 100, NULL, "lattice cells per edge of the box, of 4 atoms each"},
     {"density", EXAMPLE_NUMBER, FIELD(system.density), 0.5, 1.1, NULL, "of the liquid, in atoms per volume"},
@@ -40,7 +41,8 @@ static const example_option rows[] = {
      "frames behind those trained on, whose forces are compared"},
     {"drive", EXAMPLE_SIZE, FIELD(drive), 0, EXAMPLE_MOST_SIZE, NULL,
      "time steps that the learned potential then takes, beside as many of LAMMPS's own; 0: none"},
-    {"dump-file", EXAMPLE_TEXT, FIELD(dump_file), 0, 0, NULL, "with --mode dump: the file, which is removed at the end"},
+    {"dump-file", EXAMPLE_TEXT, FIELD(dump_file), 0, 0, NULL,
+     "with --mode dump: the file, which is removed at the end"},
     EXAMPLE_CHECKPOINT_ROWS(md_options),
     {"progress", EXAMPLE_CHOICE, FIELD(progress), 0, 0, example_progress_names,
      "bar on stderr: on, off, or auto: if stderr is a terminal"},
@@ -74,9 +76,10 @@ static fsdp_status check(const md_options *o, int ranks)
     const size_t atoms = md_system_atoms(&o->system);
 
     if (atoms / (size_t)ranks < LEAST_ATOMS) {
-        return example_fail("--cells %zu are %zu atoms, fewer than %d for each of %d ranks; use more cells, or at most %zu "
-                            "ranks",
-                            o->system.cells, atoms, LEAST_ATOMS, ranks, atoms / LEAST_ATOMS);
+        return example_fail(
+            "--cells %zu are %zu atoms, fewer than %d for each of %d ranks; use more cells, or at most %zu "
+            "ranks",
+            o->system.cells, atoms, LEAST_ATOMS, ranks, atoms / LEAST_ATOMS);
     }
     if (o->training.batches > atoms) {
         return example_fail("--batches is %zu, and --cells %zu are %zu atoms; use fewer batches", o->training.batches,
@@ -99,7 +102,8 @@ fsdp_status md_options_read(int argc, char **argv, int ranks, md_options *option
 void md_options_help(void)
 {
     printf("usage: mpirun -n RANKS 06_molecular_dynamics [OPTION]...\n\n"
-           "Runs a liquid in LAMMPS, and trains a potential on its atoms while it runs, sharded over the same ranks; then the\n"
+           "Runs a liquid in LAMMPS, and trains a potential on its atoms while it runs, sharded over the same ranks; "
+           "then the\n"
            "potential drives the dynamics.\n\n");
     example_options_print(rows, N_ROWS, &defaults);
 }

@@ -102,7 +102,8 @@ static double forward(const md_potential *p, const double *seen, activations *a)
 }
 
 /* From derivatives by a layer's results, those by what tanh was applied to, and by what went into the layer. */
-static void layer_backward(const double *result, const double (*w)[MD_HIDDEN], size_t inputs, double *d_out, double *d_in)
+static void layer_backward(const double *result, const double (*w)[MD_HIDDEN], size_t inputs, double *d_out,
+                           double *d_in)
 {
     size_t i, o;
 
@@ -208,7 +209,7 @@ int md_describe_atoms(md_workspace *w, size_t own, size_t n, const double (*x)[3
 /* What the energy of atom `i` does to the atoms of this rank. @return that energy */
 static double add_forces(md_workspace *w, const md_potential *p, size_t i, size_t own, double (*force)[3])
 {
-    const size_t n = md_cells_near(&w->cells, i, w->near);
+    const size_t n                  = md_cells_near(&w->cells, i, w->near);
     double       seen[MD_FUNCTIONS] = {0}, value[MD_FUNCTIONS], gradient[MD_FUNCTIONS], energy;
     size_t       k;
     int          m, d;

@@ -26,9 +26,10 @@ void md_report_header(const md_report *report, const fsdp_context *ctx, int lamm
            MD_FUNCTIONS, MD_CUTOFF, MD_HIDDEN);
     printf("ranks       %d, %s", fsdp_size(ctx), fsdp_strategy_name(t->strategy));
     example_print_node(node, 0);
-    printf("atoms       %zu of a Lennard-Jones liquid, density %g, in a box of %.2f; time step %g; LAMMPS %d\n", report->atoms,
-           o->system.density, md_system_edge(&o->system), o->system.timestep, lammps_version);
-    printf("training    %zu frames, one every %zu time steps behind %zu; %zu updates each, on 1 of %zu parts of the atoms; "
+    printf("atoms       %zu of a Lennard-Jones liquid, density %g, in a box of %.2f; time step %g; LAMMPS %d\n",
+           report->atoms, o->system.density, md_system_edge(&o->system), o->system.timestep, lammps_version);
+    printf("training    %zu frames, one every %zu time steps behind %zu; %zu updates each, on 1 of %zu parts of the "
+           "atoms; "
            "learning rate %g, warm-up %zu, seed %zu\n",
            t->frames, o->interval, o->equilibrate, t->updates, t->batches, t->lr, t->warmup, t->seed);
     (void)fflush(stdout);
@@ -47,7 +48,8 @@ void md_report_frame(const md_report *report, size_t frame, double loss, const m
         return;
     }
     example_bar_clear(&report->bar);
-    printf("frame %4zu | energy %.6f | temperature %.4f | loss %.6f\n", frame, thermo->energy, thermo->temperature, loss);
+    printf("frame %4zu | energy %.6f | temperature %.4f | loss %.6f\n", frame, thermo->energy, thermo->temperature,
+           loss);
     (void)fflush(stdout);
 }
 
@@ -74,7 +76,8 @@ void md_report_dynamics(const md_report *report, size_t step, const md_thermo no
     printf("%10zu  %10.6f  %11.4f  %10.6f  %11.4f\n", step, now[0].energy, now[0].temperature, now[1].energy,
            now[1].temperature);
     if (step == report->options->drive) {
-        printf("     drift  %+10.6f  %11s  %+10.6f\n", now[0].energy - begin[0].energy, "", now[1].energy - begin[1].energy);
+        printf("     drift  %+10.6f  %11s  %+10.6f\n", now[0].energy - begin[0].energy, "",
+               now[1].energy - begin[1].energy);
     }
     (void)fflush(stdout);
 }
@@ -85,7 +88,8 @@ void md_report_seconds(const md_report *report, double simulation, double traini
         return;
     }
     example_bar_clear(&report->bar);
-    printf("\nseconds     simulation %.3f, training %.3f, reading %.3f; in all %.3f\n", simulation, training, reading, all);
+    printf("\nseconds     simulation %.3f, training %.3f, reading %.3f; in all %.3f\n", simulation, training, reading,
+           all);
     (void)fflush(stdout);
 }
 

@@ -26,11 +26,12 @@ static void describe(const md_options *o, char *text, size_t size)
     const md_system   *s = &o->system;
     const md_training *t = &o->training;
 
-    (void)snprintf(text, size,
-                   "%zu atoms, density %.9g, temperature %.9g, time step %.9g, %zu frames every %zu behind %zu, %zu updates on "
-                   "%zu parts, rate %.9g after %zu, decay %.9g, seed %zu",
-                   md_system_atoms(s), s->density, s->temperature, s->timestep, t->frames, o->interval, o->equilibrate,
-                   t->updates, t->batches, t->lr, t->warmup, t->weight_decay, t->seed);
+    (void)snprintf(
+        text, size,
+        "%zu atoms, density %.9g, temperature %.9g, time step %.9g, %zu frames every %zu behind %zu, %zu updates on "
+        "%zu parts, rate %.9g after %zu, decay %.9g, seed %zu",
+        md_system_atoms(s), s->density, s->temperature, s->timestep, t->frames, o->interval, o->equilibrate, t->updates,
+        t->batches, t->lr, t->warmup, t->weight_decay, t->seed);
 }
 
 static uint64_t time_step_of(const md_run *run, uint64_t frames)
@@ -74,7 +75,8 @@ fsdp_status md_run_open(md_run *run, fsdp_context *ctx, const md_options *option
     md_report_open(&run->report, ctx, options);
     md_report_header(&run->report, ctx, md_lammps_version(run->lammps), &node);
     EXAMPLE_TRY(example_checkpoint_open_with(&run->checkpoint, &options->checkpoint, run->learner.model,
-                                             run->learner.optimizer, ctx, &run->state, &run->learner.budget, md_atoms_add));
+                                             run->learner.optimizer, ctx, &run->state, &run->learner.budget,
+                                             md_atoms_add));
     md_report_budget(&run->report, &run->learner.budget);
     return begin(run);
 }
@@ -129,8 +131,7 @@ static fsdp_status save(md_run *run, const md_frame *frame, int *setup)
         example_checkpoint_step(&run->checkpoint, &run->state, run->state.step == run->options->training.frames));
     if (run->checkpoint.saved) {
         *setup = 1;
-        EXAMPLE_TRY(
-            md_coupling_seat(run->lammps, &source, run->ctx, run->atoms, time_step_of(run, run->state.step)));
+        EXAMPLE_TRY(md_coupling_seat(run->lammps, &source, run->ctx, run->atoms, time_step_of(run, run->state.step)));
     }
     return FSDP_OK;
 }

@@ -121,9 +121,9 @@ static int nowhere(const double *x)
 
 static void neighbours_are_those_of_all_pairs(void **state)
 {
-    world *w                = *state;
-    double(*all)[3]         = malloc(MOST * sizeof *all);
-    md_neighbor *near       = malloc(MOST * sizeof *near);
+    world *w          = *state;
+    double(*all)[3]   = malloc(MOST * sizeof *all);
+    md_neighbor *near = malloc(MOST * sizeof *near);
     size_t       n, i, j, k, found;
 
     assert_true(all && near);
@@ -151,7 +151,7 @@ static void neighbours_are_those_of_all_pairs(void **state)
 
 static void atoms_far_apart_or_nowhere_are_no_trouble(void **state)
 {
-    world      *w      = *state;
+    world      *w         = *state;
     double      far[3][3] = {{0, 0, 0}, {1e9, -1e9, 1e9}, {1.5, 0, 0}}, force[3][3], energy;
     md_neighbor near[3];
 
@@ -279,7 +279,7 @@ static double loss_of(const md_potential *p, const double *seen, double energy)
 
 static void gradients_of_weights_are_differences_of_the_loss(void **state)
 {
-    world     *w = *state;
+    world     *w       = *state;
     double    *weights = (double *)&w->potential.weights, seen[ATOMS][MD_FUNCTIONS], error;
     md_weights gradient;
     size_t     t, e;
@@ -290,7 +290,7 @@ static void gradients_of_weights_are_differences_of_the_loss(void **state)
     assert_true(fabs(0.5 * error * error - loss_of(&w->potential, seen[60], 1.25)) < 1e-12);
     for (t = 0; t < MD_N_TENSORS; t++) {
         const md_tensor tensor = md_tensor_of(t);
-        double          size   = 0, wrong = 0;
+        double          size = 0, wrong = 0;
 
         for (e = 0; e < tensor.elements; e++) {
             double *value = &weights[tensor.offset + e], kept = *value, above, below, found;

@@ -116,6 +116,7 @@ ROOMS = [
     ("mpi-examples", "03_gpt", "a language model"),
     ("mpi-examples", "04_fashion_mnist", "a classifier of images"),
     ("mpi-examples", "05_gpu_mlp", "a perceptron on GPUs"),
+    ("mpi-examples", "06_molecular_dynamics", "a potential that learns inside LAMMPS"),
     ("docs", "**", "pages, and the listings that they show, which are compiled"),
     ("tests", "**", "tests, in folders that mirror those above"),
 ]
@@ -131,7 +132,8 @@ SIDE_BY_SIDE = [
      "collectives/barrier", "collectives/broadcast", "collectives/reduce_scatter"),
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/alltoallv",
      "collectives/barrier", "collectives/broadcast", "collectives/reduce"),
-    ("mpi-examples/03_gpt", "mpi-examples/04_fashion_mnist", "mpi-examples/05_gpu_mlp"),
+    ("mpi-examples/03_gpt", "mpi-examples/04_fashion_mnist", "mpi-examples/05_gpu_mlp",
+     "mpi-examples/06_molecular_dynamics"),
 ]
 
 FEW_FILES = 15  # of a room, which can be seen at once

@@ -120,6 +120,11 @@ class Options(unittest.TestCase):
     def test_an_unknown_option_of_a_program(self):
         self.assertEqual(1, len(self.check("```sh\nfsdp-topo --rank 8\n```\n")[0]))
 
+    def test_a_program_that_is_not_built_everywhere(self):
+        page = "<!-- options: 06_molecular_dynamics -->\n`--interval`, `build/default/mpi-examples/06_molecular_dynamics/06_molecular_dynamics`\n"
+        self.assertEqual([], self.check(page)[0])
+        self.assertEqual(1, len(self.check(page.replace("06_molecular_dynamics", "03_gpt"))[0]))
+
     def test_options_alone_are_those_of_the_comment_above(self):
         page = "<!-- options: fsdp-topo -->\n`--json` and `--full`\n"
         complaints, documented = self.check(page)
