@@ -17,14 +17,15 @@
 
 static fsdp_status report_state(md_run *run)
 {
-    uint64_t parameters, atoms;
-    double  *all = malloc(3 * run->atoms * sizeof *all);
-    int      failed;
+    uint64_t    parameters, atoms = 0;
+    double     *all    = malloc(3 * run->atoms * sizeof *all);
+    fsdp_status status = example_agree(run->ctx, all ? "" : "no memory for the atoms of all ranks; use fewer --cells");
 
-    EXAMPLE_TRY(example_agree(run->ctx, all ? "" : "no memory for the atoms of all ranks; use fewer --cells"));
-    failed = md_lammps_hash(run->lammps, run->atoms, all, &atoms);
+    if (status == FSDP_OK && md_lammps_hash(run->lammps, run->atoms, all, &atoms) != 0) {
+        status = FSDP_ERR_STATE;
+    }
     free(all);
-    EXAMPLE_TRY(failed ? FSDP_ERR_STATE : FSDP_OK);
+    EXAMPLE_TRY(status);
     EXAMPLE_TRY(fsdp_model_hash(run->learner.model, &parameters));
     md_report_exact_state(&run->report, atoms, parameters);
     return FSDP_OK;

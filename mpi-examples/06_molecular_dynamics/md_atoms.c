@@ -17,9 +17,9 @@ fsdp_status md_atoms_set(fsdp_context *ctx, fsdp_checkpoint *checkpoint, const m
     int64_t *grown = realloc(rows->ids, (frame->own + 1) * sizeof *grown);
     size_t   i;
 
+    *rows = (md_rows){grown ? grown : rows->ids, {frame->x, frame->v}};
     EXAMPLE_TRY(example_agree(ctx, grown ? "" : "no memory for the tags of a rank's atoms; use more ranks"));
-    *rows = (md_rows){grown, {frame->x, frame->v}};
-    for (i = 0; i < frame->own; i++) {
+    for (i = 0; grown && i < frame->own; i++) {
         grown[i] = frame->tags[i];
     }
     return fsdp_checkpoint_set_rows(checkpoint, "atoms", frame->own, grown, rows->columns);

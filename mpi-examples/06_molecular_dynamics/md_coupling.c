@@ -36,7 +36,9 @@ md_frame md_coupling_frame(void *lammps)
 }
 
 /* LAMMPS asks for the forces on this rank's atoms. `x` has the ghosts behind them. */
-static void push(void *driver, int64_t step, int own, int *tags, double **x, double **force)
+static void push(void *driver, int64_t step, int own,
+                 int     *tags, /* NOLINT(readability-non-const-parameter): LAMMPS's type */
+                 double **x, double **force)
 {
     md_driver   *d = driver;
     md_learner  *l = d->learner;

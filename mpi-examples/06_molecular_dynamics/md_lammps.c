@@ -214,14 +214,15 @@ static void lattice(const md_system *system, double *x)
     static const double corners[4][3] = {{0, 0, 0}, {0, 0.5, 0.5}, {0.5, 0, 0.5}, {0.5, 0.5, 0}};
     const size_t        n             = system->cells;
     const double        width         = md_system_edge(system) / (double)n;
-    size_t              i;
+    size_t              i, d;
 
     for (i = 0; i < md_system_atoms(system); i++) {
-        const double *corner = corners[i % 4];
+        const double *corner  = corners[i % 4];
+        const size_t  cell[3] = {i / 4 % n, i / 4 / n % n, i / 4 / n / n};
 
-        x[3 * i]     = width * ((double)(i / 4 % n) + corner[0]);
-        x[3 * i + 1] = width * ((double)(i / 4 / n % n) + corner[1]);
-        x[3 * i + 2] = width * ((double)(i / 4 / n / n) + corner[2]);
+        for (d = 0; d < 3; d++) {
+            x[3 * i + d] = width * ((double)cell[d] + corner[d]);
+        }
     }
 }
 

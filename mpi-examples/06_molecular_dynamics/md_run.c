@@ -9,7 +9,7 @@
 
 enum {
     LINES     = 10, /* of progress, in all */
-    TEST_GAPS = 10  /* intervals from one test frame to the next */
+    TEST_GAPS = 5   /* intervals from one test frame to the next */
 };
 
 /* What LAMMPS returns. */
@@ -41,14 +41,16 @@ static uint64_t time_step_of(const md_run *run, uint64_t frames)
 
 static fsdp_status melt(md_run *run)
 {
-    double *scratch = malloc(7 * run->atoms * sizeof *scratch);
-    int     failed;
+    double     *scratch = malloc(7 * run->atoms * sizeof *scratch);
+    fsdp_status status =
+        example_agree(run->ctx, scratch ? "" : "no memory for the atoms of all ranks; use fewer --cells");
 
-    EXAMPLE_TRY(example_agree(run->ctx, !scratch ? "no memory for the atoms of all ranks; use fewer --cells" : ""));
-    failed = md_lammps_melt(run->lammps, &run->options->system, scratch) != 0 ||
-             md_lammps_command(run->lammps, "run %zu post no", run->options->equilibrate) != 0;
+    if (status == FSDP_OK) {
+        status = status_of(md_lammps_melt(run->lammps, &run->options->system, scratch) != 0 ||
+                           md_lammps_command(run->lammps, "run %zu post no", run->options->equilibrate) != 0);
+    }
     free(scratch);
-    return status_of(failed);
+    return status;
 }
 
 static fsdp_status begin(md_run *run)
@@ -201,7 +203,7 @@ static fsdp_status drive_all(md_run *run, md_driver *driver)
 {
     const md_source source = {.lammps = run->lammps};
     const size_t    all = run->options->drive, block = all > LINES ? all / LINES : 1;
-    md_thermo       begin[2], now[2];
+    md_thermo       begin[2], now[2]                 = {{0}};
     size_t          step, steps;
 
     EXAMPLE_TRY(md_coupling_seat(driver->lammps, &source, run->ctx, run->atoms, 0));

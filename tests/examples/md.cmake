@@ -14,7 +14,7 @@ function(md_check name ranks script)
 endfunction()
 
 fsdp_mpi_program_test(NAME examples.md_help TARGET 06_molecular_dynamics RANKS 2 ARGS --help
-                      OUTPUT "^  --mode X +both: training in the gaps .* [(]both[)]$" "^  --interval X .*[(]10[)]$")
+                      OUTPUT "^  --mode X +both: training in the gaps .* [(]both[)]$" "^  --interval X .*[(]20[)]$")
 fsdp_mpi_program_test(NAME examples.md TARGET 06_molecular_dynamics RANKS 3 5 QUICK 3
                       ARGS --cells 4 --equilibrate 20 --frames 12 --updates 4 --batches 2 --warmup 8 --test-frames 1 --drive 10
                       OUTPUT "^atoms +256 of a Lennard-Jones liquid" "^frame   12 [|] energy -[0-9.]+ [|] temperature 0[.][0-9]+ [|] loss "
