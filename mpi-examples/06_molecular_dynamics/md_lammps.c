@@ -121,16 +121,16 @@ int md_lammps_command(void *lammps, const char *format, ...)
 
 const char md_lammps_far_ghosts[] = FAR_GHOSTS;
 
-/* At the end of each run LAMMPS prints a line, for which it works out what is in it: energies too, then. */
+/* LAMMPS adds up energies per atom in those time steps only in which it prints something that needs them: here their sum, at the
+ * end of each run. It works out nothing else there that ranks would have to wait for each other for. */
 static const char *const forces_of[] = {[MD_REFERENCE] = "pair_style lj/cut 2.5\n"
                                                          "pair_modify shift yes\n"
                                                          "pair_coeff 1 1 1.0 1.0\n"
                                                          "compute energy all pe/atom\n"
-                                                         "compute energies all reduce sum c_energy\n"
-                                                         "thermo_style custom step temp etotal c_energies\n",
-                                        [MD_LEARNED]   = "fix learned all external pf/callback 1 1\n"
-                                                         "fix_modify learned energy yes\n" FAR_GHOSTS
-                                                       "thermo_style custom step temp etotal\n"};
+                                                         "compute potential all reduce sum c_energy\n"
+                                                         "thermo_style custom step c_potential\n",
+                                        [MD_LEARNED]   = "fix learned all external pf/callback 1 1\n" FAR_GHOSTS
+                                                       "thermo_style custom step\n"};
 
 int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, void **lammps)
 {
@@ -150,6 +150,7 @@ int md_lammps_open(MPI_Comm comm, const md_system *system, md_forces_of forces, 
                                "mass 1 1.0\n"
                                "neighbor 0.3 bin\n"
                                "neigh_modify every 1 delay 0 check yes\n"
+                               "compute kinetic all ke\n"
                                "%s"
                                "thermo_modify norm no\n"
                                "timestep %.17g\n"
@@ -178,10 +179,31 @@ int md_lammps_seat(void *lammps, size_t n, const double *x, const double *v, int
     return check(lammps);
 }
 
+/* A number that a compute works out. */
+static double value_of(void *lammps, const char *name)
+{
+    const double *value = lammps_extract_compute(lammps, name, LMP_STYLE_GLOBAL, LMP_TYPE_SCALAR);
+
+    return value ? *value : NAN;
+}
+
+/* What the callback has said. */
+static double learned_energy(void *lammps)
+{
+    double      *value  = lammps_extract_fix(lammps, "learned", LMP_STYLE_GLOBAL, LMP_TYPE_SCALAR, 0, 0);
+    const double energy = value ? *value : NAN;
+
+    lammps_free(value);
+    return energy;
+}
+
 int md_lammps_thermo(void *lammps, size_t atoms, md_thermo *thermo)
 {
-    thermo->energy      = lammps_get_thermo(lammps, "etotal") / (double)atoms;
-    thermo->temperature = lammps_get_thermo(lammps, "temp");
+    const double potential =
+        lammps_has_id(lammps, "fix", "learned") ? learned_energy(lammps) : value_of(lammps, "potential");
+
+    thermo->energy      = (potential + value_of(lammps, "kinetic")) / (double)atoms;
+    thermo->temperature = value_of(lammps, "thermo_temp");
     return check(lammps);
 }
 
