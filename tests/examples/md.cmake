@@ -2,6 +2,9 @@
 fsdp_unit_test(NAME examples.md_potential SOURCES test_md_potential.c QUICK)
 target_link_libraries(test_examples_md_potential PRIVATE md_potential)
 
+fsdp_add_test(NAME examples.md_coupling SET quick
+              COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_md_coupling.sh" "${PROJECT_SOURCE_DIR}/mpi-examples/06_molecular_dynamics")
+
 if(NOT FSDP_WITH_LAMMPS)
     fsdp_add_test(NAME examples.md COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/skip_md.sh")
     return()
