@@ -1,6 +1,6 @@
 /*
  * Step 6: a simulation that nobody here wrote, LAMMPS, and a potential that learns from its atoms while it runs, in one program on the
- * same ranks. What to learn here is in md_coupling.c, 100 lines: training on arrays that are another program's; forces that are handed to
+ * same ranks. What to learn here is in md_coupling.c: training on arrays that are another program's; forces that are handed to
  * it; and in md_atoms.c, a checkpoint with its atoms, from which another number of ranks goes on with both.
  *
  *     mpirun -n 2 06_molecular_dynamics                       (Debian: apt-get install liblammps-dev)

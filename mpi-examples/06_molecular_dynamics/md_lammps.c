@@ -58,7 +58,7 @@ static ssize_t pass_on(void *cookie, const char *text, size_t size)
     return (ssize_t)size;
 }
 
-/* Of any rank, LAMMPS prints errors to what `stdout` is while it is opened. */
+/* Of any rank, LAMMPS prints errors to what `stdout` is while it is opened, and closes that in the end if it is another by then. */
 static void *open_quietly(MPI_Comm comm)
 {
     static const cookie_io_functions_t functions   = {.write = pass_on};
@@ -66,11 +66,10 @@ static void *open_quietly(MPI_Comm comm)
     FILE                              *usual = stdout, *screen = fopencookie(NULL, "w", functions);
     void                              *lammps;
 
-    if (!screen) {
-        return NULL;
+    if (screen) { /* else there is no memory, and LAMMPS prints all it has to say */
+        (void)setvbuf(screen, NULL, _IOLBF, BUFSIZ);
+        stdout = screen;
     }
-    (void)setvbuf(screen, NULL, _IOLBF, BUFSIZ);
-    stdout = screen;
     lammps = lammps_open(4, arguments, comm, NULL);
     stdout = usual;
     return lammps;
