@@ -4,7 +4,7 @@
 #   check_cleanup.sh PROBE
 #
 # To see all that is left, and nothing of others, this runs in process and mount namespaces of its own, with an empty
-# /tmp, /dev/shm and list of network namespaces.
+# /tmp, /dev/shm and list of network namespaces. What hosts have left they say themselves.
 set -euo pipefail
 
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
@@ -18,12 +18,12 @@ fi
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Both might lie in /tmp.
-mkdir -p /run/netns
+# All might lie in /tmp.
+mkdir -p /run/netns /run/fsdp-cluster
 mount -t tmpfs tmpfs /mnt
-cp "$here/cluster.sh" /mnt/cluster.sh
+cp "$here/cluster.sh" "$here/host.py" /mnt
 cp "$2" /mnt/probe
-for folder in /tmp /dev/shm /run/netns; do
+for folder in /tmp /dev/shm /run/netns /run/fsdp-cluster; do
     mount -t tmpfs tmpfs "$folder"
 done
 cluster=/mnt/cluster.sh
@@ -44,16 +44,22 @@ processes() {
 
 everything() {
     ip netns list
-    ls -A /tmp /dev/shm /run/netns
+    ls -A /tmp /dev/shm /run/netns /run/fsdp-cluster
     mount | sort
     ip link
     processes
 }
 
-# unchanged processes|everything WHAT: as it was before the first cluster. What was killed may take a moment to go.
+hosts() {
+    "$cluster" left || true
+    processes
+}
+
+# unchanged hosts|processes|everything WHAT: as it was when the hosts had just come up, or before that. What was killed may
+# take a moment to go. An mpirun that is killed leaves files on its hosts.
 unchanged() {
-    local tries now
-    for ((tries = 0; tries < 600 * ${TEST_TIME_FACTOR:-1}; tries++)); do
+    local now end=$((SECONDS + 60 * ${TEST_TIME_FACTOR:-1}))
+    while ((SECONDS < end)); do
         now=$("$1")
         if [[ $now == "${before[$1]}" ]]; then
             echo "$2: nothing is left"
@@ -90,19 +96,21 @@ networks() {
 by_hand() {
     "$cluster" up --hosts 2 --rate 10gbit
     [[ $(networks fsdp) == 3 ]] || fail "up made $(networks fsdp) namespaces, not 3"
+    before[hosts]=$(hosts)
+    before[processes]=$(processes)
     "$cluster" run 2x1 /mnt/probe nodes </dev/null
     "$cluster" run 2x1 /mnt/probe fail </dev/null >"$log" 2>&1 && fail "run hid the failure of a program"
-    unchanged processes "a program that fails on one rank"
+    unchanged hosts "a program that fails on one rank"
 
     start run 2x2 /mnt/probe hang
     kill -KILL "$(pgrep -f '^/mnt/probe hang' | tail -n 1)"
     ended failure "SIGKILL of a rank"
-    unchanged processes "SIGKILL of a rank"
+    unchanged hosts "SIGKILL of a rank"
 
     start run 2x2 /mnt/probe hang
     kill -TERM "$pid"
     ended 143 "SIGTERM of run"
-    ! grep -E 'Killed|unshare' "$log" || fail "SIGTERM of run: bash or unshare should not talk about it"
+    ! grep -E 'Killed|Traceback' "$log" || fail "SIGTERM of run: nobody should talk about it"
     unchanged processes "SIGTERM of run"
 
     start run 2x2 /mnt/probe hang
@@ -160,7 +168,7 @@ skips_with_a_reason() {
     skips "a user who is not root" '^skipped: virtual hosts need root' \
         setpriv --reuid 65534 --clear-groups "$cluster" with -- true
     mkdir /mnt/without /mnt/refused
-    for tool in bash realpath ip unshare setpriv hostname mount pgrep ps id awk; do
+    for tool in bash realpath ip unshare nsenter setsid setpriv hostname mount pgrep ps id awk stat rm rmdir; do
         ln -s "$(command -v "$tool")" "/mnt/without/$tool"
     done
     skips "no tc" "^skipped: there is no 'tc'" env PATH=/mnt/without "$cluster" with -- true
@@ -171,7 +179,7 @@ skips_with_a_reason() {
 }
 
 : >"$log"
-declare -A before=([processes]=$(processes) [everything]=$(everything))
+declare -A before=([everything]=$(everything))
 by_hand
 interrupted TERM 143
 interrupted INT 130

@@ -23,7 +23,7 @@ keep_verdicts() {
 # train_until_cut SECONDS: with so much patience. False where a rank has lost it before: the machine is at work.
 train_until_cut() {
     export FSDP_TIMEOUT_S=$1
-    ip -n "$FSDP_CLUSTER_ID-switch" link set port2 up
+    "$here/cluster.sh" mend 2
     : >"$log"
     "$here/cluster.sh" run 3x2 "$program" --data "$data" --layers 2 --heads 2 --width 48 --context 40 --batch 24 \
         --steps 100000000 --interval 2 >"$log" 2>&1 </dev/null &
@@ -35,7 +35,7 @@ train_until_cut() {
     keep_verdicts
     [[ ! -s $verdicts ]] || return 1
     kill -0 $job 2>/dev/null || fail "the training ended by itself"
-    ip -n "$FSDP_CLUSTER_ID-switch" link set port2 down
+    "$here/cluster.sh" cut 2
 }
 
 patience=4

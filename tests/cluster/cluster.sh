@@ -2,29 +2,42 @@
 # Several hosts on one machine, with links of a given rate between them, and Open MPI on them; see `cluster.sh --help`.
 #
 # A host is a network namespace, joined by a veth pair to a bridge in another network namespace. Both ends of the pair
-# send through a token bucket (tbf), so that each host has one full-duplex link. What runs on a host also has a host
-# name, process ids, System V IPC and /dev/shm of its own: MPI sees different nodes, and all that a program leaves
-# behind, its processes and shared memory included, is gone when it ends, however it ends.
+# send through a token bucket (tbf), so that each host has one full-duplex link. A host also has a name, process ids,
+# System V IPC, mounts and /dev/shm of its own, which last until the cluster ends: MPI sees different nodes, what runs on
+# one host sees each other, and what it leaves behind stays to be found. host.py is the first process of each; when that
+# ends, so do all others there.
 set -euo pipefail
 
 script=$(realpath "${BASH_SOURCE[0]}")
+here=${script%/*}
 cluster=${FSDP_CLUSTER_ID:-fsdp}
 child='' # what contain() runs, while it runs
+# The system's own: a wrapper that chooses among several takes longer than all else here.
+python=$(command -v /usr/bin/python3 || command -v python3 || echo none)
 
 readonly subnet=10.77.0 # of every cluster: none can see another, nor the machine
 readonly most_hosts=64
+readonly door=7722 # the port that tells another host whether the network leads to this one
+readonly sockets=/run/fsdp-cluster # of the hosts of all clusters
 
 usage() {
     cat <<'END'
 Usage: cluster.sh up [--hosts N] [--rate RATE]
        cluster.sh run HOST_SPEC [--by-slot | --by-node] [MPIRUN OPTION...] PROGRAM [ARGUMENT...]
        cluster.sh enter HOST COMMAND [ARGUMENT...]
+       cluster.sh left [HOST...]
+       cluster.sh cut | mend | kill HOST
        cluster.sh down
        cluster.sh with [--hosts N] [--rate RATE] [--] COMMAND [ARGUMENT...]
 
 up      makes N virtual hosts (4), each on a link that carries RATE (1gbit) in either direction
 run     runs PROGRAM under Open MPI's mpirun, over TCP between hosts and over shared memory within one
 enter   runs COMMAND on a host: a number from 0, or the name that `hostname` prints there
+left    lists the processes, the files in /dev/shm and the System V IPC that are on hosts (all); exits with 1 if there
+        are any
+cut     cuts the link of a host, whose processes go on
+kill    takes a host away at once: its link is cut, and its processes, its memory and its /dev/shm are gone
+mend    joins the link again, and starts a host that was killed, empty
 down    ends all that runs on the hosts, and removes them
 with    does `up` for COMMAND alone, and `down` when it ends, fails or is interrupted
 
@@ -40,11 +53,17 @@ own for COMMAND, so that `run` and `enter` find the hosts:
 Only SIGKILL keeps `with` from removing the hosts. FSDP_CLUSTER_ID=fsdp-PID cluster.sh down does it then; the name is in
 `ip netns list`.
 
-FSDP_CLUSTER_MPIRUN names the mpirun, if it is not the one on the path. PROGRAM sees the variables of the caller, save
-TMPDIR: /dev/shm, which is the host's own.
+FSDP_CLUSTER_MPIRUN names the mpirun, if it is not the one on the path. PROGRAM and COMMAND see the variables of the
+caller, save TMPDIR: /dev/shm, which is the host's own; other folders are those of the machine, as on a shared disk.
+
+What COMMAND leaves behind when it ends stays on the host. If `enter` or `run` is ended instead, all processes that it has
+started are killed; their files stay. SIGUSR1 and SIGUSR2 are handed on.
+
+`cluster.sh agent HOST WORD...` stands in for ssh on the hosts themselves: --mca plm_rsh_agent 'cluster.sh agent' for an
+mpirun of one's own. It ends with 255 if the network does not lead to HOST.
 
 Exits with the status of the command; 2 for wrong arguments; 77, saying why, where virtual hosts cannot be had: they
-take root, ip and tc (package iproute2), and a kernel with network namespaces, bridges, veth and tbf.
+take root, python3, ip and tc (package iproute2), and a kernel with network namespaces, bridges, veth and tbf.
 END
 }
 
@@ -81,15 +100,15 @@ finish() {
     child=''
 }
 
-# contain CODE ARGUMENT...: runs bash code in process, host name, IPC and mount namespaces of its own, and gives its
-# status. All processes that it starts end with it, and with this script, also if that is killed.
+# contain COMMAND...: runs a command in process, host name, IPC and mount namespaces of its own, and gives its status. All
+# processes that it starts end with it, and with this script, also if that is killed.
 contain() {
-    local code=$1 status=0 input
-    shift
+    local status=0 input
     exec {input}<&0 # or else a job in the background reads from /dev/null
     # `exit` keeps bash from replacing itself: it is the init of its namespace, which reaps orphans.
+    # shellcheck disable=SC2016 # for the inner bash to expand
     setpriv --pdeathsig KILL unshare --uts --ipc --pid --fork --kill-child --mount-proc \
-        bash -c "$code; exit" bash "$@" <&"$input" {input}<&- &
+        bash -c '"$@"; exit' bash "$@" <&"$input" {input}<&- &
     child=$!
     wait "$child" || status=$?
     child=''
@@ -97,22 +116,34 @@ contain() {
     return "$status"
 }
 
-# inside HOST_NAME COMMAND...: runs a command on a host, without our FSDP_ variables, of which the library would warn.
-inside() {
-    # shellcheck disable=SC2016 # for the inner bash to expand
-    contain 'hostname "$1" && mount -t tmpfs tmpfs /dev/shm && export TMPDIR=/dev/shm &&
-        unset FSDP_CLUSTER_ID FSDP_CLUSTER_MPIRUN && ip netns exec "$@"' "$@"
-}
-
 # --- hosts
 
 # namespaces: those of this cluster that exist; `fsdp` must not take those of `fsdp-7` for its own.
 namespaces() {
-    ip netns list | awk -v cluster="$cluster" '$1 ~ "^" cluster "-(switch|host[0-9]+)$" { print $1 }'
+    # Those of clusters that came up after this mount namespace did not reach it, and ip complains.
+    ip netns list 2>/dev/null | awk -v cluster="$cluster" '$1 ~ "^" cluster "-(switch|host[0-9]+)$" { print $1 }'
 }
 
 count_hosts() {
     namespaces | grep -c -- '-host[0-9]*$' || true
+}
+
+# socket_of HOST_NAME: by the number of its network namespace, which no other has, whatever the cluster is called
+socket_of() {
+    echo "$sockets/$(stat -L -c %i "/run/netns/$1")"
+}
+
+# number_of HOST_NAME
+number_of() {
+    echo "${1##*-host}"
+}
+
+# find_host HOST: sets host to the name
+find_host() {
+    host=$1
+    [[ $host =~ [^0-9] ]] || host=$cluster-host$host
+    [[ $host != "$cluster-switch" ]] && namespaces | grep -qxF -- "$host" && return
+    fail "cluster '$cluster' has no host '$host', but $(count_hosts) hosts from 0"
 }
 
 # attempt WHAT COMMAND...: WHAT is that which the kernel may refuse to do
@@ -125,9 +156,10 @@ attempt() {
 require() {
     local tool
     ((EUID == 0)) || skip "virtual hosts need root; this is $(id -un)"
-    for tool in ip tc unshare setpriv hostname mount pgrep ps; do
+    for tool in ip tc unshare nsenter setsid setpriv hostname mount pgrep ps; do
         command -v "$tool" >/dev/null || skip "there is no '$tool'"
     done
+    [[ $python != none ]] || skip "there is no 'python3'"
     [[ $cluster =~ ^[a-zA-Z][a-zA-Z0-9-]{0,40}$ ]] ||
         misuse "FSDP_CLUSTER_ID is '$cluster', but names of hosts begin with it: use up to 40 letters, digits and '-'"
 }
@@ -149,8 +181,41 @@ add_host() {
     limit "$switch" "$port" "$rate"
 }
 
+# boot HOST_NAME...: starts the first process of each, in namespaces of its own, and waits until commands can come
+boot() {
+    local host line file files=()
+    mkdir -p "$sockets"
+    for host in "$@"; do
+        rm -f "$(socket_of "$host")"
+        # shellcheck disable=SC2016 # for the inner bash to expand
+        exec {file}< <(exec setsid nsenter "--net=/run/netns/$host" \
+            unshare --uts --ipc --pid --mount --fork --kill-child --mount-proc \
+            bash -c 'hostname "$1" && mount -t tmpfs tmpfs /dev/shm && exec "${@:2}"' bash "$host" \
+            "$python" "$here/host.py" serve "$(socket_of "$host")" $door 2>&1 </dev/null)
+        files+=("$file")
+    done
+    for file in "${files[@]}"; do
+        read -r -u "$file" line || true
+        [[ $line == ready ]] || skip "no namespaces for processes, host names and mounts here: $line"
+        exec {file}<&-
+    done
+}
+
+# end_hosts NAMESPACE...: ends all processes on hosts, of which some may be down, or not have come up
+end_hosts() {
+    local name processes
+    for name in "$@"; do
+        [[ ! -S $(socket_of "$name") ]] || timeout 60 "$python" "$here/host.py" halt "$(socket_of "$name")" 2>/dev/null || true
+        while processes=$(ip netns pids "$name") && [[ -n $processes ]]; do
+            xargs kill -KILL <<<"$processes" 2>/dev/null || true
+            sleep 0.02 # until they have gone, however long it takes
+        done
+        rm -f "$(socket_of "$name")"
+    done
+}
+
 raise() {
-    local hosts=$1 rate=$2 i
+    local hosts=$1 rate=$2 i names=()
     [[ -z $(namespaces) ]] || fail "cluster '$cluster' is up already; 'cluster.sh down' ends it"
     trap lower EXIT
     attempt "network namespaces" ip netns add "$cluster-switch"
@@ -158,21 +223,22 @@ raise() {
     ip -n "$cluster-switch" link set bridge up
     for ((i = 0; i < hosts; i++)); do
         add_host "$i" "$rate"
+        names+=("$cluster-host$i")
     done
-    attempt "namespaces for processes, host names and mounts" inside "$cluster-host0" true
+    boot "${names[@]}"
 }
 
 # lower: ends all processes on the hosts, then removes them; until the first is done there may be new ones
 lower() {
-    local name processes
+    local name names
     finish
-    for name in $(namespaces); do
-        while processes=$(ip netns pids "$name") && [[ -n $processes ]]; do
-            xargs kill -KILL <<<"$processes" 2>/dev/null || true
-            sleep 0.02 # until they have gone, however long it takes
-        done
+    names=$(namespaces)
+    # shellcheck disable=SC2086 # names without spaces
+    end_hosts $names
+    for name in $names; do
         ip netns del "$name"
     done
+    rmdir "$sockets" 2>/dev/null || true # unless another cluster is up
 }
 
 # --- subcommands
@@ -218,24 +284,68 @@ with() {
     cluster+=-$$
     export FSDP_CLUSTER_ID=$cluster
     raise "$hosts" "$rate"
-    # shellcheck disable=SC2016 # for the inner bash to expand
-    contain '"$@"' "$@"
+    contain "$@"
 }
 
 enter() {
     (($# > 1)) || misuse "enter needs a host and a command"
-    local host=$1
+    local host
+    find_host "$1"
     shift
-    [[ $host =~ [^0-9] ]] || host=$cluster-host$host
-    namespaces | grep -qxF -- "$host" || fail "cluster '$cluster' has no host '$host', but $(count_hosts) hosts from 0"
-    inside "$host" "$@"
+    exec "$python" "$here/host.py" enter "$(socket_of "$host")" "$@"
 }
 
 # agent HOST_NAME WORD...: what mpirun calls as it would call ssh: the words are a line for the shell
 agent() {
+    (($# > 1)) || misuse "agent needs the name of a host and a command"
     local host=$1
+    [[ -e /run/netns/$host ]] || fail "there is no host '$host'"
     shift
-    inside "$host" bash -c "$*"
+    exec "$python" "$here/host.py" reach "$subnet.$(($(number_of "$host") + 1))" $door "$(socket_of "$host")" bash -c "$*"
+}
+
+left() {
+    local host found status=0 hosts=("$@")
+    (($# > 0)) || mapfile -t hosts < <(namespaces | grep -- '-host[0-9]*$' | sort -V)
+    ((${#hosts[@]} > 0)) || fail "cluster '$cluster' is not up"
+    for host in "${hosts[@]}"; do
+        find_host "$host"
+        [[ -S $(socket_of "$host") ]] || continue # nothing is left on a host that is down
+        found=$("$python" "$here/host.py" left "$(socket_of "$host")") || {
+            status=1
+            echo "$host: ${found//$'\n'/$'\n'"$host: "}"
+        }
+    done
+    exit "$status"
+}
+
+# link HOST_NAME up|down
+link() {
+    ip -n "$cluster-switch" link set "port$(number_of "$1")" "$2"
+}
+
+cut() {
+    (($# == 1)) || misuse "cut needs one host"
+    local host
+    find_host "$1"
+    link "$host" down
+}
+
+# The link first: other hosts hear nothing of the end.
+kill_host() {
+    (($# == 1)) || misuse "kill needs one host"
+    local host
+    find_host "$1"
+    link "$host" down
+    end_hosts "$host"
+}
+
+mend() {
+    (($# == 1)) || misuse "mend needs one host"
+    local host
+    find_host "$1"
+    [[ -S $(socket_of "$host") ]] || boot "$host"
+    link "$host" up
 }
 
 # parse_spec HOST_SPEC: sets slots, an array
@@ -307,7 +417,7 @@ run() {
     # 0.020 s, 0.015 s with 128 KiB. btl_tcp_eager_limit (16 KiB, 256 KiB) made no difference beyond the scatter of the
     # runs; btl_tcp_links 2 and 4 and a progress thread were slower.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    inside "$cluster-host0" "$mpirun" -n "$ranks" "${launcher[@]}" --bind-to none --leave-session-attached \
+    exec "$python" "$here/host.py" enter "$(socket_of "$cluster-host0")" "$mpirun" -n "$ranks" "${launcher[@]}" --bind-to none --leave-session-attached \
         --mca btl_tcp_if_include "$subnet.0/24" \
         --mca btl_tcp_sndbuf 131072 --mca btl_tcp_rcvbuf 131072 \
         --mca pml ob1 --mca btl tcp,vader,self --mca mpi_yield_when_idle 1 "$@"
@@ -315,12 +425,13 @@ run() {
 
 main() {
     case ${1-} in
-    up | down | with | enter | run | agent)
+    up | down | with | enter | run | agent | left | cut | mend | kill)
         require
         trap finish EXIT
         trap 'exit 129' HUP
         trap 'exit 130' INT
         trap 'exit 143' TERM
+        [[ $1 != kill ]] || set -- kill_host "${@:2}"
         "$@"
         ;;
     --help | -h) usage ;;
