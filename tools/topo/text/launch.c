@@ -59,7 +59,9 @@ static void write_srun(FILE *file, const topo_report *report, int nodes)
     const size_t per_core = (size_t)threads_per_core(report->node), all = count_threads(report);
     const size_t share = all / report->n / per_core * per_core, per_task = share > 0 ? share : 1;
 
-    (void)fputs("\n# Slurm: alone, in a job script, or under salloc\n", file);
+    (void)fputs("\n# Slurm: alone, in a job script, or under salloc.\n"
+                "# Add --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH, unless that is the default.\n",
+                file);
     if (share * report->n != all) {
         (void)fprintf(file,
                       "# It gives out whole cores in equal shares, %zu of the %s: some ranks get less than the plan.\n",
