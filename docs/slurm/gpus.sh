@@ -1,6 +1,6 @@
 #!/bin/bash
-# Nodes with GPUs, a rank for each. At the time limit the program saves and the job is queued again, until the program is done.
-# For lost nodes add what several-nodes.sh has.
+# Nodes with GPUs, a rank for each. At the time limit the program saves and the job is queued again, until the program
+# is done. For lost nodes add what several-nodes.sh has.
 #SBATCH --job-name=train
 #SBATCH --nodes=4 --exclusive
 #SBATCH --gpus-per-node=2

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Several nodes. When nodes are lost the program starts again on those that are left, from its last checkpoint; at the time
-# limit it saves and the job is queued again, until the program is done.
+# Several nodes. When nodes are lost the program starts again on those that are left, from its last checkpoint. At the
+# time limit it saves and the job is queued again, until the program is done.
 #SBATCH --job-name=train
 #SBATCH --nodes=2-4 --exclusive
 #SBATCH --time=24:00:00
@@ -28,8 +28,8 @@ nodes_left() {
         --ntasks-per-node=1 --cpus-per-task=1 sh -c 'echo "$SLURMD_NODENAME"' | sort -u
 }
 
-# guard NODE: with --no-kill a job goes on without its first node, and without this script. A step on another node queues it
-# again then.
+# guard NODE: with --no-kill a job goes on without its first node, and so without this script. A step on another node
+# queues it again then.
 guard() {
     [[ -z $guard ]] || kill "$guard" 2>/dev/null
     # shellcheck disable=SC2016 # expanded on the node

@@ -332,7 +332,7 @@ class Check:
                 base = os.path.basename(word.strip("'\""))
                 if base in helps:
                     program = base
-                elif word in SEPARATORS or base in ("mpirun", "srun", "mpiexec", "cmake", "ctest"):
+                elif word in SEPARATORS or base in ("mpirun", "srun", "sbatch", "#SBATCH", "mpiexec", "cmake", "ctest"):
                     program = ""
                 for option in OPTION.findall(word) if word.startswith("--") else []:
                     if program:
