@@ -22,8 +22,9 @@ srun --mpi="$mpi" --ntasks-per-node="$ranks_per_node" --cpus-per-task="$cpus_per
 job=$!
 while kill -0 "$job" 2>/dev/null; do # a signal ends `wait` early
     wait "$job"
-    status=$?
 done
+wait "$job"
+status=$?
 
 # 75: the program has saved, and wants to go on.
 if ((status == 75 && ${SLURM_RESTART_COUNT:-0} < most_restarts)); then

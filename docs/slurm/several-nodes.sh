@@ -50,10 +50,12 @@ launch() {
     srun --overlap --mpi="$mpi" --nodelist="$nodes" --nodes=$# --ntasks-per-node="$ranks_per_node" \
         --cpus-per-task="$cpus_per_rank" --kill-on-bad-exit=1 "${program[@]}" &
     job=$!
-    while kill -0 "$job" 2>/dev/null; do # a signal ends `wait` early
+    [[ $stop == no ]] || kill -USR1 "$job" # the signal came just before
+    while kill -0 "$job" 2>/dev/null; do   # a signal ends `wait` early
         wait "$job"
-        status=$?
     done
+    wait "$job"
+    status=$?
     echo "ended with status $status"
 }
 
