@@ -19,7 +19,7 @@ SECONDS=0
 head "${train[@]}" --steps 300 >out 2>err || fail "the trial failed"
 steps=$((300 * 150 / (SECONDS > 1 ? SECONDS - 1 : 1)))
 echo "$steps steps"
-head "${train[@]}" --steps $steps --checkpoint "$folder/straight" >straight 2>err || fail "the run without limits failed"
+head "${train[@]}" --steps $steps --checkpoint "$folder/straight" >straight.out 2>err || fail "the run without limits failed"
 
 options+=(--steps "$steps" --checkpoint "$folder/run")
 minutes=2 notice=60 adapt "$script" ranks_per_node=1 cpus_per_rank=1 fewest_nodes=2 "mpi=$pmi" |
@@ -39,7 +39,7 @@ attempts=$(grep -c '^attempt ' job.log)
 [[ $(grep -c '^resumed ' job.log) == $((attempts - 1)) ]] || fail "an attempt has not resumed"
 
 # Each step once, in order, with the bits of the other run.
-grep '^exact ' straight >wanted
+grep '^exact ' straight.out >wanted
 grep '^exact ' job.log >got
 diff wanted got || fail "the losses are others"
 for name in model.safetensors optimizer.safetensors; do
