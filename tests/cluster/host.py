@@ -210,7 +210,12 @@ def take(listener, connection, leaders):
 
 
 def serve(path, port):
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the caller's, which somebody may wait for
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:  # the caller's, which somebody may wait for
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # that of the list itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps what ends here, orphans included
     listener = socket.socket(socket.AF_UNIX)
@@ -223,6 +228,7 @@ def serve(path, port):
     null = os.open("/dev/null", os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
+    os.close(null)
     leaders = set()
     while True:
         for source in select.select([listener, door], [], [])[0]:
