@@ -11,16 +11,18 @@ set -euo pipefail
 pmi=$1 script=$2 program=$3 data=$4
 cd "$folder"
 
-# How many steps are about two minutes and a half of this machine, when each attempt has one.
+# So many steps as take this machine two minutes and a half beside another run, when an attempt has one minute.
 options=(--data "$data" --layers 1 --heads 2 --width 32 --context 32 --batch 8 --val-batches 1 --sample 0 --progress off
     --exact --interval 1000000 --every 1000000)
 train=(srun "--mpi=$pmi" --nodes=2 --ntasks-per-node=1 "$program" "${options[@]}")
 SECONDS=0
 head "${train[@]}" --steps 300 >out 2>err || fail "the trial failed"
-steps=$((300 * 150 / (SECONDS > 1 ? SECONDS - 1 : 1)))
+steps=$((300 * 75 / (SECONDS > 1 ? SECONDS - 1 : 1)))
 echo "$steps steps"
-head "${train[@]}" --steps $steps --checkpoint "$folder/straight" >straight.out 2>err || fail "the run without limits failed"
 
+# The undisturbed run, on the other two nodes meanwhile.
+head "${train[@]}" --steps $steps --checkpoint "$folder/straight" >straight.out 2>err &
+straight=$!
 options+=(--steps "$steps" --checkpoint "$folder/run")
 minutes=2 notice=60 adapt "$script" ranks_per_node=1 cpus_per_rank=1 fewest_nodes=2 "mpi=$pmi" |
     sed 's/--nodes=2-4/--nodes=2/' >job.sh
@@ -37,6 +39,8 @@ attempts=$(grep -c '^attempt ' job.log)
 [[ $(grep -c '^ended with status 75$' job.log) == $((attempts - 1)) && $(grep -c '^ended with status 0$' job.log) == 1 ]] ||
     fail "attempts have ended in another way"
 [[ $(grep -c '^resumed ' job.log) == $((attempts - 1)) ]] || fail "an attempt has not resumed"
+
+wait $straight || fail "the run without limits failed"
 
 # Each step once, in order, with the bits of the other run.
 grep '^exact ' straight.out >wanted
