@@ -2,7 +2,7 @@
 # Programs under Slurm: started by srun, and by MPI's own launcher in an allocation and in a batch script. Nodes are seen as
 # nodes, settings reach the ranks, the same layout has the same bits, and the line of `fsdp-topo --launch` works.
 #
-#   check_launch.sh pmix|pmi2 MPIEXEC PROBE HELLO GPT DATA TOPO
+#   check_launch.sh PMI MPIEXEC PROBE HELLO GPT DATA TOPO
 set -euo pipefail
 
 # shellcheck source=tests/slurm/common.sh
