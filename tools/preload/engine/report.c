@@ -14,7 +14,8 @@
 enum {
     BINS    = 18, /* of sizes: 0, and each four times the one before, from 64 bytes */
     SAMPLES = 1024,
-    SIDES   = 2 /* MPI, the library */
+    SIDES   = 2, /* MPI, the library */
+    LEAST   = 4  /* of each; of fewer a median says nothing, since one long wait for a late rank would be it */
 };
 
 /* Times of calls that are compared: all of the first ones, then each in the place of one before by chance. */
@@ -104,12 +105,12 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts; 0 if there is none. */
+/* Sorts; 0 if there are too few. */
 static double median(sample *of)
 {
     const size_t count = of->count < SAMPLES ? (size_t)of->count : SAMPLES;
 
-    if (count == 0) {
+    if (count < LEAST) {
         return 0;
     }
     qsort(of->seconds, count, sizeof of->seconds[0], compare_floats);
