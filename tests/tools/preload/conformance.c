@@ -23,9 +23,12 @@ enum { N_COUNTS = sizeof COUNTS / sizeof COUNTS[0] };
 
 /* clang-format off */
 static const char *const NAMES[] = {"allgather", "allgatherv", "allreduce", "reduce_scatter", "reduce_scatter_block", "bcast",
-                                    "reduce",    "alltoall",   "alltoallv", "barrier",        "iallreduce",           "ibarrier"};
+                                    "reduce",    "alltoall",   "alltoallv", "barrier",        "iallgather",           "iallgatherv",
+                                    "iallreduce", "ireduce_scatter", "ireduce_scatter_block", "ibcast", "ireduce", "ialltoall",
+                                    "ialltoallv", "ibarrier", "persistent"};
 enum { ALLGATHER, ALLGATHERV, ALLREDUCE, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, BCAST, REDUCE, ALLTOALL, ALLTOALLV, BARRIER,
-       IALLREDUCE, IBARRIER, N_NAMES };
+       IALLGATHER, IALLGATHERV, IALLREDUCE, IREDUCE_SCATTER, IREDUCE_SCATTER_BLOCK, IBCAST, IREDUCE, IALLTOALL, IALLTOALLV,
+       IBARRIER, PERSISTENT, N_NAMES };
 /* clang-format on */
 
 static long calls[N_NAMES];
@@ -429,6 +432,29 @@ static void check_alltoallv(MPI_Comm comm, int rank, int size, MPI_Datatype type
     }
 }
 
+/* In place, where each two ranks send each other as much. */
+static void check_alltoallv_in_place(MPI_Comm comm, int rank, int size, MPI_Datatype type, int count)
+{
+    int counts[8], places[8], end = 0;
+
+    for (int r = 0; r < size; r++) {
+        counts[r] = (rank + r) % 3 == 0 ? 0 : count / 8 + rank + r;
+        places[r] = end;
+        end += counts[r] + GAP;
+    }
+    memset(out, 77, sizeof out);
+    for (int r = 0; r < size; r++) {
+        fill_bytes(out + 8 * (size_t)places[r], rank + 7 * r, 0, 8 * (size_t)counts[r]);
+    }
+    OK(ALLTOALLV, MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, out, counts, places, type, comm));
+    for (int r = 0; r < size; r++) {
+        const char *block = out + 8 * (size_t)places[r];
+
+        check_bytes(block, r + 7 * rank, 0, 8 * (size_t)counts[r], "alltoallv in place");
+        CHECK(block[8 * (size_t)counts[r]] == 77, "written behind a block");
+    }
+}
+
 static void check_moves(MPI_Comm comm, int rank, int size, MPI_Datatype made[3])
 {
     for (int round = 0; round < 5; round++) {
@@ -442,6 +468,7 @@ static void check_moves(MPI_Comm comm, int rank, int size, MPI_Datatype made[3])
             check_allgatherv(comm, rank, size, type, COUNTS[c], 0, 1);
             check_alltoall(comm, rank, size, type, COUNTS[c]);
             check_alltoallv(comm, rank, size, type, COUNTS[c]);
+            check_alltoallv_in_place(comm, rank, size, type, COUNTS[c]);
         }
     }
     check_broadcast(comm, rank, size, MPI_CHAR, 1);
@@ -547,7 +574,7 @@ static void check_communicators(int size)
 static void check_inter(int size)
 {
     const int low = world_rank < size / 2;
-    int       one = 1, sum = 0, others = low ? size - size / 2 : size / 2;
+    int       one = 1, sum = 0, others = low ? size - size / 2 : size / 2, all[8];
     MPI_Comm  half, inter;
 
     if (size == 1) {
@@ -560,6 +587,19 @@ static void check_inter(int size)
     one = world_rank;
     OK(BCAST, MPI_Bcast(&one, 1, MPI_INT, low ? (world_rank == 0 ? MPI_ROOT : MPI_PROC_NULL) : 0, inter));
     CHECK(one == (low ? world_rank : 0), "%d", one);
+    one = world_rank;
+    OK(ALLGATHER, MPI_Allgather(&one, 1, MPI_INT, all, 1, MPI_INT, inter));
+    for (int i = 0; i < others; i++) {
+        CHECK(all[i] == i + (low ? size / 2 : 0), "%d at %d", all[i], i);
+    }
+    one = 1;
+    sum = 0;
+    OK(REDUCE, MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM,
+                          low                      ? 0
+                          : world_rank == size / 2 ? MPI_ROOT
+                                                   : MPI_PROC_NULL,
+                          inter));
+    CHECK(sum == (world_rank == size / 2 && !low ? others : 0), "%d", sum);
     OK(BARRIER, MPI_Barrier(inter));
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
@@ -588,16 +628,120 @@ static void check_short_lived(int size)
 
 /* ---- the rest ----------------------------------------------------------------------------------------------------------- */
 
-static void check_nonblocking(int size)
-{
-    int         one = 1, sum = 0;
-    MPI_Request requests[2];
+enum { EACH = 3 };
 
-    OK(IALLREDUCE, MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]));
-    OK(IBARRIER, MPI_Ibarrier(MPI_COMM_WORLD, &requests[1]));
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    CHECK(sum == size, "%d", sum);
+/* What the calls below share: EACH elements per rank, in `mine` the rank's number plus 1. */
+typedef struct {
+    int mine[EACH], all[8 * EACH], from[8 * EACH], counts[8], places[8], total;
+} parts;
+
+static parts parts_of(int size)
+{
+    parts p = {.total = size * (size + 1) / 2};
+
+    for (int i = 0; i < EACH * size; i++) {
+        p.from[i]          = world_rank + 1;
+        p.mine[i % EACH]   = world_rank + 1;
+        p.counts[i / EACH] = EACH;
+        p.places[i / EACH] = i / EACH * EACH;
+    }
+    return p;
 }
+
+/* Of each rank its number plus 1. */
+static void check_all_of(const parts *p, int size, const char *what)
+{
+    for (int i = 0; i < EACH * size; i++) {
+        CHECK(p->all[i] == i / EACH + 1, "%s: %d at %d", what, p->all[i], i);
+    }
+}
+
+#define COMPLETE(which, call)                                                                                          \
+    do {                                                                                                               \
+        MPI_Request request;                                                                                           \
+        memset(p.all, 0, sizeof p.all);                                                                                \
+        OK(which, call);                                                                                               \
+        MPI_Wait(&request, MPI_STATUS_IGNORE);                                                                         \
+    } while (0)
+
+static void check_nonblocking_moves(int size)
+{
+    const MPI_Comm world = MPI_COMM_WORLD;
+    parts          p     = parts_of(size);
+
+    COMPLETE(IALLGATHER, MPI_Iallgather(p.mine, EACH, MPI_INT, p.all, EACH, MPI_INT, world, &request));
+    check_all_of(&p, size, "iallgather");
+    COMPLETE(IALLGATHERV, MPI_Iallgatherv(p.mine, EACH, MPI_INT, p.all, p.counts, p.places, MPI_INT, world, &request));
+    check_all_of(&p, size, "iallgatherv");
+    COMPLETE(IALLTOALL, MPI_Ialltoall(p.from, EACH, MPI_INT, p.all, EACH, MPI_INT, world, &request));
+    check_all_of(&p, size, "ialltoall");
+    COMPLETE(IALLTOALLV,
+             MPI_Ialltoallv(p.from, p.counts, p.places, MPI_INT, p.all, p.counts, p.places, MPI_INT, world, &request));
+    check_all_of(&p, size, "ialltoallv");
+    COMPLETE(IBCAST, MPI_Ibcast(p.mine, EACH, MPI_INT, size - 1, world, &request));
+    CHECK(p.mine[EACH - 1] == size, "%d", p.mine[EACH - 1]);
+    COMPLETE(IBARRIER, MPI_Ibarrier(world, &request));
+}
+
+static void check_nonblocking_reductions(int size)
+{
+    const MPI_Comm world = MPI_COMM_WORLD;
+    parts          p     = parts_of(size);
+
+    COMPLETE(IALLREDUCE, MPI_Iallreduce(p.mine, p.all, EACH, MPI_INT, MPI_SUM, world, &request));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    COMPLETE(IREDUCE, MPI_Ireduce(p.mine, p.all, EACH, MPI_INT, MPI_SUM, 0, world, &request));
+    CHECK(p.all[EACH - 1] == (world_rank == 0 ? p.total : 0), "%d", p.all[EACH - 1]);
+    COMPLETE(IREDUCE_SCATTER, MPI_Ireduce_scatter(p.from, p.all, p.counts, MPI_INT, MPI_SUM, world, &request));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    COMPLETE(IREDUCE_SCATTER_BLOCK, MPI_Ireduce_scatter_block(p.from, p.all, EACH, MPI_INT, MPI_SUM, world, &request));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+}
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define START(call)                                                                                                    \
+    do {                                                                                                               \
+        MPI_Request request;                                                                                           \
+        memset(p.all, 0, sizeof p.all);                                                                                \
+        OK(PERSISTENT, call);                                                                                          \
+        MPI_Start(&request);                                                                                           \
+        MPI_Wait(&request, MPI_STATUS_IGNORE);                                                                         \
+        MPI_Request_free(&request);                                                                                    \
+    } while (0)
+
+static void check_persistent(int size)
+{
+    const MPI_Comm world = MPI_COMM_WORLD;
+    const MPI_Info none  = MPI_INFO_NULL;
+    parts          p     = parts_of(size);
+
+    START(MPI_Allgather_init(p.mine, EACH, MPI_INT, p.all, EACH, MPI_INT, world, none, &request));
+    check_all_of(&p, size, "allgather_init");
+    START(MPI_Allgatherv_init(p.mine, EACH, MPI_INT, p.all, p.counts, p.places, MPI_INT, world, none, &request));
+    check_all_of(&p, size, "allgatherv_init");
+    START(MPI_Alltoall_init(p.from, EACH, MPI_INT, p.all, EACH, MPI_INT, world, none, &request));
+    check_all_of(&p, size, "alltoall_init");
+    START(MPI_Alltoallv_init(p.from, p.counts, p.places, MPI_INT, p.all, p.counts, p.places, MPI_INT, world, none,
+                             &request));
+    check_all_of(&p, size, "alltoallv_init");
+    START(MPI_Allreduce_init(p.mine, p.all, EACH, MPI_INT, MPI_SUM, world, none, &request));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    START(MPI_Reduce_init(p.mine, p.all, EACH, MPI_INT, MPI_SUM, 0, world, none, &request));
+    CHECK(p.all[EACH - 1] == (world_rank == 0 ? p.total : 0), "%d", p.all[EACH - 1]);
+    START(MPI_Reduce_scatter_init(p.from, p.all, p.counts, MPI_INT, MPI_SUM, world, none, &request));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    START(MPI_Reduce_scatter_block_init(p.from, p.all, EACH, MPI_INT, MPI_SUM, world, none, &request));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    START(MPI_Bcast_init(p.mine, EACH, MPI_INT, size - 1, world, none, &request));
+    CHECK(p.mine[EACH - 1] == size, "%d", p.mine[EACH - 1]);
+    START(MPI_Barrier_init(world, none, &request));
+}
+#else
+static void check_persistent(int size)
+{
+    (void)size;
+}
+#endif
 
 static int errors_seen;
 
@@ -669,29 +813,45 @@ static void check_threads(void)
 }
 
 #if MPI_VERSION >= 4
-static void check_wide(int rank, int size)
+static void check_wide(int size)
 {
-    const MPI_Count counts[8] = {3, 3, 3, 3, 3, 3, 3, 3};
-    MPI_Aint        places[8];
-    int             held[3] = {rank, rank, rank}, all[24];
-    double          one = 1, sum = 0;
+    const MPI_Comm world = MPI_COMM_WORLD;
+    parts          p     = parts_of(size);
+    MPI_Count      counts[8];
+    MPI_Aint       places[8];
 
-    OK(ALLREDUCE, MPI_Allreduce_c(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
-    CHECK(sum == size, "%g", sum);
     for (int r = 0; r < size; r++) {
-        places[r] = 3 * r;
+        counts[r] = EACH;
+        places[r] = EACH * r;
     }
-    OK(ALLGATHERV, MPI_Allgatherv_c(held, 3, MPI_INT, all, counts, places, MPI_INT, MPI_COMM_WORLD));
-    for (int i = 0; i < 3 * size; i++) {
-        CHECK(all[i] == i / 3, "%d at %d", all[i], i);
-    }
-    OK(BCAST, MPI_Bcast_c(held, 3, MPI_INT, 0, MPI_COMM_WORLD));
-    CHECK(held[2] == 0, "%d", held[2]);
+    OK(ALLGATHER, MPI_Allgather_c(p.mine, EACH, MPI_INT, p.all, EACH, MPI_INT, world));
+    check_all_of(&p, size, "allgather_c");
+    memset(p.all, 0, sizeof p.all);
+    OK(ALLGATHERV, MPI_Allgatherv_c(p.mine, EACH, MPI_INT, p.all, counts, places, MPI_INT, world));
+    check_all_of(&p, size, "allgatherv_c");
+    memset(p.all, 0, sizeof p.all);
+    OK(ALLTOALL, MPI_Alltoall_c(p.from, EACH, MPI_INT, p.all, EACH, MPI_INT, world));
+    check_all_of(&p, size, "alltoall_c");
+    memset(p.all, 0, sizeof p.all);
+    OK(ALLTOALLV, MPI_Alltoallv_c(p.from, counts, places, MPI_INT, p.all, counts, places, MPI_INT, world));
+    check_all_of(&p, size, "alltoallv_c");
+    memset(p.all, 0, sizeof p.all);
+    OK(REDUCE, MPI_Reduce_c(p.mine, p.all, EACH, MPI_INT, MPI_SUM, 0, world));
+    CHECK(p.all[EACH - 1] == (world_rank == 0 ? p.total : 0), "%d", p.all[EACH - 1]);
+    OK(ALLREDUCE, MPI_Allreduce_c(p.mine, p.all, EACH, MPI_INT, MPI_SUM, world));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    memset(p.all, 0, sizeof p.all);
+    OK(REDUCE_SCATTER, MPI_Reduce_scatter_c(p.from, p.all, counts, MPI_INT, MPI_SUM, world));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    memset(p.all, 0, sizeof p.all);
+    OK(REDUCE_SCATTER_BLOCK, MPI_Reduce_scatter_block_c(p.from, p.all, EACH, MPI_INT, MPI_SUM, world));
+    CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
+    OK(BCAST, MPI_Bcast_c(p.mine, EACH, MPI_INT, size - 1, world));
+    CHECK(p.mine[EACH - 1] == size, "%d", p.mine[EACH - 1]);
 }
 #else
-static void check_wide(int rank, int size)
+static void check_wide(int size)
 {
-    (void)rank;
     (void)size;
 }
 #endif
@@ -728,9 +888,11 @@ int main(int argc, char **argv)
     check_communicators(size);
     check_inter(size);
     check_short_lived(size);
-    check_nonblocking(size);
+    check_nonblocking_moves(size);
+    check_nonblocking_reductions(size);
+    check_persistent(size);
     check_errors();
-    check_wide(world_rank, size);
+    check_wide(size);
     if (level == MPI_THREAD_MULTIPLE) {
         check_threads();
     }
