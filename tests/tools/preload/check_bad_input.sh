@@ -67,6 +67,26 @@ run 2 env LD_PRELOAD="$library" FSDP_MPI_CONTEXTS=2 "$odd" gone
 prints "$two"$'\nsum 2\nsum 2\nsum 2'
 silent "at the end"
 
+echo "--- hundreds of communicators with a context each, and thousands with none"
+for how in "300 FSDP_MPI_TABLE=all" "3000 FSDP_MPI_TABLE=all FSDP_MPI_CONTEXTS=0" "3000 FSDP_MPI_AFTER=8M"; do
+    # shellcheck disable=SC2086 # several settings
+    run 2 env LD_PRELOAD="$library" ${how#* } "$odd" brief "${how%% *}"
+    prints "$two"
+    silent "about communicators"
+done
+
+echo "--- a rank that may not read the memory of others, and one that may"
+# MPI must not try that either.
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma
+for first in sum blind; do
+    run 1 env LD_PRELOAD="$library" FSDP_MPI_REPORT="$TMPDIR/report" "$odd" "$first" : "${launch[@]: -1}" 1 \
+        env LD_PRELOAD="$library" FSDP_MPI_REPORT="$TMPDIR/report" "$odd" "$([[ $first == sum ]] && echo blind || echo sum)"
+    prints "$two"
+    silent "without process_vm_readv"
+    grep -qE '^allreduce +<4M +2 +2097152 +2 +0 ' "$TMPDIR/report" || fail "sums are not taken without process_vm_readv: $(<"$TMPDIR/report")"
+done
+unset OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_smsc
+
 echo "--- one rank without it"
 run 1 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" sum : "${launch[@]: -1}" 1 "$odd" sum
 prints "$two"
@@ -98,6 +118,10 @@ grep -qE '^allreduce +<4M +2 +2097152 +0 +2 .* size$' "$TMPDIR/report" || fail "
 run 2 env LD_PRELOAD="$library" FSDP_ISA=abacus "$odd" sum
 prints "$two"
 says 1 "a communicator of 2 ranks stays with MPI: all 2 ranks: FSDP_ISA is 'abacus'"
+
+run 2 env LD_PRELOAD="$library" FSDP_LOG=debug FSDP_MPI_COMPARE=1 FSDP_MPI_REPORT=- FSDP_NONSENSE=1 FSDP_CMA=perhaps "$odd" sum
+prints "$two"
+says 1 "# libfsdp_mpi "
 
 echo "--- a program that uses the library itself"
 run 2 env LD_PRELOAD="$library" FSDP_MPI_REPORT="$TMPDIR/report" "$USER_OF_LIBRARY"
