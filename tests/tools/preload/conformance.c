@@ -666,8 +666,8 @@ static void check_all_of(const parts *p, int size, const char *what)
 
 static void check_nonblocking_moves(int size)
 {
-    const MPI_Comm world = MPI_COMM_WORLD;
-    parts          p     = parts_of(size);
+    MPI_Comm world = MPI_COMM_WORLD;
+    parts    p     = parts_of(size);
 
     COMPLETE(IALLGATHER, MPI_Iallgather(p.mine, EACH, MPI_INT, p.all, EACH, MPI_INT, world, &request));
     check_all_of(&p, size, "iallgather");
@@ -685,8 +685,8 @@ static void check_nonblocking_moves(int size)
 
 static void check_nonblocking_reductions(int size)
 {
-    const MPI_Comm world = MPI_COMM_WORLD;
-    parts          p     = parts_of(size);
+    MPI_Comm world = MPI_COMM_WORLD;
+    parts    p     = parts_of(size);
 
     COMPLETE(IALLREDUCE, MPI_Iallreduce(p.mine, p.all, EACH, MPI_INT, MPI_SUM, world, &request));
     CHECK(p.all[EACH - 1] == p.total, "%d", p.all[EACH - 1]);
@@ -711,9 +711,9 @@ static void check_nonblocking_reductions(int size)
 
 static void check_persistent(int size)
 {
-    const MPI_Comm world = MPI_COMM_WORLD;
-    const MPI_Info none  = MPI_INFO_NULL;
-    parts          p     = parts_of(size);
+    MPI_Comm world = MPI_COMM_WORLD;
+    MPI_Info none  = MPI_INFO_NULL;
+    parts    p     = parts_of(size);
 
     START(MPI_Allgather_init(p.mine, EACH, MPI_INT, p.all, EACH, MPI_INT, world, none, &request));
     check_all_of(&p, size, "allgather_init");
@@ -815,10 +815,10 @@ static void check_threads(void)
 #if MPI_VERSION >= 4
 static void check_wide(int size)
 {
-    const MPI_Comm world = MPI_COMM_WORLD;
-    parts          p     = parts_of(size);
-    MPI_Count      counts[8];
-    MPI_Aint       places[8];
+    MPI_Comm  world = MPI_COMM_WORLD;
+    parts     p     = parts_of(size);
+    MPI_Count counts[8];
+    MPI_Aint  places[8];
 
     for (int r = 0; r < size; r++) {
         counts[r] = EACH;
