@@ -10,7 +10,9 @@ function(fsdp_internal_code target)
         target_compile_options(${target} PRIVATE -Wno-stringop-overflow)
     endif()
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
-    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
+    # The build's own headers come before those of a library installed for another MPI, where compilers look by themselves.
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include"
+                                                 "${PROJECT_BINARY_DIR}/include")
 endfunction()
 
 # The shortest operations are a few hundred instructions in many files, of which the shared library is optimized as one.
