@@ -83,4 +83,5 @@ install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md CITATION.cff DESTIN
         COMPONENT development)
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 install(DIRECTORY mpi-examples/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT development
-        FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
+        FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cpp" PATTERN "*.f90" PATTERN "*.F90"
+        PATTERN "CMakeLists.txt")

@@ -117,6 +117,7 @@ ROOMS = [
     ("mpi-examples", "04_fashion_mnist", "a classifier of images"),
     ("mpi-examples", "05_gpu_mlp", "a perceptron on GPUs"),
     ("mpi-examples", "06_molecular_dynamics", "a potential that learns inside LAMMPS"),
+    ("mpi-examples", "07_shallow_water", "a solver in Fortran that trains a surrogate, with the module and without"),
     ("docs", "**", "pages, and the listings that they show, which are compiled"),
     ("tests", "**", "tests, in folders that mirror those above"),
 ]
@@ -133,7 +134,7 @@ SIDE_BY_SIDE = [
     ("collectives/allgather", "collectives/allreduce", "collectives/alltoall", "collectives/alltoallv",
      "collectives/barrier", "collectives/broadcast", "collectives/reduce"),
     ("mpi-examples/03_gpt", "mpi-examples/04_fashion_mnist", "mpi-examples/05_gpu_mlp",
-     "mpi-examples/06_molecular_dynamics"),
+     "mpi-examples/06_molecular_dynamics", "mpi-examples/07_shallow_water"),
 ]
 
 FEW_FILES = 15  # of a room, which can be seen at once

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# 07_shallow_water and the program with MPI alone refuse bad input: with status 1, one message that names the value and the remedy,
+# and nothing computed.
+#
+#   check_shallow_water_bad_input.sh RANKS PROGRAM PLAIN MPIEXEC NUMPROC_FLAG [MPIEXEC_FLAG]...
+set -euo pipefail
+
+# shellcheck source=tests/support/check.sh
+. "$(dirname "$0")/../support/check.sh"
+
+ranks=$1 program=$2 plain=$3
+launch=("$4" "$5" "$1" "${@:6}")
+
+# refuses REGEX PROGRAM OPTION...
+refuses() {
+    local expected=$1 status=0
+    shift
+    timeout "$((120 * ${TEST_TIME_FACTOR:-1}))" "${launch[@]}" "$@" >"$folder/out" 2>"$folder/err" </dev/null || status=$?
+    ((status == 1)) || fail "'${*:2}': status $status"
+    (($(grep -c '^07_shallow_water\(_plain\)\?: ' "$folder/err") == 1)) || fail "'${*:2}': not one message"
+    grep -Eq -- "^${1##*/}: $expected" "$folder/err" || fail "'${*:2}': no message that matches '$expected'"
+    ! grep -q '^step' "$folder/out" || fail "'${*:2}': something was computed"
+    grep "^${1##*/}: " "$folder/err"
+}
+
+for each in "$program" "$plain"; do
+    refuses "--nx is '12x'; give a whole number from 8 to 100000" "$each" --nx 12x
+    refuses "--steps is '-1'; give a whole number from 0 to " "$each" --steps=-1
+    refuses "--lr is 'nan'; give a number from " "$each" --lr nan
+    refuses "--lr is '2'; give a number from " "$each" --lr 2
+    refuses "--batch is ''; give a whole number from 1 to " "$each" --batch ''
+    refuses "--width needs a value; --help lists the options" "$each" --steps 1 --width
+    refuses "option '--widht' is unknown; --help lists the options" "$each" --widht 3
+    refuses "option 'hello' is unknown; --help lists the options" "$each" hello
+    refuses "option '--exact=1' takes no value; --help lists the options" "$each" --exact=1
+done
+refuses "option '--checkpoint' is unknown" "$plain" --checkpoint "$folder/run"
+refuses "--checkpoint is empty; " "$program" --checkpoint ''
+refuses "--strategy is 'half': .*FULL_SHARD" "$program" --strategy half
+refuses "--checkpoint saves the surrogate too, but --updates is 0; give 1 or more" "$program" --updates 0 --checkpoint "$folder/run"
+touch "$folder/file"
+refuses "nothing can be saved in $folder/file: " "$program" --steps 1 --checkpoint "$folder/file"
+echo "$ranks ranks: refused alike"
