@@ -75,10 +75,12 @@ contains
       call flow_open(f, g)
       if (g%rank == 0) print '(4(a, i0), a)', 'basin       ', g%nx, ' x ', g%ny, ' cells on ', &
          g%dims(1), ' x ', g%dims(2), ' ranks'
-      good = .true.
-      if (.not. trains) return
       strategy = ''
+      good = .true.
       if (WITH_FSDP) strategy = text_of('strategy')
+      if (WITH_FSDP .and. .not. trains) good = text_of('checkpoint') == ''
+      if (.not. good) call say_what_is_wrong('--checkpoint saves a surrogate, but --updates is 0; give 1 or more')
+      if (.not. (good .and. trains)) return
       call network_open(net, whole_of('layers'), whole_of('width'), whole_of('batch'), .true.)
       allocate (y(OUTPUTS, whole_of('batch')))
       good = learner_open(l, g%comm, net, whole_of('seed'), strategy)
@@ -138,8 +140,8 @@ contains
       seconds(1) = MPI_Wtime() - started
       status = 1
       if (.not. good) return
-      if (g%rank == 0) print '(a, i0, 3(a, f0.3))', 'steps       ', step - first, ' in ', seconds(1), &
-         ' s, of which the term ', seconds(2), ', training ', seconds(3)
+      if (g%rank == 0) print '(a, i0, 3(a, f8.3))', 'steps       ', step - first, ' in', seconds(1), &
+         ' s, of which the term', seconds(2), ', training', seconds(3)
       if (is_set('exact')) call print_hashes()
       status = 0
 #ifndef SW_PLAIN
@@ -189,11 +191,14 @@ contains
 
    subroutine print_step(sums)
       real(dp), intent(in) :: sums(3) ! volume, energy, loss
+      character(30) :: line
 
       if (g%rank /= 0) return
-      if (mod(step, whole_of('report')) == 0) print '(a, i7, a, es20.14, a, es11.5, a, es10.4)', 'step ', step, &
-         ' | volume ', sums(1), ' | energy ', sums(2), ' | loss ', sums(3)
-      if (is_set('exact')) print '(a, i0, 3a, es22.15)', 'exact step ', step, ' loss ', &
+      line = ''
+      if (trains) write (line, '(a, es10.4)') ' | loss ', sums(3)
+      if (mod(step, whole_of('report')) == 0) print '(a, i7, a, es20.14, a, es11.5, a)', 'step ', step, &
+         ' | volume ', sums(1), ' | energy ', sums(2), trim(line)
+      if (trains .and. is_set('exact')) print '(a, i0, 3a, es22.15)', 'exact step ', step, ' loss ', &
          bits(transfer(sums(3), 0_int64)), ' = ', sums(3)
    end subroutine
 

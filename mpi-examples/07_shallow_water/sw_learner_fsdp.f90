@@ -25,7 +25,7 @@ module sw_learner
 
 contains
 
-   ! `comm` is the simulation's. False, and fsdp_last_error() says why: what is not divided as asked, or too large.
+   ! `comm` is the simulation's. False, and the library has said why: the model does not fit into memory, for one.
    logical function learner_open(l, comm, net, seed, strategy) result(good)
       type(learner), intent(inout) :: l
       integer, intent(in) :: comm, seed
@@ -37,8 +37,7 @@ contains
       call fsdp_init(comm, l%ctx, status=status)
       good = status == FSDP_OK
       if (.not. good) return
-      how = FSDP_FULL_SHARD
-      if (strategy /= '') call fsdp_strategy_parse(strategy, how, status)
+      call fsdp_strategy_parse(in_capitals(strategy), how, status)
       if (status == FSDP_OK) call fsdp_model_create(l%ctx, l%model, strategy=how, status=status)
       good = status == FSDP_OK
       if (.not. good) return
@@ -54,6 +53,16 @@ contains
       call fsdp_model_commit(l%model, status)
       if (status == FSDP_OK) call fsdp_optimizer_create(l%model, l%optimizer, weight_decay=0d0, status=status)
       good = status == FSDP_OK
+   end function
+
+   pure function in_capitals(text) result(capitals)
+      character(*), intent(in) :: text
+      character(len(text)) :: capitals
+      integer :: i
+
+      do i = 1, len(text)
+         capitals(i:i) = merge(achar(iachar(text(i:i)) - 32), text(i:i), text(i:i) >= 'a' .and. text(i:i) <= 'z')
+      end do
    end function
 
    ! Called from C, for any part of the weights of a layer.

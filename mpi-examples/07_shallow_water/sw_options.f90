@@ -16,6 +16,7 @@ module sw_options
       real(dp) :: least = 0, most = 0, value = 0
       logical :: with_fsdp = .false. ! only the program with the module has it
       character(100) :: help = ''
+      character(80) :: choices = ''  ! of a text, if not all are good: the first is the default
    end type
 
    type(row) :: rows(20)
@@ -29,6 +30,7 @@ contains
 
    subroutine fill_table(with_fsdp)
       logical, intent(in) :: with_fsdp
+      type(row), allocatable :: left(:)
 
       n_rows = 0
       call whole('nx', 64, 8, 100000, 'cells of the basin from west to east')
@@ -44,15 +46,16 @@ contains
       call whole('compare', 0, 0, 1000000000, 'time steps after that, with the term and with the surrogate instead')
       call whole('report', 20, 1, 1000000000, 'time steps from one line of output to the next')
       call add(row('exact', IS_FLAG, help='prints the bits of each loss, and sums of bits of parameters and fields'))
-      call add(row('strategy', IS_TEXT, with_fsdp=.true., help= &
-                   'what is divided over the ranks: full_shard, shard_grad_op, shard_optim or no_shard (full_shard)'))
+      call add(row('strategy', IS_TEXT, with_fsdp=.true., help='what is divided over the ranks', &
+                   choices='full_shard shard_grad_op shard_optim no_shard hybrid_shard hybrid_shard_zero2'))
       call add(row('checkpoint', IS_TEXT, with_fsdp=.true., &
                    help='folder to save in, and to resume from where a run has saved there'))
       call whole('every', 100, 1, 1000000000, 'time steps from one checkpoint to the next', .true.)
       call add(row('help', IS_FLAG, help='prints this'))
       if (.not. with_fsdp) then
-         rows(:count(.not. rows(:n_rows)%with_fsdp)) = pack(rows(:n_rows), .not. rows(:n_rows)%with_fsdp)
-         n_rows = count(.not. rows(:n_rows)%with_fsdp)
+         left = pack(rows(:n_rows), .not. rows(:n_rows)%with_fsdp)
+         n_rows = size(left)
+         rows(:n_rows) = left
       end if
    end subroutine
 
@@ -72,6 +75,7 @@ contains
 
       n_rows = n_rows + 1
       rows(n_rows) = r
+      texts(n_rows) = r%choices(:scan(r%choices, ' ') - 1)
    end subroutine
 
    ! ---- reading
@@ -128,6 +132,9 @@ contains
       good = .true.
       if (rows(r)%kind == IS_TEXT) then
          if (word == '') good = wrong('--' // trim(rows(r)%name) // ' is empty; --help says what it takes')
+         if (good .and. rows(r)%choices /= '') good = index(' ' // rows(r)%choices, ' ' // trim(word) // ' ') > 0
+         if (word /= '' .and. .not. good) good = wrong('--' // trim(rows(r)%name) // " is '" // shown(word) // &
+                                                       "'; use one of " // rows(r)%choices)
          return
       end if
       good = read_number(word, rows(r)%kind, rows(r)%value)
@@ -197,7 +204,7 @@ contains
    subroutine options_print()
       integer :: r
       character(12) :: name
-      character(20) :: fallback
+      character(120) :: fallback
 
       print '(3a)', 'usage: mpirun -n RANKS ', trim(program_name), ' [OPTION...]'
       do r = 1, n_rows
@@ -206,6 +213,7 @@ contains
          fallback = ''
          if (rows(r)%kind == IS_WHOLE) write (fallback, '(a, i0, a)') ' (', nint(rows(r)%value), ')'
          if (rows(r)%kind == IS_NUMBER) write (fallback, '(a, f0.4, a)') ' (0', rows(r)%value, ')'
+         if (rows(r)%choices /= '') fallback = ': ' // trim(rows(r)%choices) // ' (' // trim(texts(r)) // ')'
          print '(5a)', '  --', name, '  ', trim(rows(r)%help), trim(fallback)
       end do
    end subroutine

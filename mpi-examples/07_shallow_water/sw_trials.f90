@@ -80,8 +80,8 @@ contains
       call sum_up(g, with_surrogate)
       call sum_up(g, sums)
       if (g%rank /= 0) return
-      print '(a, i0, 2(a, f0.4), a)', 'in place    after ', steps, ' steps the surface differs by 0', &
-         sqrt(sums(1) / sums(2)), ' of its RMS height, the velocity by 0', sqrt(sums(3) / sums(4)), ' of its RMS'
+      print '(a, i0, 2(a, f7.4), a)', 'in place    after ', steps, ' steps the surface differs by', &
+         sqrt(sums(1) / sums(2)), ' of its RMS height, the velocity by', sqrt(sums(3) / sums(4)), ' of its RMS'
       print '(2(a, es8.1))', 'in place    change of the volume: with the surrogate ', &
          with_surrogate(1) / before(1) - 1, ', with the term ', with_term(1) / before(1) - 1
       print '(2(a, f7.4))', 'in place    energy over what it was: with the surrogate', with_surrogate(2) / before(2), &

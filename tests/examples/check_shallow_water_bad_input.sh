@@ -25,19 +25,24 @@ refuses() {
 
 for each in "$program" "$plain"; do
     refuses "--nx is '12x'; give a whole number from 8 to 100000" "$each" --nx 12x
-    refuses "--steps is '-1'; give a whole number from 0 to " "$each" --steps=-1
-    refuses "--lr is 'nan'; give a number from " "$each" --lr nan
-    refuses "--lr is '2'; give a number from " "$each" --lr 2
-    refuses "--batch is ''; give a whole number from 1 to " "$each" --batch ''
-    refuses "--width needs a value; --help lists the options" "$each" --steps 1 --width
     refuses "option '--widht' is unknown; --help lists the options" "$each" --widht 3
-    refuses "option 'hello' is unknown; --help lists the options" "$each" hello
-    refuses "option '--exact=1' takes no value; --help lists the options" "$each" --exact=1
 done
+refuses "--steps is '-1'; give a whole number from 0 to " "$program" --steps=-1
+refuses "--lr is 'nan'; give a number from " "$program" --lr nan
+refuses "--lr is '2'; give a number from " "$program" --lr 2
+refuses "--batch is ''; give a whole number from 1 to " "$program" --batch ''
+refuses "--width needs a value; --help lists the options" "$program" --steps 1 --width
+refuses "option 'hello' is unknown; --help lists the options" "$program" hello
+refuses "option '--exact=1' takes no value; --help lists the options" "$program" --exact=1
 refuses "option '--checkpoint' is unknown" "$plain" --checkpoint "$folder/run"
 refuses "--checkpoint is empty; " "$program" --checkpoint ''
-refuses "--strategy is 'half': .*FULL_SHARD" "$program" --strategy half
-refuses "--checkpoint saves the surrogate too, but --updates is 0; give 1 or more" "$program" --updates 0 --checkpoint "$folder/run"
+refuses "--strategy is 'half'; use one of full_shard .*no_shard" "$program" --strategy half
+refuses "--checkpoint saves a surrogate, but --updates is 0; give 1 or more" "$program" --updates 0 --checkpoint "$folder/run"
+
+# What the library finds, it says itself, once.
 touch "$folder/file"
-refuses "nothing can be saved in $folder/file: " "$program" --steps 1 --checkpoint "$folder/file"
+status=0
+"${launch[@]}" "$program" --steps 1 --checkpoint "$folder/file" >"$folder/out" 2>"$folder/err" </dev/null || status=$?
+((status == 1)) || fail "a file where the folder should be: status $status"
+(($(grep -c "^libfsdp: error: .*$folder/file" "$folder/err") == 1)) || fail "a file where the folder should be: not one message"
 echo "$ranks ranks: refused alike"
