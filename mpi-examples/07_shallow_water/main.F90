@@ -4,7 +4,7 @@
 ! tensor's gradient is summed by a call of its own. Where the surrogate is small and stays small, do it that way.
 program shallow_water
    use, intrinsic :: iso_fortran_env, only: int64, output_unit
-   use mpi
+   use mpi_f08
    use sw_options
    use sw_grid
    use sw_flow
@@ -26,29 +26,29 @@ program shallow_water
 #endif
    real, allocatable :: y(:, :)
    real(dp) :: seconds(3) = 0 ! of all steps, of the term in them, and of training
-   integer :: error, status, step = 0, stopped = 0
+   integer :: status, step = 0, stopped = 0
    logical :: trains
 #ifdef SW_PLAIN
 
-   call MPI_Init(error)
+   call MPI_Init()
 #else
    integer :: provided
 
-   call MPI_Init_thread(MPI_THREAD_MULTIPLE, provided, error) ! so that communication overlaps with compute
+   call MPI_Init_thread(MPI_THREAD_MULTIPLE, provided) ! so that communication overlaps with compute
 #endif
    status = 1
    if (options_read(PROGRAM_NAME, WITH_FSDP)) status = run()
    flush (output_unit)
-   call MPI_Finalize(error)
+   call MPI_Finalize()
    if (status /= 0) stop status, quiet=.true.
 
 contains
 
    integer function run() result(status)
-      integer :: rank, error
+      integer :: rank
 
       status = 0
-      call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+      call MPI_Comm_rank(MPI_COMM_WORLD, rank)
       if (is_set('help')) then
          if (rank == 0) call options_print()
       else if (.not. grid_open(g, whole_of('nx'), whole_of('ny'))) then
@@ -69,34 +69,50 @@ contains
    end function
 
    logical function open_all() result(good)
-      character(:), allocatable :: strategy
-
       trains = whole_of('updates') > 0
-      call flow_open(f, g)
-      if (g%rank == 0) print '(4(a, i0), a)', 'basin       ', g%nx, ' x ', g%ny, ' cells on ', &
-         g%dims(1), ' x ', g%dims(2), ' ranks'
-      strategy = ''
-      good = .true.
-      if (WITH_FSDP) strategy = text_of('strategy')
+      good = everywhere(flow_open(f, g))
+      if (.not. good) call say_what_is_wrong('no memory for the cells; give a smaller --nx or --ny, or use more ranks')
+      if (.not. good) return
       if (WITH_FSDP .and. .not. trains) good = text_of('checkpoint') == ''
       if (.not. good) call say_what_is_wrong('--checkpoint saves a surrogate, but --updates is 0; give 1 or more')
-      if (.not. (good .and. trains)) return
-      call network_open(net, whole_of('layers'), whole_of('width'), whole_of('batch'), .true.)
-      allocate (y(OUTPUTS, whole_of('batch')))
-      good = learner_open(l, g%comm, net, whole_of('seed'), strategy)
-      if (good) call print_model()
+      if (.not. good) return
+      if (g%rank == 0) print '(4(a, i0), a)', 'basin       ', g%nx, ' x ', g%ny, ' cells on ', &
+         g%dims(1), ' x ', g%dims(2), ' ranks'
+      if (trains) good = open_learner()
 #ifndef SW_PLAIN
       if (good .and. text_of('checkpoint') /= '') good = open_checkpoint()
 #endif
    end function
 
+   logical function open_learner() result(good)
+      character(:), allocatable :: strategy
+      integer :: status
+
+      strategy = ''
+      if (WITH_FSDP) strategy = text_of('strategy')
+      good = network_open(net, whole_of('layers'), whole_of('width'), whole_of('batch'), .true.)
+      if (good) allocate (y(OUTPUTS, whole_of('batch')), stat=status)
+      if (good) good = status == 0
+      good = everywhere(good)
+      if (.not. good) call say_what_is_wrong('no memory for the layers'' values; give a smaller --width or --batch')
+      if (good) good = learner_open(l, g%comm, net, whole_of('seed'), strategy)
+      if (good) call print_model()
+   end function
+
+   ! Whether it is so on all ranks.
+   logical function everywhere(here)
+      logical, intent(in) :: here
+
+      call MPI_Allreduce(here, everywhere, 1, MPI_LOGICAL, MPI_LAND, g%comm)
+   end function
+
    subroutine print_model()
       integer(int64) :: parameters, state, views, most(2)
-      integer :: i, error
+      integer :: i
 
       parameters = sum(int(net%neurons(:net%layers - 1) + 1, int64) * net%neurons(1:))
       call learner_bytes(l, state, views)
-      call MPI_Allreduce([state, views], most, 2, MPI_INTEGER8, MPI_MAX, g%comm, error)
+      call MPI_Allreduce([state, views], most, 2, MPI_INTEGER8, MPI_MAX, g%comm)
       if (g%rank /= 0) return
       print '(2(a, i0), *(a, i0))', 'surrogate   ', parameters, ' parameters: ', net%neurons(0), &
          (' x ', net%neurons(i), i=1, net%layers)
@@ -154,7 +170,7 @@ contains
 
    logical function time_step() result(good)
       real(dp) :: sums(3), all(3), started
-      integer :: update, error
+      integer :: update
 
       call flow_prepare(f, g)
       started = MPI_Wtime()
@@ -168,7 +184,7 @@ contains
       seconds(3) = seconds(3) + MPI_Wtime() - started
       call flow_advance(f, g)
       sums(1:2) = flow_sums(f, g)
-      call MPI_Allreduce(sums, all, 3, MPI_DOUBLE_PRECISION, MPI_SUM, g%comm, error)
+      call MPI_Allreduce(sums, all, 3, MPI_DOUBLE_PRECISION, MPI_SUM, g%comm)
       good = all(2) <= huge(all) ! not so for a NaN
       if (good) call print_step(all)
       if (.not. good) call say_what_is_wrong('the energy of the flow is not finite')
@@ -204,10 +220,9 @@ contains
 
    subroutine print_hashes()
       integer(int64) :: hash, of_ranks
-      integer :: error
 
       of_ranks = flow_hash(f, g)
-      call MPI_Allreduce(of_ranks, hash, 1, MPI_INTEGER8, MPI_BXOR, g%comm, error)
+      call MPI_Allreduce(of_ranks, hash, 1, MPI_INTEGER8, MPI_BXOR, g%comm)
       if (g%rank == 0) print '(2a)', 'exact fields ', bits(hash)
       if (.not. trains) return
       hash = learner_hash(l)
@@ -228,7 +243,10 @@ contains
    subroutine try_surrogate()
       type(network) :: of_all_cells
 
-      call network_open(of_all_cells, whole_of('layers'), whole_of('width'), g%n * g%m, .false.)
+      if (.not. everywhere(network_open(of_all_cells, whole_of('layers'), whole_of('width'), g%n * g%m, .false.))) then
+         call say_what_is_wrong('no memory to try the surrogate on all cells; give --test 0')
+         return
+      end if
       if (is_set('test')) call trial_unseen(f, g, l, of_all_cells, whole_of('test'))
       if (is_set('compare')) call trial_in_place(f, g, l, of_all_cells, whole_of('compare'))
    end subroutine

@@ -1,7 +1,7 @@
 ! Shallow water on a rotating plane, on a staggered grid: depths in the middle of cells, velocities on their western and
 ! southern faces. One step forward for depths, then one for velocities with the new surface.
 module sw_flow
-   use mpi
+   use mpi_f08
    use sw_grid
    use sw_column
    implicit none
@@ -26,28 +26,31 @@ module sw_flow
 
 contains
 
-   subroutine flow_open(f, g)
+   ! False if there is no memory for it.
+   logical function flow_open(f, g) result(good)
       type(flow), intent(out) :: f
       type(grid), intent(in) :: g
       real(dp) :: x, y
-      integer :: i, j
+      integer :: i, j, status
 
       associate (w => 1 - HALO, e => g%n + HALO, s => 1 - HALO, n => g%m + HALO)
          allocate (f%bottom(w:e, s:n), f%h(w:e, s:n), f%u(w:e, s:n), f%v(w:e, s:n), f%x(w:e, s:n), f%y(w:e, s:n), &
-                   f%stress_x(w:e, s:n), f%stress_y(w:e, s:n), f%new_h(w:e, s:n), f%new_u(w:e, s:n), f%new_v(w:e, s:n))
+                   f%stress_x(w:e, s:n), f%stress_y(w:e, s:n), f%new_h(w:e, s:n), f%new_u(w:e, s:n), &
+                   f%new_v(w:e, s:n), stat=status)
       end associate
-      do j = 1, g%m
-         y = (g%south_of + j - 0.5_dp) / g%ny
-         do i = 1, g%n
-            x = (g%west_of + i - 0.5_dp) / g%nx
+      good = status == 0
+      if (.not. good) return
+      do j = 1 - HALO, g%m + HALO
+         y = (modulo(g%south_of + j - 1, g%ny) + 0.5_dp) / g%ny
+         do i = 1 - HALO, g%n + HALO
+            x = (modulo(g%west_of + i - 1, g%nx) + 0.5_dp) / g%nx
             f%bottom(i, j) = DEPTH + 4 * sin(TWO_PI * x) * cos(TWO_PI * y)
             f%h(i, j) = f%bottom(i, j) + hill(x, y, 0.3_dp, 0.35_dp) - 0.7_dp * hill(x, y, 0.7_dp, 0.6_dp)
             f%u(i, j) = 0.3_dp * sin(TWO_PI * y)
             f%v(i, j) = 0.2_dp * sin(TWO_PI * x)
          end do
       end do
-      call grid_exchange(g, f%bottom)
-   end subroutine
+   end function
 
    pure real(dp) function hill(x, y, at_x, at_y)
       real(dp), intent(in) :: x, y, at_x, at_y

@@ -1,6 +1,7 @@
 ! The surrogate's training with the module `fsdp`: each layer a unit, of which a rank holds a slice.
 module sw_learner
    use, intrinsic :: iso_c_binding
+   use mpi_f08, only: MPI_Comm
    use fsdp
    use sw_network
    implicit none
@@ -28,7 +29,8 @@ contains
    ! `comm` is the simulation's. False, and the library has said why: the model does not fit into memory, for one.
    logical function learner_open(l, comm, net, seed, strategy) result(good)
       type(learner), intent(inout) :: l
-      integer, intent(in) :: comm, seed
+      type(MPI_Comm), intent(in) :: comm
+      integer, intent(in) :: seed
       type(network), intent(in) :: net
       character(*), intent(in) :: strategy
       character(20) :: name
@@ -87,8 +89,8 @@ contains
    subroutine learner_close(l)
       type(learner), intent(inout) :: l
 
-      call fsdp_model_destroy(l%model)
-      call fsdp_finalize(l%ctx)
+      if (.not. fsdp_is_null(l%model)) call fsdp_model_destroy(l%model)
+      if (.not. fsdp_is_null(l%ctx)) call fsdp_finalize(l%ctx)
       if (associated(l%origins)) deallocate (l%origins)
    end subroutine
 

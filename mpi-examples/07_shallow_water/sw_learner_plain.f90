@@ -2,7 +2,8 @@
 ! pass each tensor's gradient is summed by a call of MPI_Allreduce.
 module sw_learner
    use, intrinsic :: iso_fortran_env, only: int64
-   use mpi
+   use mpi_f08
+   use sw_options, only: say_what_is_wrong
    use sw_network
    implicit none
    private
@@ -19,25 +20,27 @@ module sw_learner
 
    type :: learner
       type(layer), allocatable :: layers(:)
-      integer :: comm = MPI_COMM_NULL, steps = 0
+      type(MPI_Comm) :: comm = MPI_COMM_NULL
+      integer :: steps = 0
    end type
 
 contains
 
+   ! False on all ranks if one of them has no memory for it; said then.
    logical function learner_open(l, comm, net, seed, strategy) result(good)
       type(learner), intent(inout) :: l
-      integer, intent(in) :: comm, seed
+      type(MPI_Comm), intent(in) :: comm
+      integer, intent(in) :: seed
       type(network), intent(in) :: net
       character(*), intent(in) :: strategy
       integer :: i, k, o
 
-      good = strategy == '' ! nothing is divided
       l%comm = comm
-      allocate (l%layers(net%layers))
+      call allocate_layers(l, net, good)
+      good = good .and. strategy == '' ! nothing is divided, and no option says so
+      if (.not. good) return
       do i = 1, net%layers
          associate (a => l%layers(i), below => net%neurons(i - 1), above => net%neurons(i))
-            allocate (a%w(below, above), a%dw(below, above), a%mw(below, above), a%vw(below, above), &
-                      a%b(above), a%db(above), a%mb(above), a%vb(above))
             do o = 1, above
                do k = 1, below
                   a%w(k, o) = initial_weight(seed, i, below, int(o - 1, int64) * below + k - 1)
@@ -52,10 +55,29 @@ contains
       end do
    end function
 
+   subroutine allocate_layers(l, net, good)
+      type(learner), intent(inout) :: l
+      type(network), intent(in) :: net
+      logical, intent(out) :: good
+      integer :: i, status, most
+
+      allocate (l%layers(net%layers))
+      status = 0
+      do i = 1, net%layers
+         associate (a => l%layers(i), below => net%neurons(i - 1), above => net%neurons(i))
+            if (status == 0) allocate (a%w(below, above), a%dw(below, above), a%mw(below, above), a%vw(below, above), &
+                                       a%b(above), a%db(above), a%mb(above), a%vb(above), stat=status)
+         end associate
+      end do
+      call MPI_Allreduce(abs(status), most, 1, MPI_INTEGER, MPI_MAX, l%comm)
+      good = most == 0
+      if (.not. good) call say_what_is_wrong('no memory for the whole surrogate on a rank; give a smaller --width')
+   end subroutine
+
    subroutine learner_close(l)
       type(learner), intent(inout) :: l
 
-      deallocate (l%layers)
+      if (allocated(l%layers)) deallocate (l%layers)
    end subroutine
 
    subroutine learner_train(l, net, y, n, batch, lr, loss)
@@ -65,7 +87,7 @@ contains
       integer, intent(in) :: n, batch
       double precision, intent(in) :: lr
       double precision, intent(out) :: loss
-      integer :: i, error
+      integer :: i
 
       call learner_predict(l, net, n)
       loss = network_loss(net, y, n) / batch
@@ -77,8 +99,8 @@ contains
       l%steps = l%steps + 1
       do i = 1, net%layers
          associate (a => l%layers(i))
-            call MPI_Allreduce(MPI_IN_PLACE, a%dw, size(a%dw), MPI_REAL, MPI_SUM, l%comm, error)
-            call MPI_Allreduce(MPI_IN_PLACE, a%db, size(a%db), MPI_REAL, MPI_SUM, l%comm, error)
+            call MPI_Allreduce(MPI_IN_PLACE, a%dw, size(a%dw), MPI_REAL, MPI_SUM, l%comm)
+            call MPI_Allreduce(MPI_IN_PLACE, a%db, size(a%db), MPI_REAL, MPI_SUM, l%comm)
             call adam(a%w, a%dw, a%mw, a%vw, size(a%w), batch, real(lr), l%steps)
             call adam(a%b, a%db, a%mb, a%vb, size(a%b), batch, real(lr), l%steps)
          end associate

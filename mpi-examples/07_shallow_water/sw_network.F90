@@ -40,12 +40,12 @@ module sw_network
 
 contains
 
-   ! With room for the values of `room` cells; gradients, too, where it `learns`.
-   subroutine network_open(net, hidden, width, room, learns)
+   ! With room for the values of `room` cells; gradients, too, where it `learns`. False if there is no memory for it.
+   logical function network_open(net, hidden, width, room, learns) result(good)
       type(network), intent(out) :: net
       integer, intent(in) :: hidden, width, room
       logical, intent(in) :: learns
-      integer :: l
+      integer :: l, status
 
 #ifdef SW_HAVE_OPENBLAS
       call openblas_set_num_threads(1_c_int) ! the ranks are on all cores already
@@ -55,11 +55,14 @@ contains
       net%neurons = width
       net%neurons(0) = INPUTS
       net%neurons(net%layers) = OUTPUTS
+      status = 0
       do l = 0, net%layers
-         allocate (net%x(l)%of(net%neurons(l), room))
+         if (status == 0) allocate (net%x(l)%of(net%neurons(l), room), stat=status)
       end do
-      if (learns) allocate (net%d(maxval(net%neurons), room), net%next(maxval(net%neurons), room))
-   end subroutine
+      if (status == 0 .and. learns) allocate (net%d(maxval(net%neurons), room), net%next(maxval(net%neurons), room), &
+                                              stat=status)
+      good = status == 0
+   end function
 
    ! Weight `i` of a layer's, from 0. Layers pass on what is about as large as what they get.
    pure real function initial_weight(seed, layer, neurons_below, i)

@@ -2,7 +2,7 @@
 ! and come to the same verdict; rank 0 says what is wrong.
 module sw_options
    use, intrinsic :: iso_fortran_env, only: error_unit
-   use mpi
+   use mpi_f08
    implicit none
    private
    public :: options_read, options_print, number_of, whole_of, text_of, is_set, say_what_is_wrong, TEXT_LENGTH
@@ -33,12 +33,12 @@ contains
       type(row), allocatable :: left(:)
 
       n_rows = 0
-      call whole('nx', 64, 8, 100000, 'cells of the basin from west to east')
-      call whole('ny', 64, 8, 100000, 'cells from south to north')
+      call whole('nx', 64, 8, 30000, 'cells of the basin from west to east')
+      call whole('ny', 64, 8, 30000, 'cells from south to north')
       call whole('steps', 200, 0, 1000000000, 'time steps with training, since the beginning of the run')
       call whole('updates', 4, 0, 1000000, 'optimizer steps per time step; 0: the solver alone')
       call whole('batch', 512, 1, 1000000, 'cells per optimizer step, drawn from those of all ranks')
-      call whole('width', 64, 1, 65536, 'neurons of a hidden layer of the surrogate')
+      call whole('width', 64, 1, 32768, 'neurons of a hidden layer of the surrogate')
       call whole('layers', 2, 1, 64, 'hidden layers')
       call add(row('lr', IS_NUMBER, 1e-9_dp, 1.0_dp, 5e-3_dp, .false., 'learning rate of AdamW at the beginning'))
       call whole('seed', 1, 0, 1000000000, 'of initial weights and drawn cells')
@@ -223,9 +223,9 @@ contains
    ! Once, though every rank comes here.
    subroutine say_what_is_wrong(text)
       character(*), intent(in) :: text
-      integer :: rank, error
+      integer :: rank
 
-      call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+      call MPI_Comm_rank(MPI_COMM_WORLD, rank)
       if (rank == 0) write (error_unit, '(3a)') trim(program_name), ': ', trim(text)
    end subroutine
 

@@ -1,6 +1,6 @@
 ! The surrogate once it has learned: on time steps that it has not seen, and in place of the term.
 module sw_trials
-   use mpi
+   use mpi_f08
    use sw_grid
    use sw_flow
    use sw_samples
@@ -103,9 +103,8 @@ contains
       type(grid), intent(in) :: g
       real(dp), intent(inout) :: values(:)
       real(dp) :: mine(size(values))
-      integer :: error
 
       mine = values
-      call MPI_Allreduce(mine, values, size(values), MPI_DOUBLE_PRECISION, MPI_SUM, g%comm, error)
+      call MPI_Allreduce(mine, values, size(values), MPI_DOUBLE_PRECISION, MPI_SUM, g%comm)
    end subroutine
 end module

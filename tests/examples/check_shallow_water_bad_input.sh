@@ -24,7 +24,7 @@ refuses() {
 }
 
 for each in "$program" "$plain"; do
-    refuses "--nx is '12x'; give a whole number from 8 to 100000" "$each" --nx 12x
+    refuses "--nx is '12x'; give a whole number from 8 to 30000" "$each" --nx 12x
     refuses "option '--widht' is unknown; --help lists the options" "$each" --widht 3
 done
 refuses "--steps is '-1'; give a whole number from 0 to " "$program" --steps=-1
@@ -38,6 +38,7 @@ refuses "option '--checkpoint' is unknown" "$plain" --checkpoint "$folder/run"
 refuses "--checkpoint is empty; " "$program" --checkpoint ''
 refuses "--strategy is 'half'; use one of full_shard .*no_shard" "$program" --strategy half
 refuses "--checkpoint saves a surrogate, but --updates is 0; give 1 or more" "$program" --updates 0 --checkpoint "$folder/run"
+((ranks < 5)) || refuses "--nx is 8 and --ny 9: too few cells for 1 x 5 ranks; give at least 2 and 10" "$program" --nx 8 --ny 9
 
 # What the library finds, it says itself, once.
 touch "$folder/file"
