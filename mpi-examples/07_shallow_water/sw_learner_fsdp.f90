@@ -103,7 +103,7 @@ contains
       integer, intent(in) :: n, batch
       real(c_double), intent(in) :: lr
       real(c_double), intent(out) :: loss
-      real, pointer :: w(:, :), dw(:, :), db(:)
+      real, pointer, contiguous :: w(:, :), dw(:, :), db(:)
       integer :: i
 
       call forward(l, net, n)
@@ -125,7 +125,7 @@ contains
       type(learner), intent(inout) :: l
       type(network), intent(inout) :: net
       integer, intent(in) :: n
-      real, pointer :: w(:, :), b(:)
+      real, pointer, contiguous :: w(:, :), b(:)
       integer :: i
 
       do i = 1, net%layers

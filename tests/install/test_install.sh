@@ -72,7 +72,7 @@ pkgconfig_flags() {
 
 # The examples of one file compile from where they are installed; all are built by what is installed beside them.
 build_examples() {
-    local name flags folder="$work/examples"
+    local name flags folder="$work/examples" names=(03_gpt 04_fashion_mnist 05_gpu_mlp) more=()
     compiler_of c
     pkgconfig_flags
     mkdir -p "$folder"
@@ -82,10 +82,14 @@ build_examples() {
         with_library "$folder/$name"
     done
     rm -rf "$folder/build"
+    if [[ -n $fortran ]]; then
+        names+=(07_shallow_water)
+        more=("-DCMAKE_Fortran_COMPILER=$fortran")
+    fi
     "$cmake" -S "$prefix/$docdir/examples" -B "$folder/build" -DCMAKE_PREFIX_PATH="$prefix" "-DCMAKE_C_COMPILER=$compiler" \
-        "-DCMAKE_C_FLAGS=$sanitize" -DCMAKE_BUILD_TYPE=Debug
+        "-DCMAKE_C_FLAGS=$sanitize" -DCMAKE_BUILD_TYPE=Debug ${more[@]+"${more[@]}"}
     "$cmake" --build "$folder/build" --parallel 2
-    for name in 03_gpt 04_fashion_mnist 05_gpu_mlp; do
+    for name in "${names[@]}"; do
         grep -q -- "--strategy" <<<"$(with_library "$folder/build/$name/$name" --help)" || fail "$name prints no help"
     done
 }
