@@ -52,6 +52,7 @@ contains
       good = status == FSDP_OK .and. why == ''
    end function
 
+   ! begin fields
    ! Each field without the layers around it: a box of the basin's array, whose rows are not contiguous here.
    subroutine add_fields(checkpoint, f, g, status)
       type(fsdp_checkpoint), intent(in) :: checkpoint
@@ -69,6 +70,7 @@ contains
       if (status == FSDP_OK) call fsdp_checkpoint_add(checkpoint, 'u', FSDP_F64, basin, c_loc(f%u(1, 1)), box, status)
       if (status == FSDP_OK) call fsdp_checkpoint_add(checkpoint, 'v', FSDP_F64, basin, c_loc(f%v(1, 1)), box, status)
    end subroutine
+   ! end fields
 
    ! Behind each step: saves where it is time to, or where a signal has told a rank to stop, as a batch system does;
    ! `stopped` is then its number, on all ranks.

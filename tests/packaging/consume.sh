@@ -39,6 +39,11 @@ expect 1 '^ *the sum is +3[.]0*$' "${launch[@]}" ./from_fortran
 gfortran "$source/tests/install/consumer.f90" $(pkg-config --cflags --libs fsdp-fortran) -o with_module
 expect 2 'has the sum 2$' "${launch[@]}" ./with_module
 
+# docs/fortran.md's training loop, as a newcomer builds it.
+# shellcheck disable=SC2046
+gfortran /usr/share/doc/fsdp/docs/listings/first_model.f90 $(pkg-config --cflags --libs fsdp-fortran) -o first_model
+expect 1 '^step 1500 [|] loss 0[.]00' "${launch[@]}" ./first_model
+
 cp -r /usr/share/doc/fsdp/examples .
 # shellcheck disable=SC2046
 cc examples/01_hello_collectives.c $(pkg-config --cflags --libs fsdp) -o hello
