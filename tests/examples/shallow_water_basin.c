@@ -38,7 +38,8 @@ basin *basin_open(size_t nx, size_t ny)
         *fields[k] = memory + k * nx * ny;
     }
     for (size_t k = 0; k < nx * ny; k++) {
-        const double x = ((double)(k % nx) + 0.5) / (double)nx, y = ((double)(k / nx) + 0.5) / (double)ny;
+        const size_t column = k % nx, row = k / nx;
+        const double x = ((double)column + 0.5) / (double)nx, y = ((double)row + 0.5) / (double)ny;
 
         b->bottom[k] = 20 + 4 * sin(TWO_PI * x) * cos(TWO_PI * y);
         b->h[k]      = b->bottom[k] + hill(x, y, 0.3, 0.35) - 0.7 * hill(x, y, 0.7, 0.6);
