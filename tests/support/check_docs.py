@@ -38,12 +38,11 @@ PROGRAMS = {  # where they are: in the build, or in the source
     "03_gpt": "mpi-examples/03_gpt/03_gpt", "04_fashion_mnist": "mpi-examples/04_fashion_mnist/04_fashion_mnist",
     "05_gpu_mlp": "mpi-examples/05_gpu_mlp/05_gpu_mlp",
     "06_molecular_dynamics": "mpi-examples/06_molecular_dynamics/06_molecular_dynamics",
-}
-OPTIONAL = {"06_molecular_dynamics"}  # not everywhere: where it is not built, nothing is said of its options
     "07_shallow_water": "mpi-examples/07_shallow_water/07_shallow_water",
     "07_shallow_water_plain": "mpi-examples/07_shallow_water/07_shallow_water_plain",
 }
-NOT_ALWAYS = {"07_shallow_water", "07_shallow_water_plain"}  # built where there is a Fortran compiler; else nothing is said of them
+# Built where LAMMPS or a Fortran compiler is; else nothing is said of their options.
+OPTIONAL = {"06_molecular_dynamics", "07_shallow_water", "07_shallow_water_plain"}
 SCRIPTS = {"demo.sh": "mpi-examples/demo.sh", "run.sh": "tests/run.sh", "cluster.sh": "tests/cluster/cluster.sh",
            "dependencies.sh": "cmake/dependencies.sh", "deb.sh": "packaging/deb.sh"}
 ALSO_TAKES = {"demo.sh": "03_gpt"}  # options that a program hands on
@@ -303,8 +302,6 @@ class Check:
         absent = {name for name in OPTIONAL if not os.path.exists(os.path.join(build, PROGRAMS[name]))}
         helps = {name: options_of([os.path.join(build, path), "--help"]) for name, path in PROGRAMS.items()
                  if name not in absent}
-        helps = {name: options_of([os.path.join(build, path), "--help"]) for name, path in PROGRAMS.items()
-                 if name not in NOT_ALWAYS or os.path.exists(os.path.join(build, path))}
         helps.update({name: options_of([self.path(path), "--help"]) for name, path in SCRIPTS.items()})
         for name in SCRIPTS:
             helps[name].add("--help")
@@ -351,8 +348,6 @@ class Check:
 
     def lone(self, page, number, option, marks, helps, documented):
         programs = next((value for line, value in reversed(marks) if line < number), None)
-        if programs and not any(name in helps for name in programs):
-            return
         known = [name for name in (programs or helps) if option in helps.get(name, ())]
         absent = OPTIONAL.intersection(programs or []) - set(helps)
         if not known and option not in FOREIGN and not absent:
@@ -364,7 +359,6 @@ class Check:
         for number, line in enumerate(page.lines, 1):
             for path in re.findall(r"(?<![\w/])build/default/([\w./-]*\w)", line):
                 if not os.path.exists(os.path.join(build, path)) and os.path.basename(path) not in absent:
-                if not os.path.exists(os.path.join(build, path)) and os.path.basename(path) not in NOT_ALWAYS:
                     self.complain(page, number, f"the build makes no {path}")
 
     def output(self, page, build, launch):
