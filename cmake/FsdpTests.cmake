@@ -40,7 +40,7 @@ set(FSDP_TEST_FEW_SOAK
     "^shard\\.(kept_units|granularity|alignment|tensor_groups|unit_strategies|strategies_16_bits)\\.device"
     "^shard\\.(unused_units|step_divisor|grad_norms|group_sync|replay)\\.device"
     "^install\\.static" "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
-    "^shard\\.disagreement\\.device" "\\.aarch64$")
+    "^shard\\.disagreement\\.device" "\\.aarch64$" "^records\\.faults")
 
 # In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs.
 if(NOT FSDP_TEST_UNITS)
