@@ -122,9 +122,8 @@ static bool advance(const machine *m, int r, bool *moved)
         if (m->pace->most_held > 0 && rank->held > m->pace->most_held) {
             return fsdpi_flaw_set(
                 m->flaw, r, rank->n_done,
-                "%dF%d on rank %d is the %dth micro-batch whose activations it holds at once: the limit "
-                "is %d",
-                a->stage, a->micro, r, rank->held, m->pace->most_held);
+                "with %dF%d, rank %d holds the activations of %d micro-batches at once: the limit is %d", a->stage,
+                a->micro, r, rank->held, m->pace->most_held);
         }
         *moved = true;
     }

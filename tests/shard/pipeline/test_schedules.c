@@ -299,8 +299,7 @@ static void buffers_decide_whether_it_deadlocks(void **state)
     fsdpi_run_close(&run);
     pace.most_held = 1;
     assert_false(is_good(&schedule, &pace, &run, &flaw));
-    assert_string_equal("0F1 on rank 0 is the 2th micro-batch whose activations it holds at once: the limit is 1",
-                        flaw.text);
+    assert_string_equal("with 0F1, rank 0 holds the activations of 2 micro-batches at once: the limit is 1", flaw.text);
     fsdpi_run_close(&run);
     fsdpi_schedule_close(&schedule);
 }
