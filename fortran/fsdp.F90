@@ -18,6 +18,7 @@ module fsdp
    use fsdp_buffers_of_i32
    use fsdp_buffers_of_u8
    use fsdp_buffers_of_16_bits
+   use fsdp_meshes
    use fsdp_models
    use fsdp_passes
    use fsdp_optimizers

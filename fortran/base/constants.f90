@@ -119,6 +119,10 @@ module fsdp_constants
    integer(c_int), parameter :: FSDP_LR_WSD = 3
    integer(c_int), parameter :: FSDP_LR_STEP = 4
 
+   ! fsdp/mesh.h
+   integer(c_int), parameter :: FSDP_MAX_AXES = 6
+   integer(c_int), parameter :: FSDP_AXIS_NAME_BYTES = 32
+
    ! fsdp/model.h
    integer(c_int), parameter :: FSDP_MAX_DIMS = 8
    integer(c_int), parameter :: FSDP_FULL_SHARD = 0

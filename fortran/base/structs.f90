@@ -65,6 +65,13 @@ module fsdp_structs
       real(c_double) :: bytes_per_s = 0
    end type
 
+   ! fsdp/mesh.h
+
+   type, bind(C), public :: fsdp_axis
+      type(c_ptr)    :: name = c_null_ptr
+      integer(c_int) :: size = 0
+   end type
+
    ! fsdp/model.h
 
    type, bind(C), public :: fsdp_tensor

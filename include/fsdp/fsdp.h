@@ -23,6 +23,7 @@
 #include "fsdp/lbfgs.h"
 #include "fsdp/loss_scaler.h"
 #include "fsdp/lr_schedule.h"
+#include "fsdp/mesh.h"
 #include "fsdp/model.h"
 #include "fsdp/mpi_header.h"
 #include "fsdp/optimizer.h"

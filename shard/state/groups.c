@@ -1,10 +1,6 @@
 #include "shard/state/groups.h"
 
-#include "lib/base/yielding.h"
-#include "lib/context/gpu_context.h"
-#include "lib/context/init.h"
-#include "lib/device/memory.h"
-#include "lib/sync/staging.h"
+#include "lib/context/part.h"
 #include "shard/state/strategy.h"
 
 static bool nodes_are_equal(const fsdp_context *ctx)
@@ -45,47 +41,11 @@ fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *opti
     return FSDP_OK;
 }
 
-/* What a context holds from its beginning also counts as its parent's. */
-static void count_context(fsdp_context *ctx, const fsdp_context *part)
-{
-    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_staging_total((size_t)part->config.staging_bytes));
-    fsdpi_count_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
-    fsdpi_count_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size, part->config.record));
-    fsdpi_count_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
-}
-
-static void uncount_context(fsdp_context *ctx, const fsdp_context *part)
-{
-    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_staging_total((size_t)part->config.staging_bytes));
-    fsdpi_uncount_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_host_bytes(part, part->size));
-    fsdpi_uncount_memory(ctx, FSDP_MEMORY_BOOKKEEPING, fsdpi_context_bookkeeping(part->size, part->config.record));
-    fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_STAGING, fsdpi_gpu_context_bytes(part));
-}
-
-/* Of `size` ranks; all ranks are one part in their own order, and then MPI_Comm_split(), which may spin, is not needed. */
-static int split(const fsdp_context *ctx, int size, int color, int key, MPI_Comm *comm)
-{
-    return size == ctx->size ? fsdpi_mpi_duplicate(ctx->comm, comm, ctx->config.timeout_s)
-                             : MPI_Comm_split(ctx->comm, color, key, comm);
-}
-
 static fsdp_status open_part(fsdp_model *model, int size, int color, int key, const fsdp_config *config,
                              fsdpi_trace_row row, fsdp_context **part)
 {
-    fsdp_context *ctx = model->ctx;
-    MPI_Comm      comm;
-
-    FSDPI_TRY_MPI(ctx, split(ctx, size, color, key, &comm));
-    const fsdp_status status = fsdp_init(comm, config, part);
-    (void)MPI_Comm_free(&comm);
-    if (status != FSDP_OK) {
-        return fsdpi_record(ctx, status, "%s", fsdp_last_error(NULL));
-    }
-    (*part)->shown_rank = ctx->rank;
-    fsdpi_recorder_show_rank(&(*part)->recorder, ctx->rank);
-    (*part)->gpu.leader = &ctx->gpu;
-    count_context(ctx, *part);
-    fsdpi_trace_share(&ctx->trace, &(*part)->trace, row);
+    FSDP_TRY(fsdpi_part_open(model->ctx, size == model->ctx->size, color, key, config, part));
+    fsdpi_trace_share(&model->ctx->trace, &(*part)->trace, row);
     return FSDP_OK;
 }
 
@@ -144,18 +104,10 @@ fsdp_status fsdpi_groups_open(fsdp_model *model)
     return fsdpi_agree(ctx, "fsdp_model_create", "groups", 0, status, true);
 }
 
-static void close_part(fsdp_context *ctx, fsdp_context *part)
-{
-    if (part != NULL && part != ctx) {
-        uncount_context(ctx, part);
-        (void)fsdp_finalize(part);
-    }
-}
-
 void fsdpi_groups_close(fsdp_model *model)
 {
-    close_part(model->ctx, model->shards);
-    close_part(model->ctx, model->replicas);
+    fsdpi_part_close(model->ctx, model->shards);
+    fsdpi_part_close(model->ctx, model->replicas);
     model->shards   = model->ctx;
     model->replicas = NULL;
 }

@@ -26,11 +26,39 @@ program test_calls
    call rows_and_bytes()
    call schedules_and_samplers()
    call nodes()
+   call meshes()
    call texts()
    call fsdp_finalize(ctx)
    call MPI_Finalize(error)
 
 contains
+
+   ! All ranks in a row, and the other way round.
+   subroutine meshes()
+      type(fsdp_mesh) :: mesh
+      type(fsdp_context) :: dp, one
+      integer :: code, i, ranks
+
+      ranks = fsdp_size(ctx)
+      call fsdp_mesh_create(ctx, [character(4) :: 'dp', 'tp'], [0, 1], mesh)
+      call check(fsdp_mesh_size(mesh, 'dp') == ranks .and. fsdp_mesh_size(mesh, 'tp') == 1, 'sizes of axes')
+      call fsdp_mesh_context(mesh, 'dp', dp)
+      call fsdp_mesh_context(mesh, 'tp', one)
+      call check(fsdp_size(dp) == ranks .and. fsdp_size(one) == 1, 'contexts of axes')
+      call check(fsdp_mesh_rank(mesh, [fsdp_mesh_position(mesh, 'dp'), 0]) == fsdp_rank(ctx), 'the rank at a place')
+      call fsdp_mesh_print(mesh, '/dev/null')
+      call fsdp_mesh_context(mesh, 'pp', one, status=code)
+      call check(code == FSDP_ERR_ARG .and. fsdp_is_null(one), 'an axis that is not there')
+      call fsdp_mesh_destroy(mesh)
+      call check(fsdp_is_null(mesh), 'a mesh that is gone')
+
+      call fsdp_mesh_create(ctx, ['dp'], [ranks], mesh, order=[(ranks - i, i = 1, ranks)])
+      call fsdp_mesh_context(mesh, 'dp', dp)
+      call check(fsdp_rank(dp) == ranks - 1 - fsdp_rank(ctx), 'an order of the program''s own')
+      call fsdp_mesh_destroy(mesh)
+      call fsdp_mesh_create(ctx, ['dp'], [1, 2], mesh, status=code)
+      call check(code == FSDP_ERR_ARG .and. fsdp_is_null(mesh), 'more sizes than names')
+   end subroutine
 
    ! A unit of one tensor of 2 x 3, filled by a function, and updated by another one; a hook doubles the gradient.
    subroutine own_optimizer()

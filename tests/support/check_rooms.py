@@ -43,6 +43,7 @@ ROOMS = [
      "one operation from its issue to its end: the queue, its thread, and the agreement of all ranks"),
     ("lib", "context",
      "puts the rooms together: opening and closing a context, its symmetric buffers, its table of algorithms"),
+    ("lib", "mesh", "ranks as a grid of axes: which rank is where, and a context for each axis"),
     ("collectives", ".", "the collectives as the folders above call them: as steps of something with a name"),
     ("collectives", "arguments",
      "what each collective finds out about its arguments, and each rank's part of a vector"),

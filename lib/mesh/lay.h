@@ -1,0 +1,39 @@
+/**
+ * @file
+ * Which rank is at which place of a mesh. A pure function of the nodes and of the length of a group: every rank knows it of all.
+ */
+#ifndef FSDPI_LAY_H
+#define FSDPI_LAY_H
+
+#include "lib/node/nodes.h"
+
+typedef struct fsdpi_lay {
+    const fsdpi_nodes *nodes;
+    int                group; /* ranks of a group, which divides all */
+    int *groups;              /* of each node, and one behind the last: how many groups are whole on the nodes before */
+} fsdpi_lay;
+
+/** How many ints `groups` has. */
+static inline size_t fsdpi_lay_length(const fsdpi_nodes *nodes)
+{
+    return (size_t)nodes->count + 1;
+}
+
+/** Fills `groups`, whose memory the caller has put there. Takes time as the number of nodes. */
+void fsdpi_lay_fill(fsdpi_lay *lay);
+
+/** Takes constant time. */
+int fsdpi_lay_place(const fsdpi_lay *lay, int rank);
+
+/** Takes time as the logarithm of the number of nodes. */
+int fsdpi_lay_rank(const fsdpi_lay *lay, int place);
+
+/** How many groups have ranks on several nodes. */
+static inline int fsdpi_lay_crossing(const fsdpi_lay *lay)
+{
+    const int nodes = lay->nodes->count;
+
+    return lay->nodes->first[nodes] / lay->group - lay->groups[nodes];
+}
+
+#endif
