@@ -148,7 +148,7 @@ static void backward(const part *p, fsdp_unit *unit, const float *x, const float
 /* The network learns to turn its input round. */
 static int step(const part *p, fsdp_unit *unit, double *loss)
 {
-    float x[ROWS * WIDTH] = {0}, h[ROWS * HIDDEN] = {0}, y[ROWS * WIDTH] = {0}, dy[ROWS * WIDTH];
+    float x[ROWS * WIDTH] = {0}, h[ROWS * HIDDEN] = {0}, y[ROWS * WIDTH] = {0}, dy[ROWS * WIDTH] = {0};
 
     for (size_t i = 0; i < p->rows * WIDTH; i++) {
         x[i] = draw(p->first_row * WIDTH + i);
