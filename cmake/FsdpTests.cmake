@@ -2,7 +2,7 @@
 #
 #   fsdp_unit_test(NAME kernels.reduce SOURCES test_reduce.c [QUICK] [LABELS ...] [ARGS ...] [TIMEOUT s])
 #       a cmocka program in one process, started without mpiexec; it can reach the library's hidden symbols
-#   fsdp_mpi_test(NAME collectives.allgather SOURCES test_allgather.c RANKS 1 2 3 5 8 [CORE] [QUICK 2 3 5]
+#   fsdp_mpi_test(NAME collectives.allgather SOURCES test_allgather.c RANKS 1 2 3 5 8 [CORE] [QUICK 2 3 5] [FULL 8] [SOAK 5]
 #                 [LABELS ...] [ARGS ...] [TIMEOUT s])
 #       a cmocka program under mpiexec, one entry per rank count; see tests/support/mpi_test.h
 #   fsdp_mpi_program_test(NAME examples.hello TARGET 01_hello_collectives RANKS 1 4 [CORE] [QUICK 4] [FAILS]
@@ -15,11 +15,12 @@
 # CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest, and on one where FSDP_TEST_FEW is set.
 #
 # Each entry has one of the labels quick, full and soak. `tests/run.sh` runs quick, `--full` quick and full, `--soak` soak.
-# QUICK names the rank counts that are in the quick set, or marks a test of one process, and SOAK those that are in soak; what nothing
-# is said of is in full.
+# QUICK names the rank counts that are in the quick set, or marks a test of one process, FULL and SOAK those that are in these; what
+# nothing is said of is in full on up to FSDP_TEST_FULL_RANKS ranks and on the fewest it has, and in soak on more.
 # ctest itself leaves soak out, unless it is called with `-C soak`; and so with what has another CONFIGURATION.
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
+set(FSDP_TEST_FULL_RANKS 3 CACHE STRING "On more ranks than this a test is in soak, unless it says otherwise")
 option(FSDP_TEST_FEW "Run each test on one of its numbers of ranks, the core ones on one rank as well; move what takes longest to soak" OFF)
 option(FSDP_TEST_UNITS "Test what is the same with any MPI; OFF moves it to soak" ON)
 set(FSDP_TEST_TIME_FACTOR 1 CACHE STRING "Multiplies every time limit of the tests")
@@ -40,13 +41,22 @@ set(FSDP_TEST_FEW_SOAK
     "^shard\\.(kept_units|granularity|alignment|tensor_groups|unit_strategies|strategies_16_bits)\\.device"
     "^shard\\.(unused_units|step_divisor|grad_norms|group_sync|replay)\\.device"
     "^install\\.static" "^checkpoint\\.(kills|full_disk)" "\\.(nodes_of_1|aware|little_staging|offloaded)\\.n[0-9]+$"
-    "^shard\\.disagreement\\.device" "\\.aarch64$" "^records\\.faults")
+    "^shard\\.disagreement\\.device" "\\.aarch64$" "^records\\.faults"
+    "^bench\\.((bf16|f16|f64|i64|u8)_avg|max|min|prod|version|unknown_option|no_check|single|twin)" "^(docs|install)\\." "_help\\."
+    "^examples\\.gpu_mlp\\.(help|no_|offload_of)")
 
-# In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs.
-if(NOT FSDP_TEST_UNITS)
-    list(APPEND FSDP_TEST_FEW_SOAK "^topo\\.(files|recorded_files)" "^examples\\..*_gradients" "^install\\.(examples|cmake_listing|cmake_cxx|static)"
-        "^shard\\..*\\.device\\.n[0-9]+$")
-endif()
+# In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs; and of
+# models, what calls collectives of the library in no other way than the tests that stay.
+set(FSDP_TEST_UNITS_SOAK
+    "^(docs|fuzz|tools)\\." "^topo\\.(files|recorded_files|text)" "^install\\.(examples|cmake_listing|cmake_cxx|static|pages|symbols|programs)"
+    "^examples\\.(.*_gradients|gpt_(memory|muon|full_output|budget|weights)|.*_help|hello_(settings|unknown|valgrind)|md)"
+    "^examples\\.(shallow_water_(learns|resume|exact)|gpu_mlp\\.(help|no_|offload|host))" "^gpu\\.(bench|runtime|double_ipc|device_peers)"
+    "^checkpoint\\.(rows|several|file_systems|byte_order|earlier)" "^bench\\.(step|help|full_output|algorithms|memory|shards|checkpoint)"
+    "^shard\\..*\\.device\\.n[0-9]+$"
+    "^shard\\.(initial_values|model|budget|node_memory|clip|norms|shard_dot|loss_scaler|tensor_io|grouping|options|names)\\.n[0-9]+$"
+    "^shard\\.(local_shards|custom_optimizer|moments_8_bit|gradient_sums|hook_parts|tensors|strategies_16_bits|granularity)\\.n[0-9]+$"
+    "^shard\\.(muon|f64|lbfgs|alignment|unit_strategies|slots|prefetch|fixed_addresses|tensors_at_fixed_addresses)\\.n[0-9]+$"
+    "^shard\\.(requests|model_hooks|unused_units|step_divisor|grad_norms|kept_units|resident)\\.n[0-9]+$")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
 set(FSDP_TEST_MPIEXEC_FLAGS "")
@@ -93,6 +103,16 @@ function(fsdp_test_processors result ranks)
     set(${result} ${places} PARENT_SCOPE)
 endfunction()
 
+# Gives in `result` whether one of the regular expressions matches.
+function(fsdp_matches result name expressions)
+    set(${result} OFF PARENT_SCOPE)
+    foreach(expression IN LISTS expressions)
+        if(name MATCHES "${expression}")
+            set(${result} ON PARENT_SCOPE)
+        endif()
+    endforeach()
+endfunction()
+
 # Every entry is made here.
 function(fsdp_add_test)
     cmake_parse_arguments(PARSE_ARGV 0 T "" "NAME;RANKS;SET;CONFIGURATION;TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
@@ -110,8 +130,9 @@ function(fsdp_add_test)
     if(NOT T_TIMEOUT)
         set(T_TIMEOUT ${FSDP_TEST_TIMEOUT})
     endif()
-    list(JOIN FSDP_TEST_FEW_SOAK "|" long)
-    if(FSDP_TEST_FEW AND T_SET STREQUAL "full" AND T_NAME MATCHES "${long}")
+    fsdp_matches(long "${T_NAME}" "${FSDP_TEST_FEW_SOAK}")
+    fsdp_matches(same "${T_NAME}" "${FSDP_TEST_UNITS_SOAK}")
+    if((FSDP_TEST_FEW AND T_SET STREQUAL "full" AND long) OR (NOT FSDP_TEST_UNITS AND same))
         set(T_SET soak)
     endif()
     if(T_SET STREQUAL "soak")
@@ -185,12 +206,14 @@ function(fsdp_test_first result wanted ranks)
     set(${result} ${first} PARENT_SCOPE)
 endfunction()
 
-# Gives in `result` the set of a test on `n` ranks.
-function(fsdp_test_set result n quick soak)
+# Gives in `result` the set of a test on `n` of `ranks`.
+function(fsdp_test_set result n ranks quick full soak)
     set(chosen full)
+    list(SORT ranks COMPARE NATURAL)
+    list(GET ranks 0 fewest)
     if(n IN_LIST quick)
         set(chosen quick)
-    elseif(n IN_LIST soak)
+    elseif(n IN_LIST soak OR (n GREATER FSDP_TEST_FULL_RANKS AND NOT n IN_LIST full AND NOT n EQUAL fewest))
         set(chosen soak)
     endif()
     set(${result} ${chosen} PARENT_SCOPE)
@@ -220,7 +243,7 @@ endfunction()
 # An entry for each of RANKS that may be used here: NAME.nN. Where there is a CONFIGURATION, those that are not in ALWAYS belong to
 # it; with FSDP_TEST_FEW there is only one, for the first of ALWAYS. A failed assertion on one of several ranks would leave the others waiting for it, so it ends the job.
 function(fsdp_mpi_entries)
-    cmake_parse_arguments(T "CORE" "NAME;TARGET;CONFIGURATION;TIMEOUT" "RANKS;ALWAYS;QUICK;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(T "CORE" "NAME;TARGET;CONFIGURATION;TIMEOUT" "RANKS;ALWAYS;QUICK;FULL;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
     if(T_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "Test '${T_NAME}' does not know '${T_UNPARSED_ARGUMENTS}'")
     endif()
@@ -229,7 +252,7 @@ function(fsdp_mpi_entries)
         fsdp_test_first(allowed "${T_ALWAYS}" "${T_RANKS}")
     endif()
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_QUICK}" "${T_SOAK}")
+        fsdp_test_set(chosen ${n} "${T_RANKS}" "${T_QUICK}" "${T_FULL}" "${T_SOAK}")
         set(configuration "")
         if(NOT n IN_LIST T_ALWAYS)
             set(configuration ${T_CONFIGURATION})
@@ -246,7 +269,7 @@ function(fsdp_mpi_entries)
 endfunction()
 
 function(fsdp_mpi_test)
-    cmake_parse_arguments(T "CORE" "NAME;CONFIGURATION;TIMEOUT" "SOURCES;RANKS;ALWAYS;QUICK;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(T "CORE" "NAME;CONFIGURATION;TIMEOUT" "SOURCES;RANKS;ALWAYS;QUICK;FULL;SOAK;LABELS;ARGS;ENVIRONMENT" ${ARGN})
     string(REPLACE "." "_" target "test_${T_NAME}")
     fsdp_test_program(${target} "${T_SOURCES}")
     set(core "")
@@ -254,12 +277,12 @@ function(fsdp_mpi_test)
         set(core CORE)
     endif()
     fsdp_mpi_entries(NAME ${T_NAME} TARGET ${target} ${core} RANKS ${T_RANKS} CONFIGURATION ${T_CONFIGURATION}
-                     ALWAYS ${T_ALWAYS} QUICK ${T_QUICK} SOAK ${T_SOAK} LABELS ${T_LABELS} ARGS ${T_ARGS} TIMEOUT ${T_TIMEOUT}
+                     ALWAYS ${T_ALWAYS} QUICK ${T_QUICK} FULL ${T_FULL} SOAK ${T_SOAK} LABELS ${T_LABELS} ARGS ${T_ARGS} TIMEOUT ${T_TIMEOUT}
                      ENVIRONMENT ${T_ENVIRONMENT} ${T_UNPARSED_ARGUMENTS})
 endfunction()
 
 function(fsdp_mpi_program_test)
-    cmake_parse_arguments(T "CORE;FAILS" "NAME;TARGET;TIMEOUT" "RANKS;QUICK;LABELS;ARGS;OUTPUT;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(T "CORE;FAILS" "NAME;TARGET;TIMEOUT" "RANKS;QUICK;FULL;LABELS;ARGS;OUTPUT;ENVIRONMENT" ${ARGN})
     if(T_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "Test '${T_NAME}' does not know '${T_UNPARSED_ARGUMENTS}'")
     endif()
@@ -270,7 +293,7 @@ function(fsdp_mpi_program_test)
     endif()
     list(TRANSFORM T_OUTPUT PREPEND "--output=" OUTPUT_VARIABLE outputs)
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_QUICK}" "")
+        fsdp_test_set(chosen ${n} "${T_RANKS}" "${T_QUICK}" "${T_FULL}" "")
         fsdp_add_test(NAME ${T_NAME}.n${n} RANKS ${n} SET ${chosen} LABELS ${T_LABELS} TIMEOUT ${T_TIMEOUT}
                       ENVIRONMENT ${T_ENVIRONMENT}
                       COMMAND "${FSDP_TEST_EXPECT}" ${expected} ${n} ${outputs} --
