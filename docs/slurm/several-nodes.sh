@@ -48,7 +48,7 @@ launch() {
     echo "attempt ${SLURM_RESTART_COUNT:-0}.$failures of job $SLURM_JOB_ID on $# nodes: $nodes"
     # --overlap: of a step that a lost node has ended, Slurm may take the cores for busy still.
     srun --overlap --mpi="$mpi" --nodelist="$nodes" --nodes=$# --ntasks-per-node="$ranks_per_node" \
-        --cpus-per-task="$cpus_per_rank" --kill-on-bad-exit=1 "${program[@]}" &
+        --cpus-per-task="$cpus_per_rank" --kill-on-bad-exit=1 "${program[@]}" 2> >(tee "$errors" >&2) &
     job=$!
     [[ $stop == no ]] || kill -USR1 "$job" # the signal came just before
     while kill -0 "$job" 2>/dev/null; do   # a signal ends `wait` early
@@ -56,11 +56,14 @@ launch() {
     done
     wait "$job"
     status=$?
+    # srun ends with 0 too where a node has not started its ranks.
+    ((status != 0)) || ! grep -q '^srun: .*abort' "$errors" || status=1
     echo "ended with status $status"
 }
 
 # The signal comes to this script, --signal seconds before the limit; srun hands it to all ranks.
 job='' guard=''
+errors=$(mktemp)
 stop=no
 trap 'stop=yes; [[ -z $job ]] || kill -USR1 "$job"' USR1
 
@@ -74,6 +77,7 @@ for ((failures = 0; failures < most_failures; failures++)); do
     # 0: done. 75: the program has saved, and wants to go on.
     ((status != 0 && status != 75)) || break
 done
+rm "$errors"
 
 if ((status == 75 && ${SLURM_RESTART_COUNT:-0} < most_restarts)); then
     scontrol requeue "$SLURM_JOB_ID"
