@@ -28,6 +28,7 @@ module fsdp
    use fsdp_views_of_16_bits
    use fsdp_hooks
    use fsdp_checkpoints
+   use fsdp_tensor_parallel
    use fsdp_topologies
    use fsdp_tools
 #ifdef FSDP_FORTRAN_MPI_F08

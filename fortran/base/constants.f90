@@ -182,6 +182,11 @@ module fsdp_constants
    ! fsdp/stop.h
    integer(c_int), parameter :: FSDP_STOP_EXIT_STATUS = 75
 
+   ! fsdp/tensor_parallel.h
+   integer(c_int), parameter :: FSDP_TP_ALL_ROWS = 0
+   integer(c_int), parameter :: FSDP_TP_OWN_ROWS = 1
+   integer(c_int), parameter :: FSDP_TP_NO_TARGET = -1
+
    ! fsdp/topology.h
    integer(c_int), parameter :: FSDP_MASK_WORDS = 64
    integer(c_int), parameter :: FSDP_MOST_GPUS = 64

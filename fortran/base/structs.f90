@@ -255,6 +255,15 @@ module fsdp_structs
       real(c_double)    :: gamma = 0
    end type
 
+   ! fsdp/tensor_parallel.h
+
+   type, bind(C), public :: fsdp_tp_activations
+      integer(c_size_t) :: rows = 0
+      integer(c_size_t) :: width = 0
+      integer(c_int)    :: dtype = 0
+      integer(c_int)    :: outside = 0
+   end type
+
    ! fsdp/gradients.h, fsdp/hook.h
 
    type, bind(C), public :: fsdp_tensor_norm

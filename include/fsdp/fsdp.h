@@ -33,6 +33,7 @@
 #include "fsdp/status.h"
 #include "fsdp/stop.h"
 #include "fsdp/tensor_io.h"
+#include "fsdp/tensor_parallel.h"
 #include "fsdp/topology.h"
 #include "fsdp/version.h"
 

@@ -27,11 +27,52 @@ program test_calls
    call schedules_and_samplers()
    call nodes()
    call meshes()
+   call divided_layers()
    call texts()
    call fsdp_finalize(ctx)
    call MPI_Finalize(error)
 
 contains
+
+   ! Words that are looked up, the sum over the ranks, and a loss of equal logits.
+   subroutine divided_layers()
+      integer(c_size_t), parameter :: vocabulary = 7
+      type(fsdp_tp_activations) :: a
+      type(fsdp_request) :: request
+      integer(c_int32_t) :: words(2)
+      integer(c_size_t) :: begin, count, i
+      real(c_float), allocatable, target :: table(:, :), d_table(:, :), logits(:, :)
+      real(c_float), target :: x(3, 2), y(3, 2)
+      real(c_double) :: losses(2)
+      integer :: code
+
+      call fsdp_tp_part(ctx, vocabulary, begin, count)
+      allocate (table(3, count), d_table(3, count), logits(count, 2))
+      do i = 1, count
+         table(:, i) = real(begin + i - 1, c_float)
+      end do
+      a = fsdp_tp_activations(rows=2, width=3, dtype=FSDP_F32, outside=FSDP_TP_ALL_ROWS)
+      words = [5, 0]
+      call fsdp_tp_embed(ctx, a, words, vocabulary, c_loc(table), c_loc(x))
+      call fsdp_tp_iend(ctx, a, c_loc(x), c_loc(y), request)
+      call fsdp_wait(request)
+      call check(all(y(:, 1) == 5) .and. all(y(:, 2) == 0), 'rows of words')
+      call fsdp_tp_end(ctx, a, c_loc(x), c_loc(y))
+      call check(all(y(:, 1) == 5), 'the same, blocking')
+      call fsdp_tp_begin(ctx, a, c_loc(y), c_loc(x))
+      call fsdp_tp_ibegin(ctx, a, c_loc(y), c_loc(x), request)
+      call check(fsdp_is_null(request), 'nothing is exchanged')
+      call fsdp_wait(request)
+      d_table = 0
+      call fsdp_tp_embed_backward(ctx, a, words, vocabulary, c_loc(x), c_loc(d_table))
+      if (5 >= begin .and. 5 < begin + count) call check(all(d_table(:, 6 - begin) == 5), 'the gradient of a word')
+
+      logits = 0
+      call fsdp_tp_cross_entropy(ctx, vocabulary, FSDP_F32, [3_c_int32_t, FSDP_TP_NO_TARGET], 1.0_c_double, c_loc(logits), losses)
+      call check(abs(losses(1) - log(7.0_c_double)) < 1e-6 .and. losses(2) == 0, 'losses')
+      call fsdp_tp_embed(ctx, a, [7_c_int32_t, 0_c_int32_t], vocabulary, c_loc(table), c_loc(x), status=code)
+      call check(code == FSDP_ERR_ARG, 'a word that is not there')
+   end subroutine
 
    ! All ranks in a row, and the other way round.
    subroutine meshes()

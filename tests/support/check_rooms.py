@@ -67,6 +67,7 @@ ROOMS = [
     ("shard", "schedule",
      "passes of units: what is gathered and reduced when, what stands between passes, and steps that have failed"),
     ("shard", "optimizer", "from reduced gradients to new masters"),
+    ("shard", "tensor_parallel", "what ranks exchange that have the parts of a layer"),
     ("shard", "training", "what a training loop needs around its steps"),
     ("shard", "model", "making, sizing, committing and releasing a model, and looking into one that is whole"),
     ("shard", "checkpoint/format",
