@@ -147,12 +147,16 @@ static void regions_work_in_place(void **state)
     }
     assert_int_equal(FSDP_OK, fsdp_tp_begin(ctx, &own, x + rank * width, x));
     for (size_t i = 0; i < ranks * width; i++) {
-        assert_true(x[i] == (float)(i / width));
+        const size_t row = i / width;
+
+        assert_true(x[i] == (float)row);
     }
     assert_int_equal(FSDP_OK, fsdp_tp_begin(ctx, &all, x, x));
     assert_int_equal(FSDP_OK, fsdp_tp_end(ctx, &all, x, x));
     for (size_t i = 0; i < ranks * width; i++) {
-        assert_true(x[i] == (float)(ranks * (i / width)));
+        const size_t row = i / width;
+
+        assert_true(x[i] == (float)(ranks * row));
     }
 }
 
@@ -476,7 +480,7 @@ static void wrong_activations_are_refused(void **state)
         a.rows = (size_t)fsdp_size(ctx); /* one rank has nothing to give */
         says(ctx, FSDP_ERR_ARG, fsdp_tp_begin(ctx, fsdp_rank(ctx) == 1 ? NULL : &a, x, x + 32),
              "rank 1: fsdp_tp_begin: the activations are NULL");
-        a.width = (size_t)(1 + fsdp_rank(ctx));
+        a.width = 1 + (size_t)fsdp_rank(ctx);
         assert_int_equal(FSDP_ERR_MISMATCH, fsdp_tp_begin(ctx, &a, x, x + 32));
     }
     a = (fsdp_tp_activations){1, 2, FSDP_F32, FSDP_TP_ALL_ROWS};
