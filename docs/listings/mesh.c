@@ -110,20 +110,21 @@ static void multiply(const float *a, const float *b, float *y, size_t m, size_t 
 /* Of this rank's samples: `h` is its part of the hidden layer, `y` the whole output, on each rank of tp. */
 static int forward(const part *p, fsdp_unit *unit, const float *x, float *h, float *y)
 {
+    const fsdp_tp_activations outputs = {p->rows, WIDTH, FSDP_F32, FSDP_TP_ALL_ROWS};
+
     multiply(x, fsdp_unit_param(unit, 0), h, p->rows, WIDTH, p->hidden);
     for (size_t i = 0; i < p->rows * p->hidden; i++) {
         h[i] = h[i] > 0.0F ? h[i] : 0.0F;
     }
     multiply(h, fsdp_unit_param(unit, 1), y, p->rows, p->hidden, WIDTH);
-    TRY(fsdp_allreduce(p->tp, FSDP_IN_PLACE, y, p->rows * WIDTH, FSDP_F32,
-                       FSDP_SUM)); /* the sum over the hidden layer */
+    TRY(fsdp_tp_end(p->tp, &outputs, y, y)); /* the sum over the parts of the hidden layer */
     return EXIT_SUCCESS;
 }
 /* end forward */
 
 /* begin backward */
 /* `dy` is whole on each rank of tp, and the gradients are of this rank's parts alone: nothing is exchanged. Were there a layer
- * before, its gradient `dh first'` would be summed over tp, as `y` is above. */
+ * before, its gradient, `dh` times the transposed first matrix, would be summed by fsdp_tp_end() as `y` is above. */
 static void backward(const part *p, fsdp_unit *unit, const float *x, const float *h, const float *dy)
 {
     const float *second  = fsdp_unit_param(unit, 1);
