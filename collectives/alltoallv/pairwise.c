@@ -86,7 +86,7 @@ static bool is_read(const fsdp_request *request, int peer)
 
     return peer == ctx->rank || ((request->flags & FSDPI_FLAG_PLACES) != 0 &&
                                  ((request->flags & FSDPI_FLAG_SYMMETRIC) != 0 || ctx->peers.readable) &&
-                                 ctx->nodes.node_of[peer] == ctx->nodes.mine);
+                                 fsdpi_is_on_node(&ctx->nodes, peer));
 }
 
 static fsdp_status post_notices(fsdp_request *request, int round)

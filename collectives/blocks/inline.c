@@ -88,10 +88,10 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
         return (fsdpi_portion){data + needed.begin * width, needed.count * width};
     }
     case FSDPI_TO_ROOT:
-        return (fsdpi_portion){data, nodes->node_of[request->call.root] == node ? request->call.count * width : 0};
-    case FSDPI_FROM_ROOT:
         return (fsdpi_portion){data,
-                               nodes->node_of[request->call.root] == nodes->mine ? request->call.count * width : 0};
+                               fsdpi_node_of(nodes, request->call.root) == node ? request->call.count * width : 0};
+    case FSDPI_FROM_ROOT:
+        return (fsdpi_portion){data, fsdpi_is_on_node(nodes, request->call.root) ? request->call.count * width : 0};
     default:
         return (fsdpi_portion){data, request->call.count * width};
     }
@@ -109,9 +109,9 @@ size_t fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern,
     case FSDPI_SCATTER:
         return fsdpi_needed_by(request, &b, nodes->mine).count * request->call.width;
     case FSDPI_TO_ROOT:
-        return nodes->node_of[request->call.root] == nodes->mine ? whole : 0;
+        return fsdpi_is_on_node(nodes, request->call.root) ? whole : 0;
     case FSDPI_FROM_ROOT:
-        return nodes->node_of[request->call.root] == node ? whole : 0;
+        return fsdpi_node_of(nodes, request->call.root) == node ? whole : 0;
     default:
         return whole;
     }

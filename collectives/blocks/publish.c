@@ -118,8 +118,9 @@ size_t fsdpi_fill_record(const fsdpi_published *from, fsdpi_pattern pattern, con
     }
     const size_t count = fsdpi_packed_count(request, pattern, b);
     if (pattern == FSDPI_FROM_ROOT) {
-        if (count > 0 && nodes->node_of[call->root] == nodes->mine) {
-            fsdpi_mover_of(request)->move(request, payload, fsdpi_published_by(from, nodes->position_of[call->root]),
+        if (count > 0 && fsdpi_is_on_node(nodes, call->root)) {
+            fsdpi_mover_of(request)->move(request, payload,
+                                          fsdpi_published_by(from, fsdpi_position_of(nodes, call->root)),
                                           count * request->call.width);
         }
     } else if (count > 0) {

@@ -1,5 +1,7 @@
 #include "collectives/blocks/take.h"
 
+#include <stdbool.h>
+
 #include "collectives/reach/mover.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/pairs.h"
@@ -37,64 +39,106 @@ static void find_portions(fsdp_request *request, fsdpi_pattern pattern)
     }
 }
 
-/* Sets ctx->operands to the payload of each node's record, in one walk over them. */
-static void find_records(const fsdpi_published *from, fsdpi_pattern pattern)
+/* Sets ctx->operands to the payloads of the records of some nodes, in one walk over those of all. */
+static void find_records(fsdp_request *request, int first, int n)
 {
-    fsdp_request            *request = from->request;
-    const fsdp_context      *ctx     = request->ctx;
-    const fsdpi_record_head *record  = fsdpi_exchange_first(&request->lane->exchange);
-
-    if (from->in_pairs) {
-        find_portions(request, pattern);
-        return;
-    }
+    const fsdp_context      *ctx    = request->ctx;
+    const fsdpi_record_head *record = fsdpi_exchange_first(&request->lane->exchange);
 
     for (int place = 0; place < ctx->nodes.count; place++) {
-        ctx->operands[fsdpi_exchange_node(&request->lane->exchange, place)] =
-            fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(record + 1));
+        const int node = fsdpi_exchange_node(&request->lane->exchange, place);
+
+        if (node >= first && node < first + n) {
+            ctx->operands[node - first] = fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(record + 1));
+        }
         record = fsdpi_record_behind(record);
     }
 }
 
-/* Where the next BYTES of another node's record lie: it has the parts of its ranks in their order. */
-static const unsigned char *next_of_record(const fsdp_context *ctx, int node, size_t bytes)
+/* The payload of a node's record, where all nodes send equally much: of all patterns but gathers. */
+static const unsigned char *payload_of(const fsdp_request *request, int node)
 {
-    const unsigned char *data = ctx->operands[node];
+    const fsdpi_nodes       *nodes = &request->ctx->nodes;
+    const fsdpi_record_head *own   = fsdpi_exchange_first(&request->lane->exchange);
+    const size_t             place = (size_t)((node - nodes->mine + nodes->count) % nodes->count);
+    const unsigned char     *head  = (const unsigned char *)own + place * fsdpi_record_bytes(own);
 
-    ctx->operands[node] = data + bytes;
+    return fsdpi_mover_of(request)->in_mailbox(request, (void *)(uintptr_t)(head + sizeof *own));
+}
+
+/* Where the next BYTES of another node's record lie: it has the parts of its ranks in their order. */
+static const unsigned char *next_of_record(const fsdp_context *ctx, int operand, size_t bytes)
+{
+    const unsigned char *data = ctx->operands[operand];
+
+    ctx->operands[operand] = data + bytes;
     return data;
 }
 
-static void take_gathered(const fsdpi_published *from, const fsdpi_block *b)
+/* Whether any part of a block is of one of some nodes. */
+static bool has_part_of(const fsdpi_nodes *nodes, const fsdpi_block *b, int first, int n)
+{
+    for (size_t s = b->first; s < b->first + b->n; s++) {
+        const int node = fsdpi_node_of(nodes, (int)s);
+
+        if (node >= first && node < first + n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The parts of the ranks of some nodes, whose payloads are ctx->operands. */
+static void take_parts_of(const fsdpi_published *from, const fsdpi_block *b, int first, int n)
 {
     fsdp_request       *request = from->request;
     const fsdp_context *ctx     = request->ctx;
-    const fsdpi_nodes  *nodes   = &ctx->nodes;
     unsigned char      *out     = request->call.out;
     const size_t        width   = request->call.width;
     fsdpi_slice         part    = fsdpi_slice_of(request, (int)b->first);
 
-    if (nodes->count > 1) {
-        find_records(from, FSDPI_GATHER);
-    }
     for (size_t s = b->first; s < b->first + b->n; s++) {
         part                      = s > b->first ? fsdpi_next_slice(request, part, (int)s) : part;
-        const int            node = nodes->node_of[s];
+        const fsdpi_seated   seat = fsdpi_roster_seated(&ctx->nodes.roster, (int)s);
         const fsdpi_slice    w    = fsdpi_window_in(b, s, part);
         const unsigned char *data;
 
-        if (w.count == 0) {
+        if (w.count == 0 || seat.node < first || seat.node >= first + n) {
             continue;
         }
         if (s == (size_t)ctx->rank) {
             data = (const unsigned char *)request->call.in + (w.begin - part.begin) * width;
-        } else if (node == nodes->mine) {
-            data = fsdpi_published_by(from, nodes->position_of[s]);
+        } else if (seat.node == ctx->nodes.mine) {
+            data = fsdpi_published_by(from, seat.position);
         } else {
-            data = next_of_record(ctx, node, w.count * width);
+            data = next_of_record(ctx, seat.node - first, w.count * width);
         }
         if (data != out + w.begin * width) {
             fsdpi_mover_of(request)->copy(request, out + w.begin * width, data, w.count * width);
+        }
+    }
+}
+
+/* As many nodes at a time as there are operands. */
+static void take_gathered(const fsdpi_published *from, const fsdpi_block *b)
+{
+    fsdp_request      *request = from->request;
+    const fsdpi_nodes *nodes   = &request->ctx->nodes;
+    const int          most    = fsdpi_operands(request->ctx->size);
+
+    if (nodes->count == 1 || from->in_pairs) {
+        if (nodes->count > 1) {
+            find_portions(request, FSDPI_GATHER);
+        }
+        take_parts_of(from, b, 0, nodes->count);
+        return;
+    }
+    for (int first = 0; first < nodes->count; first += most) {
+        const int n = nodes->count - first < most ? nodes->count - first : most;
+
+        if (n == nodes->count || has_part_of(nodes, b, first, n)) {
+            find_records(request, first, n);
+            take_parts_of(from, b, first, n);
         }
     }
 }
@@ -113,6 +157,70 @@ static void reduce_node(const fsdpi_published *from, size_t offset, size_t count
                                            (size_t)ctx->size);
 }
 
+/* What came in pairs begins `skipped` into the block. */
+static void reduce_portions(fsdp_request *request, size_t offset, size_t skipped, size_t count, unsigned char *to)
+{
+    const fsdp_context *ctx = request->ctx;
+
+    find_portions(request, FSDPI_COMBINE);
+    for (int m = 0; m < ctx->nodes.count; m++) {
+        const size_t begin = m != ctx->nodes.mine ? skipped : 0;
+        ctx->operands[m]   = (const unsigned char *)ctx->operands[m] + (offset - begin) * request->call.width;
+    }
+    fsdpi_mover_of(request)->reduce(request, to, (size_t)ctx->nodes.count, count, request->call.op, (size_t)ctx->size);
+}
+
+/* Until the last step a mean is a sum. */
+static fsdp_redop op_of(const fsdp_request *request, bool is_last)
+{
+    return request->call.op == FSDP_AVG && !is_last ? FSDP_SUM : request->call.op;
+}
+
+/* As many nodes at a time as there are operands; the first of the next ones is the result so far, which has the same bits. */
+static void reduce_records(fsdp_request *request, size_t offset, size_t count, unsigned char *to)
+{
+    const fsdp_context *ctx   = request->ctx;
+    const int           nodes = ctx->nodes.count;
+    int                 n = 0, most = fsdpi_operands(ctx->size);
+
+    for (int m = 0; m < nodes; m++) {
+        ctx->operands[n++] = payload_of(request, m) + offset * request->call.width;
+        if (n == most || m + 1 == nodes) {
+            fsdpi_mover_of(request)->reduce(request, to, (size_t)n, count, op_of(request, m + 1 == nodes),
+                                            (size_t)ctx->size);
+            ctx->operands[0] = to;
+            n                = 1;
+        }
+    }
+}
+
+/* Elements that are rounded once, on the host: the sum so far is kept in f32. */
+static void reduce_wide_records(fsdp_request *request, size_t offset, size_t count, unsigned char *to)
+{
+    enum { AT_ONCE = 256 };
+    const fsdpi_mover *mover = fsdpi_mover_of(request);
+    const int          nodes = request->ctx->nodes.count;
+    const size_t       width = request->call.width;
+    float              sum[AT_ONCE], next[AT_ONCE];
+    const void *const  both[] = {sum, next};
+
+    for (size_t begin = 0; begin < count; begin += AT_ONCE) {
+        const size_t n = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+
+        mover->widen(request, sum, payload_of(request, 0) + (offset + begin) * width, n);
+        for (int m = 1; m < nodes; m++) {
+            mover->widen(request, next, payload_of(request, m) + (offset + begin) * width, n);
+            mover->reduce_wide(request, sum, both, 2, n, op_of(request, m + 1 == nodes), (size_t)request->ctx->size);
+        }
+        mover->narrow(request, to + begin * width, sum, n);
+    }
+}
+
+static bool is_rounded_once(const fsdp_request *request)
+{
+    return request->call.dtype == FSDP_BF16 || request->call.dtype == FSDP_F16;
+}
+
 /*
  * Reduces elements of a block, `offset` into it, from all ranks: over the node, or over the records of the nodes. What came in
  * pairs begins `skipped` into the block.
@@ -122,21 +230,19 @@ static void take_reduced(const fsdpi_published *from, size_t offset, size_t skip
 {
     fsdp_request       *request = from->request;
     const fsdp_context *ctx     = request->ctx;
-    const fsdpi_call   *call    = &request->call;
 
     if (count == 0) {
         return;
     }
     if (ctx->nodes.count == 1) {
         reduce_node(from, offset, count, own, to);
-        return;
+    } else if (from->in_pairs) {
+        reduce_portions(request, offset, skipped, count, to);
+    } else if (ctx->nodes.count > fsdpi_operands(ctx->size) && is_rounded_once(request) && !request->call.on_device) {
+        reduce_wide_records(request, offset, count, to);
+    } else {
+        reduce_records(request, offset, count, to);
     }
-    find_records(from, FSDPI_COMBINE);
-    for (int m = 0; m < ctx->nodes.count; m++) {
-        const size_t begin = from->in_pairs && m != ctx->nodes.mine ? skipped : 0;
-        ctx->operands[m]   = (const unsigned char *)ctx->operands[m] + (offset - begin) * request->call.width;
-    }
-    fsdpi_mover_of(request)->reduce(request, to, (size_t)ctx->nodes.count, count, call->op, (size_t)ctx->size);
 }
 
 /* In place the result waits in this rank's own part of the input, which nobody else reads; see fsdpi_own_result(). */
@@ -172,8 +278,9 @@ static void take_transposed(const fsdpi_published *from, const fsdpi_block *b)
     }
     for (int q = 0; q < ctx->size; q++) {
         const size_t         begin = fsdpi_slice_of(request, q).begin * request->call.width + inside;
-        const unsigned char *data  = (size_t)q == me ? (const unsigned char *)request->call.in + begin
-                                                     : fsdpi_published_by(from, ctx->nodes.position_of[q]) + offset;
+        const unsigned char *data  = (size_t)q == me
+                                         ? (const unsigned char *)request->call.in + begin
+                                         : fsdpi_published_by(from, fsdpi_position_of(&ctx->nodes, q)) + offset;
         if (data != out + begin) {
             fsdpi_mover_of(request)->move(request, out + begin, data, bytes);
         }
@@ -184,13 +291,12 @@ static const unsigned char *data_of_root(const fsdpi_published *from)
 {
     fsdp_request       *request = from->request;
     const fsdp_context *ctx     = request->ctx;
-    const int           node    = ctx->nodes.node_of[request->call.root];
+    const fsdpi_seated  seat    = fsdpi_roster_seated(&ctx->nodes.roster, request->call.root);
 
-    if (node == ctx->nodes.mine) {
-        return fsdpi_published_by(from, ctx->nodes.position_of[request->call.root]);
+    if (seat.node == ctx->nodes.mine) {
+        return fsdpi_published_by(from, seat.position);
     }
-    find_records(from, FSDPI_FROM_ROOT);
-    return ctx->operands[node];
+    return from->in_pairs ? fsdpi_pairs_payload(&request->lane->exchange, seat.node) : payload_of(request, seat.node);
 }
 
 static void take_from_root(const fsdpi_published *from, const fsdpi_block *b)

@@ -12,7 +12,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
     const fsdpi_call *call = &request->call;
 
     fsdpi_gpu_hear_ready(request, request->number);
-    fsdpi_fetch_on_device(request, request->ctx->nodes.position_of[call->root], 0, call->out, call->out_bytes);
+    fsdpi_fetch_on_device(request, fsdpi_position_of(&request->ctx->nodes, call->root), 0, call->out, call->out_bytes);
     fsdpi_gpu_say_done(request, request->number);
     *progress = FSDPI_FINISHED;
     return FSDP_OK;

@@ -17,7 +17,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
         return FSDP_OK;
     }
     if (now > 0) {
-        FSDP_TRY(fsdpi_fetch(request, request->ctx->nodes.position_of[call->root], FSDPI_INPUT, request->at,
+        FSDP_TRY(fsdpi_fetch(request, fsdpi_position_of(&request->ctx->nodes, call->root), FSDPI_INPUT, request->at,
                              (unsigned char *)call->out + request->at, now));
     }
     request->at += now;

@@ -27,13 +27,13 @@ fsdpi_slice fsdpi_rails_part(const fsdp_request *request, int rank)
 /* The rank of a node that deals with a part whose owner is on another node. */
 static int dealer(const fsdpi_nodes *nodes, int node, int part)
 {
-    return fsdpi_rank_at(nodes, node, nodes->position_of[part] % fsdpi_node_size(nodes, node));
+    return fsdpi_rank_at(nodes, node, fsdpi_position_of(nodes, part) % fsdpi_node_size(nodes, node));
 }
 
 /* The rank of a node that first has a part there. */
 static int holder(const fsdpi_nodes *nodes, int node, int part)
 {
-    return nodes->node_of[part] == node ? part : dealer(nodes, node, part);
+    return fsdpi_node_of(nodes, part) == node ? part : dealer(nodes, node, part);
 }
 
 static int node_after(const fsdpi_nodes *nodes, int node, int k)

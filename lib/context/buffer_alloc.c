@@ -497,11 +497,11 @@ fsdp_status fsdp_buffer_peer(fsdp_context *ctx, const void *memory, int rank, vo
     if (buffer == NULL || buffer->freed) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: %p is in no symmetric buffer of this rank", memory);
     }
-    if (rank < 0 || rank >= ctx->size || ctx->nodes.node_of[rank] != ctx->nodes.mine) {
+    if (rank < 0 || rank >= ctx->size || !fsdpi_is_on_node(&ctx->nodes, rank)) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "fsdp_buffer_peer: rank %d is not on the node of rank %d", rank,
                           ctx->rank);
     }
-    const fsdpi_buffer_part part   = fsdpi_buffer_part_of(buffer, ctx->nodes.position_of[rank]);
+    const fsdpi_buffer_part part   = fsdpi_buffer_part_of(buffer, fsdpi_position_of(&ctx->nodes, rank));
     const size_t            offset = (size_t)((const unsigned char *)memory - buffer->base);
     if (part.bytes > 0 && part.base == NULL) {
         return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,

@@ -40,7 +40,7 @@ struct fsdp_context {
         };
     };
     fsdpi_nodes   nodes;
-    void         *found; /* its arrays, until the mailbox has them */
+    void         *found; /* its memory, until the mailbox has a copy */
     fsdpi_peers   peers;
     int           n_gpus; /* that this process may use; 0 in a build without HIP */
     fsdpi_gpu     gpu;
@@ -54,7 +54,7 @@ struct fsdp_context {
     fsdpi_rails      rails; /* of the operation at the head of the long lane */
     fsdpi_link       link;
     fsdpi_addresses *addresses; /* of each position's buffers, for that operation */
-    const void     **operands;  /* two for each peer on the node, or one for each node */
+    const void     **operands;  /* fsdpi_operands() of them */
 
     fsdpi_buffers  buffers; /* symmetric ones */
     fsdpi_pages    known_pages;
@@ -75,6 +75,15 @@ static inline fsdp_status fsdpi_issue(fsdp_context *ctx, const fsdpi_call *call,
                                       fsdp_request **request)
 {
     return fsdpi_queue_issue(&ctx->queue, call, status, request);
+}
+
+/**
+ * Operands that a reduction takes at once, at most: two for each peer on a node. Those of more nodes come in several steps; see
+ * collectives/blocks/take.c, and FSDPI_RAILS_WINDOW for what messages bring.
+ */
+static inline int fsdpi_operands(int size)
+{
+    return 2 * fsdpi_positions(size);
 }
 
 static inline fsdp_status fsdpi_run(fsdp_context *ctx, const fsdpi_call *call, fsdp_status status)

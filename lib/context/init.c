@@ -27,12 +27,9 @@
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
 
-/* Two for each peer on the node, or one for each node. */
 static size_t operands_bytes(int size)
 {
-    const size_t peers = 2 * (size_t)fsdpi_positions(size), nodes = (size_t)size;
-
-    return (peers > nodes ? peers : nodes) * sizeof(void *);
+    return (size_t)fsdpi_operands(size) * sizeof(void *);
 }
 
 static size_t addresses_bytes(int size)
@@ -278,7 +275,7 @@ static fsdp_status open_parts(fsdp_context *ctx)
     return status == FSDP_OK ? boxes : status;
 }
 
-/* All ranks of the node have its mailbox: the arrays in there are those to use. */
+/* All ranks of the node have its mailbox: the memory in there is what to use. */
 static void share_nodes(fsdp_context *ctx)
 {
     fsdpi_nodes_move(&ctx->nodes, ctx->size, ctx->lanes[0].box.map);
@@ -331,7 +328,6 @@ static void release_context(fsdp_context *ctx)
     fsdpi_peers_close(&ctx->peers);
     release_lanes(ctx);
     free(ctx->found);
-    free(ctx->nodes.hosts);
     (void)pthread_mutex_destroy(&ctx->memory_lock);
     fsdpi_device_host.release(ctx);
 }

@@ -2,19 +2,23 @@
 
 void fsdpi_lay_fill(fsdpi_lay *lay)
 {
-    int whole = 0;
+    const int count = lay->nodes->count;
 
-    for (int m = 0; m < lay->nodes->count; m++) {
-        lay->groups[m] = whole;
-        whole += fsdpi_node_size(lay->nodes, m) / lay->group;
+    lay->ranks     = lay->groups + count + 1;
+    lay->groups[0] = 0;
+    lay->ranks[0]  = 0;
+    for (int m = 0; m < count; m++) {
+        const int size = fsdpi_node_size(lay->nodes, m);
+
+        lay->groups[m + 1] = lay->groups[m] + size / lay->group;
+        lay->ranks[m + 1]  = lay->ranks[m] + size;
     }
-    lay->groups[lay->nodes->count] = whole;
 }
 
 /* How many ranks of the nodes before this one are in no whole group. */
 static int left_over(const fsdpi_lay *lay, int node)
 {
-    return lay->nodes->first[node] - lay->groups[node] * lay->group;
+    return lay->ranks[node] - lay->groups[node] * lay->group;
 }
 
 /* The place of the first rank that is in no whole group. */
@@ -25,12 +29,11 @@ static int rest(const fsdpi_lay *lay)
 
 int fsdpi_lay_place(const fsdpi_lay *lay, int rank)
 {
-    const int node     = lay->nodes->node_of[rank];
-    const int position = lay->nodes->position_of[rank];
-    const int whole    = (lay->groups[node + 1] - lay->groups[node]) * lay->group;
+    const fsdpi_seated seat  = fsdpi_roster_seated(&lay->nodes->roster, rank);
+    const int          whole = (lay->groups[seat.node + 1] - lay->groups[seat.node]) * lay->group;
 
-    return position < whole ? lay->groups[node] * lay->group + position
-                            : rest(lay) + left_over(lay, node) + position - whole;
+    return seat.position < whole ? lay->groups[seat.node] * lay->group + seat.position
+                                 : rest(lay) + left_over(lay, seat.node) + seat.position - whole;
 }
 
 /* The last node before which there are no more ranks than `n`, of whole groups or of the others. */

@@ -19,8 +19,8 @@ static void print_group(const fsdp_mesh *mesh, int place, int length, FILE *file
     for (int i = 0; i < length; i++) {
         const int rank = fsdpi_mesh_rank_at(mesh, place + i);
 
-        if (nodes->node_of[rank] != node) {
-            node = nodes->node_of[rank];
+        if (fsdpi_node_of(nodes, rank) != node) {
+            node = fsdpi_node_of(nodes, rank);
             (void)fprintf(file, "  node %d:", node);
         }
         (void)fprintf(file, " %d", rank);

@@ -1,7 +1,7 @@
 #include "lib/node/hosts.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,47 +16,43 @@ static void own_name(char name[FSDPI_HOST_BYTES])
     (void)gethostname(whole, sizeof whole - 1);
     const size_t length = strcspn(whole, ".");
     const size_t begin  = length > FSDPI_HOST_BYTES - 1 ? length - (FSDPI_HOST_BYTES - 1) : 0;
+    memset(name, 0, FSDPI_HOST_BYTES);
     memcpy(name, whole + begin, length - begin);
 }
 
-static char *slot_of(char *names, int node)
-{
-    return names + (size_t)node * FSDPI_HOST_BYTES;
-}
-
 /* Each leader gives its own; nobody else gives anything. MPI's code. */
-static int collect(const fsdpi_core *core, const fsdpi_nodes *nodes, char *names)
+static int collect(const fsdpi_core *core, fsdpi_nodes *nodes, const char *name)
 {
+    const size_t bytes = (size_t)nodes->count * (size_t)nodes->hosts.bytes;
+
+    memset(nodes->hosts.table, 0, bytes);
     if (nodes->position == 0) {
-        own_name(slot_of(names, nodes->mine));
+        fsdpi_host_names_put(&nodes->hosts, nodes->mine, name);
     }
-    return fsdpi_mpi_allreduce(names, nodes->count * FSDPI_HOST_BYTES, MPI_BYTE, MPI_BOR, core->comm,
-                               core->config.timeout_s);
+    return fsdpi_mpi_allreduce(nodes->hosts.table, (int)bytes, MPI_BYTE, MPI_BOR, core->comm, core->config.timeout_s);
 }
 
 fsdp_status fsdpi_hosts_find(const fsdpi_core *core, fsdpi_nodes *nodes)
 {
-    nodes->hosts = NULL;
+    void *table = nodes->hosts.table;
+    char  name[FSDPI_HOST_BYTES];
+
     if (!nodes->several_hosts) {
         return FSDP_OK;
     }
-    char *all  = calloc((size_t)nodes->count, FSDPI_HOST_BYTES);
-    int   have = all != NULL;
-    int   code = fsdpi_mpi_allreduce(&have, 1, MPI_INT, MPI_MIN, core->comm, core->config.timeout_s);
-    if (code == MPI_SUCCESS && have && all != NULL) {
-        code = collect(core, nodes, all);
+    own_name(name);
+    fsdpi_host_traits traits = fsdpi_host_traits_of(name);
+    FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_allreduce(&traits, (int)sizeof traits, MPI_BYTE, MPI_BOR, core->comm,
+                                                 core->config.timeout_s));
+    fsdpi_host_names_begin(&nodes->hosts, name, &traits, nodes->count, core->size);
+    fsdpi_host_names_move(&nodes->hosts, table);
+    if (nodes->hosts.known) {
+        FSDPI_TRY_MPI(core->ctx, collect(core, nodes, name));
     }
-    if (code == MPI_SUCCESS && have) {
-        nodes->hosts = all;
-        return FSDP_OK;
-    }
-    free(all);
-    FSDPI_TRY_MPI(core->ctx, code);
-    return fsdpi_fail_together(core->ctx, FSDP_ERR_MEMORY, "no memory for the names of %d nodes on at least one rank",
-                               nodes->count);
+    return FSDP_OK;
 }
 
-const char *fsdpi_host_of(const fsdpi_nodes *nodes, int rank)
+void fsdpi_host_of(const fsdpi_nodes *nodes, int rank, char name[FSDPI_HOST_BYTES])
 {
-    return nodes->hosts != NULL ? nodes->hosts + (size_t)nodes->node_of[rank] * FSDPI_HOST_BYTES : "";
+    fsdpi_host_names_get(&nodes->hosts, fsdpi_node_of(nodes, rank), name);
 }

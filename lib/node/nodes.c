@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,9 +12,15 @@
 #include "lib/base/hash.h"
 #include "lib/base/yielding.h"
 
+/* The names of hosts lie behind the roster. */
+static size_t roster_bytes(int size)
+{
+    return (fsdpi_roster_bytes(size) + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
+}
+
 size_t fsdpi_nodes_bytes(int size)
 {
-    return (4 * (size_t)size + 1) * sizeof(int);
+    return roster_bytes(size) + fsdpi_host_names_bytes(size);
 }
 
 /* ---- dividing: what all ranks compute from all hosts ---------------------------------------------------------------- */
@@ -23,6 +30,14 @@ typedef struct table {
     int   *ranks; /* -1: free */
     size_t mask;
 } table;
+
+/* What dividing takes for a while: all but the hosts, which come first. */
+typedef struct workbench {
+    const uint64_t *hosts;
+    table           last;
+    int            *node_of; /* of each rank */
+    int            *counts;  /* of each node: its ranks */
+} workbench;
 
 static size_t table_slots(int size)
 {
@@ -36,85 +51,94 @@ static size_t table_slots(int size)
 
 size_t fsdpi_nodes_scratch_bytes(int size)
 {
-    return (size_t)size * sizeof(uint64_t) + table_slots(size) * sizeof(int);
+    return (size_t)size * sizeof(uint64_t) + (table_slots(size) + 2 * (size_t)size) * sizeof(int);
 }
 
-static table empty_table(int *ranks, int size)
+static workbench lay_out(void *scratch, int size)
 {
     const size_t slots = table_slots(size);
+    uint64_t    *hosts = scratch;
+    int         *ints  = (int *)(void *)(hosts + size);
 
     for (size_t i = 0; i < slots; i++) {
-        ranks[i] = -1;
+        ints[i] = -1;
     }
-    return (table){ranks, slots - 1};
+    return (workbench){hosts, {ints, slots - 1}, ints + slots, ints + slots + size};
 }
 
 /* The slot of a host, or the free one where it belongs. */
-static int *slot_of(const table *t, const uint64_t *hosts, uint64_t host)
+static int *slot_of(const workbench *w, uint64_t host)
 {
     const uint64_t mixed = host * 0x9e3779b97f4a7c15u;
-    size_t         slot  = (size_t)(mixed >> 32 ^ mixed) & t->mask;
+    size_t         slot  = (size_t)(mixed >> 32 ^ mixed) & w->last.mask;
 
-    while (t->ranks[slot] >= 0 && hosts[t->ranks[slot]] != host) {
-        slot = (slot + 1) & t->mask;
+    while (w->last.ranks[slot] >= 0 && w->hosts[w->last.ranks[slot]] != host) {
+        slot = (slot + 1) & w->last.mask;
     }
-    return &t->ranks[slot];
+    return &w->last.ranks[slot];
 }
 
-/* The node and the position of each rank; meanwhile `first` counts, one behind, the ranks of each. */
-static void place_ranks(fsdpi_nodes *nodes, const uint64_t *hosts, int size, int divided, const table *last)
+/* The node of each rank, and the ranks of each node. Returns how many nodes there are. */
+static int place_ranks(const workbench *w, int size, int divided)
 {
-    nodes->count    = 0;
-    nodes->first[0] = 0;
-    for (int r = 0; r < size; r++) {
-        int *lowest = slot_of(last, hosts, hosts[r]);
+    int count = 0;
 
-        if (*lowest < 0 || (divided > 0 && nodes->first[nodes->node_of[*lowest] + 1] == divided)) {
-            nodes->node_of[r]                   = nodes->count++;
-            nodes->first[nodes->node_of[r] + 1] = 0;
-            *lowest                             = r;
+    for (int r = 0; r < size; r++) {
+        int *lowest = slot_of(w, w->hosts[r]);
+
+        if (*lowest < 0 || (divided > 0 && w->counts[w->node_of[*lowest]] == divided)) {
+            w->node_of[r]      = count;
+            w->counts[count++] = 0;
+            *lowest            = r;
         }
-        nodes->node_of[r]     = nodes->node_of[*lowest];
-        nodes->position_of[r] = nodes->first[nodes->node_of[r] + 1]++;
+        w->node_of[r] = w->node_of[*lowest];
+        w->counts[w->node_of[r]]++;
     }
+    return count;
 }
 
-static void list_members(fsdpi_nodes *nodes, int size)
+static void measure_nodes(fsdpi_nodes *nodes, const int *counts, int size)
 {
     nodes->largest  = 0;
     nodes->smallest = size;
+    nodes->before   = 0;
     for (int m = 0; m < nodes->count; m++) {
-        const int n = nodes->first[m + 1];
-
-        nodes->largest  = n > nodes->largest ? n : nodes->largest;
-        nodes->smallest = n < nodes->smallest ? n : nodes->smallest;
-        nodes->first[m + 1] += nodes->first[m];
-    }
-    for (int r = 0; r < size; r++) {
-        nodes->members[nodes->first[nodes->node_of[r]] + nodes->position_of[r]] = r;
+        nodes->largest  = counts[m] > nodes->largest ? counts[m] : nodes->largest;
+        nodes->smallest = counts[m] < nodes->smallest ? counts[m] : nodes->smallest;
+        nodes->before += m < nodes->mine ? counts[m] : 0;
     }
 }
 
 void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory)
 {
-    int *arrays = memory;
+    nodes->memory = memory;
+    fsdpi_roster_move(&nodes->roster, memory);
+    fsdpi_host_names_move(&nodes->hosts, (unsigned char *)memory + roster_bytes(size));
+}
 
-    nodes->node_of     = arrays;
-    nodes->position_of = arrays + size;
-    nodes->members     = arrays + (ptrdiff_t)2 * size;
-    nodes->first       = arrays + (ptrdiff_t)3 * size;
+void fsdpi_nodes_copy(const fsdpi_nodes *nodes, int size, void *to)
+{
+    const size_t names = nodes->hosts.known ? (size_t)nodes->hosts.bytes * (size_t)nodes->count : 0;
+
+    if (nodes->roster.even == 0) {
+        memcpy(to, nodes->memory, fsdpi_roster_bytes(size));
+    }
+    if (names > 0) {
+        memcpy((unsigned char *)to + roster_bytes(size), nodes->hosts.table, names);
+    }
 }
 
 void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes)
 {
-    const uint64_t *hosts = scratch;
-    const table     last  = empty_table((int *)(void *)((uint64_t *)scratch + size), size);
+    const workbench w = lay_out(scratch, size);
 
+    nodes->count = place_ranks(&w, size, divided);
+    nodes->mine  = w.node_of[rank];
+    measure_nodes(nodes, w.counts, size);
+    fsdpi_roster_make(&nodes->roster, memory, size, nodes->count, w.node_of, w.counts);
+    nodes->hosts = (fsdpi_host_names){0};
     fsdpi_nodes_move(nodes, size, memory);
-    place_ranks(nodes, hosts, size, divided, &last);
-    list_members(nodes, size);
-    nodes->mine     = nodes->node_of[rank];
-    nodes->position = nodes->position_of[rank];
+    nodes->position = fsdpi_position_of(nodes, rank);
     nodes->size     = fsdpi_node_size(nodes, nodes->mine);
 }
 
@@ -237,9 +261,8 @@ fsdp_status fsdpi_nodes_locate(fsdp_context *ctx, MPI_Comm comm, const char *shm
     (void)MPI_Comm_size(comm, &size);
     void             *memory = malloc(fsdpi_nodes_bytes(size));
     const fsdp_status status = fsdpi_nodes_find(ctx, comm, shm_dir, 0, timeout_s, memory, &nodes);
-    const bool        found  = status == FSDP_OK && nodes.first != NULL;
-    *node                    = found ? nodes.mine : 0;
-    *number                  = found ? nodes.first[nodes.mine] + nodes.position : 0;
+    *node                    = status == FSDP_OK ? nodes.mine : 0;
+    *number                  = status == FSDP_OK ? nodes.before + nodes.position : 0;
     free(memory);
     return status;
 }

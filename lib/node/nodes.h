@@ -13,21 +13,22 @@
 #include <stddef.h>
 
 #include "fsdp/status.h"
+#include "lib/node/host_names.h"
+#include "lib/node/roster.h"
 
 typedef struct fsdpi_nodes {
-    int   count;    /* M */
-    int   mine;     /* this rank's node */
-    int   size;     /* L: ranks on it */
-    int   position; /* of this rank among them */
-    int   largest;  /* ranks on the largest node */
-    int   smallest; /* and on the smallest */
-    int   apart;    /* on the lowest rank of a host: how many others of it share no memory with this one */
-    bool  several_hosts;
-    char *hosts;       /* see lib/node/hosts.h */
-    int  *node_of;     /* of each rank; the four arrays are one piece of memory, which begins here */
-    int  *position_of; /* of each rank, on its node */
-    int  *first;       /* of each node, and one behind the last: where its ranks begin in `members` */
-    int  *members;     /* all ranks, node by node */
+    int              count;    /* M */
+    int              mine;     /* this rank's node */
+    int              size;     /* L: ranks on it */
+    int              position; /* of this rank among them */
+    int              before;   /* ranks on the nodes of lower numbers */
+    int              largest;  /* ranks on the largest node */
+    int              smallest; /* and on the smallest */
+    int              apart;    /* on the lowest rank of a host: how many others of it share no memory with this one */
+    bool             several_hosts;
+    void            *memory; /* of the two below; what is in there is the same on all ranks */
+    fsdpi_roster     roster;
+    fsdpi_host_names hosts;
 } fsdpi_nodes;
 
 /**
@@ -48,7 +49,7 @@ static inline int fsdpi_nodes_divisor(int node_size)
     return node_size > 0 ? fsdpi_positions(node_size) : FSDPI_MOST_ON_NODE;
 }
 
-/** BYTES of the arrays for `size` ranks, and of what dividing them needs besides. */
+/** BYTES of `memory` for `size` ranks, however they are placed, and of what dividing them needs for a while. */
 size_t fsdpi_nodes_bytes(int size);
 size_t fsdpi_nodes_scratch_bytes(int size);
 
@@ -56,11 +57,12 @@ size_t fsdpi_nodes_scratch_bytes(int size);
  * Divides ranks into nodes, as all ranks do from the same hosts. Local; its time grows as `size`.
  * @param[in]     divided  ranks of a host that are a node, in rank order; 0: all of them
  * @param[in,out] scratch  fsdpi_nodes_scratch_bytes(); begins with a number for the host of each rank, a uint64_t
- * @param[out]    memory   fsdpi_nodes_bytes() for the arrays
+ * @param[out]    memory   fsdpi_nodes_bytes()
  */
 void fsdpi_nodes_divide(int size, int rank, int divided, void *scratch, void *memory, fsdpi_nodes *nodes);
 
-/** Where the arrays are, once they have been copied to other memory. */
+/** Copies what of the memory is in use, to as much of it; and says where the memory is. */
+void fsdpi_nodes_copy(const fsdpi_nodes *nodes, int size, void *to);
 void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory);
 
 /**
@@ -68,8 +70,7 @@ void fsdpi_nodes_move(fsdpi_nodes *nodes, int size, void *memory);
  * @param[in] ctx      whose error a failure is; NULL: that of the calling thread
  * @param[in] shm_dir  FSDP_SHM_DIR
  * @param[in] divided  FSDP_NODE_SIZE; 0: as found
- * @param[in] memory   fsdpi_nodes_bytes() for the arrays, which the caller releases behind their last use; or NULL, an error
- *                     on all ranks
+ * @param[in] memory   fsdpi_nodes_bytes(), which the caller releases behind their last use; or NULL, an error on all ranks
  * @return FSDP_OK; FSDP_ERR_MEMORY on all ranks; FSDP_ERR_MPI, FSDP_ERR_TIMEOUT
  */
 fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int divided, int timeout_s,
@@ -81,16 +82,32 @@ fsdp_status fsdpi_nodes_find(fsdp_context *ctx, MPI_Comm comm, const char *shm_d
 fsdp_status fsdpi_nodes_locate(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, int timeout_s, int *node,
                                int *number);
 
+/** The node of a rank, and its position there: in a few steps for each doubling of the nodes, if the placement is not even. */
+static inline int fsdpi_node_of(const fsdpi_nodes *nodes, int rank)
+{
+    return fsdpi_roster_seated(&nodes->roster, rank).node;
+}
+
+static inline int fsdpi_position_of(const fsdpi_nodes *nodes, int rank)
+{
+    return fsdpi_roster_seated(&nodes->roster, rank).position;
+}
+
+static inline bool fsdpi_is_on_node(const fsdpi_nodes *nodes, int rank)
+{
+    return nodes->count == 1 || fsdpi_node_of(nodes, rank) == nodes->mine;
+}
+
 /** The rank at a position of a node. */
 static inline int fsdpi_rank_at(const fsdpi_nodes *nodes, int node, int position)
 {
-    return nodes->members[nodes->first[node] + position];
+    return fsdpi_roster_rank(&nodes->roster, node, position);
 }
 
 /** How many ranks a node has. */
 static inline int fsdpi_node_size(const fsdpi_nodes *nodes, int node)
 {
-    return nodes->first[node + 1] - nodes->first[node];
+    return fsdpi_roster_size(&nodes->roster, node);
 }
 
 #endif

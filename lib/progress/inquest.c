@@ -206,7 +206,7 @@ static void tell_neighbours(fsdpi_queue *queue)
     }
     fsdpi_neighbours(core_of(queue), &list);
     for (int i = 0; i < list.n; i++) {
-        if (nodes->node_of[list.ranks[i]] != nodes->mine) {
+        if (!fsdpi_is_on_node(nodes, list.ranks[i])) {
             fsdpi_note_send(&queue->inquest.notes, list.ranks[i], &note);
         }
     }
@@ -347,7 +347,7 @@ static void ask_first_rank(fsdpi_queue *queue)
     const fsdpi_rank_list first   = {.n = 1};
     fsdpi_inquest        *inquest = &queue->inquest;
 
-    if (queue->engine.nodes->node_of[0] == queue->engine.nodes->mine || find(inquest, 0) != NULL) {
+    if (fsdpi_is_on_node(queue->engine.nodes, 0) || find(inquest, 0) != NULL) {
         return;
     }
     ask(queue, &first);
@@ -361,8 +361,7 @@ static bool is_said_elsewhere(fsdpi_queue *queue)
 {
     const fsdpi_asked *first = find(&queue->inquest, 0);
 
-    return queue->engine.nodes->node_of[0] != queue->engine.nodes->mine && first != NULL && first->answered &&
-           !first->moves;
+    return !fsdpi_is_on_node(queue->engine.nodes, 0) && first != NULL && first->answered && !first->moves;
 }
 
 /* One rank of the node looks into it. */

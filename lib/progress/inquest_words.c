@@ -20,12 +20,19 @@ static const fsdpi_core *core_of(const fsdpi_queue *queue)
 /* Where there are several hosts, each behind its last rank: "ranks 2, 3 on node7, 5 on node9". */
 static void name_ranks(const fsdpi_nodes *nodes, const fsdpi_rank_list *list, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, list->n + list->more == 1 ? "rank" : "ranks");
+    size_t used                   = (size_t)snprintf(text, size, list->n + list->more == 1 ? "rank" : "ranks");
+    char   host[FSDPI_HOST_BYTES] = "", next[FSDPI_HOST_BYTES] = "";
 
+    if (list->n > 0) {
+        fsdpi_host_of(nodes, list->ranks[0], next);
+    }
     for (int i = 0; i < list->n && used < size; i++) {
-        const char *host = fsdpi_host_of(nodes, list->ranks[i]);
-        const char *next = i + 1 < list->n ? fsdpi_host_of(nodes, list->ranks[i + 1]) : "";
-        const bool  ends = strcmp(host, next) != 0;
+        memcpy(host, next, sizeof host);
+        next[0] = '\0';
+        if (i + 1 < list->n) {
+            fsdpi_host_of(nodes, list->ranks[i + 1], next);
+        }
+        const bool ends = strcmp(host, next) != 0;
 
         used += (size_t)snprintf(text + used, size - used, "%s %d%s%s", i > 0 ? "," : "", list->ranks[i],
                                  ends ? " on " : "", ends ? host : "");

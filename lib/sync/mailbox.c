@@ -40,7 +40,7 @@ static size_t desk_bytes(void)
     return round_up(sizeof(fsdpi_desk), FSDPI_ALIGNMENT);
 }
 
-/* What a node has once: the arrays of all nodes. */
+/* What a node has once: which rank is where. */
 static size_t common_bytes(int size)
 {
     return fsdpi_alloc_size(fsdpi_nodes_bytes(size));
@@ -148,7 +148,7 @@ static void enter(fsdpi_mailbox *first)
     }
     first->map = first->segment.base;
     if (nodes->position == 0) {
-        memcpy(first->map, nodes->node_of, fsdpi_nodes_bytes(first->core->size));
+        fsdpi_nodes_copy(nodes, first->core->size, first->map);
     }
     fsdpi_count_memory(first->core->ctx, FSDP_MEMORY_BOOKKEEPING, common_bytes(first->core->size));
 }

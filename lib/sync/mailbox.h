@@ -102,7 +102,7 @@ typedef struct fsdpi_mailbox {
     int                     looks;   /* at a word, before giving way */
     bool                    hurried; /* there is other work: one look has to do */
     fsdpi_segment           segment;
-    void                   *map;      /* the arrays of `nodes`, once for the node */
+    void                   *map;      /* the memory of `nodes`, once for the node */
     fsdpi_desk            **desks;    /* of each position on the node */
     unsigned char         **areas;    /* and its staging memory: slot 0, slot 1, and the rest */
     int                     position; /* of this rank */
@@ -127,7 +127,7 @@ typedef struct fsdpi_mailbox {
 size_t fsdpi_mailboxes_bookkeeping(int size, int n);
 
 /**
- * Lays out `n` mailboxes of a node, the i-th with staging[i] BYTES for each rank, and a copy of the arrays of `nodes`, whose place
+ * Lays out `n` mailboxes of a node, the i-th with staging[i] BYTES for each rank, and a copy of the memory of `nodes`, whose place
  * is the first one's `map`. Collective over the node; ranks still have to agree on the verdicts, behind which all of it is there.
  */
 fsdp_status fsdpi_mailboxes_open(fsdpi_mailbox *const boxes[], const size_t staging[], int n, fsdpi_core *core,

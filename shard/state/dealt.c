@@ -218,7 +218,7 @@ static bool is_on_this_node(const fsdp_model *model, int rank)
 {
     const fsdpi_nodes *nodes = &model->shards->nodes;
 
-    return nodes->node_of[rank] == nodes->mine;
+    return fsdpi_is_on_node(nodes, rank);
 }
 
 void fsdpi_describe_dealt(const fsdp_model *model, const fsdpi_plan *plan, int rank, char *text, size_t size)

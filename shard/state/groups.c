@@ -54,7 +54,7 @@ fsdpi_held fsdpi_slices_of_rank(const fsdp_model *model, int rank)
     const fsdp_context *ctx      = model->ctx;
     const int           n        = ctx->size / model->shards->size;
     const bool          by_node  = fsdpi_is_hybrid(model->options.strategy) && groups_are_nodes(model);
-    const int           position = by_node ? ctx->nodes.position_of[rank] : rank % model->shards->size;
+    const int           position = by_node ? fsdpi_position_of(&ctx->nodes, rank) : rank % model->shards->size;
 
     return (fsdpi_held){.first = position * n, .n = n};
 }

@@ -31,8 +31,9 @@ static size_t ranks_of_node(const fsdp_model *model, const fsdpi_plan *plan)
 {
     const fsdpi_nodes *nodes = &model->ctx->nodes;
 
-    return plan->rank < 0 || !is_of_context(model, plan) ? ranks_of_smallest(model, plan)
-                                                         : (size_t)fsdpi_node_size(nodes, nodes->node_of[plan->rank]);
+    return plan->rank < 0 || !is_of_context(model, plan)
+               ? ranks_of_smallest(model, plan)
+               : (size_t)fsdpi_node_size(nodes, fsdpi_node_of(nodes, plan->rank));
 }
 
 /* Of the mean rank: each node keeps the view once. */

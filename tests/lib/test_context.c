@@ -348,10 +348,11 @@ static void which_rank_is_where_is_kept_once_per_node(void **state)
 
     (void)state;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
-    const unsigned char *begin = ctx->lanes[0].box.segment.base, *map = (const unsigned char *)ctx->nodes.node_of;
+    const unsigned char *begin = ctx->lanes[0].box.segment.base, *map = ctx->nodes.memory;
     assert_true(map >= begin && map + fsdpi_nodes_bytes(fsdp_size(ctx)) <= begin + ctx->lanes[0].box.segment.bytes);
     for (int r = 0; r < fsdp_size(ctx); r++) {
-        assert_int_equal(r, fsdpi_rank_at(&ctx->nodes, ctx->nodes.node_of[r], ctx->nodes.position_of[r]));
+        assert_int_equal(r,
+                         fsdpi_rank_at(&ctx->nodes, fsdpi_node_of(&ctx->nodes, r), fsdpi_position_of(&ctx->nodes, r)));
     }
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
     assert_int_equal(fsdpi_context_bookkeeping(fsdp_size(ctx), ctx->config.record),

@@ -78,11 +78,11 @@ static int count_crossing(const made_up *w, int size, int group)
     int crossing = 0;
 
     for (int first = 0; first < size; first += group) {
-        const int node   = w->nodes.node_of[fsdpi_lay_rank(&w->lay, first)];
+        const int node   = fsdpi_node_of(&w->nodes, fsdpi_lay_rank(&w->lay, first));
         bool      leaves = false;
 
         for (int place = first + 1; place < first + group; place++) {
-            leaves |= w->nodes.node_of[fsdpi_lay_rank(&w->lay, place)] != node;
+            leaves |= fsdpi_node_of(&w->nodes, fsdpi_lay_rank(&w->lay, place)) != node;
         }
         crossing += leaves;
     }

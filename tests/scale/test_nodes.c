@@ -107,7 +107,7 @@ static void check_against_reference(world host, int size, int divided)
 {
     division           d     = divide(host, size, size / 2, divided);
     const fsdpi_nodes *nodes = &d.nodes;
-    int                count = 0, largest = 0, smallest = size, member = 0, lowest[MOST_COMPARED];
+    int                count = 0, largest = 0, smallest = size, member = 0, before = 0, lowest[MOST_COMPARED];
 
     find_lowest(d.hosts, size, divided, lowest);
     for (int r = 0; r < size; r++) {
@@ -115,27 +115,28 @@ static void check_against_reference(world host, int size, int divided)
             continue;
         }
         int n = 0;
-        assert_int_equal(member, nodes->first[count]);
+        before += count < nodes->mine ? fsdpi_node_size(nodes, count) : 0;
         for (int q = r; q < size; q++) {
             if (lowest[q] == r) {
-                assert_int_equal(count, nodes->node_of[q]);
-                assert_int_equal(n, nodes->position_of[q]);
-                assert_int_equal(q, nodes->members[member]);
+                assert_int_equal(count, fsdpi_node_of(nodes, q));
+                assert_int_equal(n, fsdpi_position_of(nodes, q));
+                assert_int_equal(q, fsdpi_rank_at(nodes, count, n));
                 n++;
                 member++;
             }
         }
+        assert_int_equal(n, fsdpi_node_size(nodes, count));
         largest  = n > largest ? n : largest;
         smallest = n < smallest ? n : smallest;
         count++;
     }
     assert_int_equal(size, member);
-    assert_int_equal(size, nodes->first[count]);
+    assert_int_equal(before, nodes->before);
     assert_int_equal(count, nodes->count);
     assert_int_equal(largest, nodes->largest);
     assert_int_equal(smallest, nodes->smallest);
-    assert_int_equal(nodes->node_of[size / 2], nodes->mine);
-    assert_int_equal(nodes->position_of[size / 2], nodes->position);
+    assert_int_equal(fsdpi_node_of(nodes, size / 2), nodes->mine);
+    assert_int_equal(fsdpi_position_of(nodes, size / 2), nodes->position);
     assert_int_equal(fsdpi_node_size(nodes, nodes->mine), nodes->size);
     release(&d);
 }
@@ -169,6 +170,20 @@ static void a_host_of_many_ranks_is_several_nodes(void **state)
     assert_int_equal(FSDPI_MOST_ON_NODE, fsdpi_positions(1000000));
 }
 
+/* Every rank is found again where it is said to be, and no seat is there that nobody has. */
+static void check_all_seats(const fsdpi_nodes *nodes, int size)
+{
+    int seats = 0;
+
+    for (int r = 0; r < size; r += size / 1000) {
+        assert_int_equal(r, fsdpi_rank_at(nodes, fsdpi_node_of(nodes, r), fsdpi_position_of(nodes, r)));
+    }
+    for (int m = 0; m < nodes->count; m++) {
+        seats += fsdpi_node_size(nodes, m);
+    }
+    assert_int_equal(size, seats);
+}
+
 /* The time limit of this program would end a search that grows as the square of the ranks. */
 static void a_million_ranks_are_divided(void **state)
 {
@@ -183,8 +198,8 @@ static void a_million_ranks_are_divided(void **state)
             for (int divided = 0; divided <= 8; divided += 8) {
                 division d = divide(WORLDS[w], size, size - 1, divided);
 
-                assert_int_equal(size, d.nodes.first[d.nodes.count]);
                 assert_int_equal(size - 1, fsdpi_rank_at(&d.nodes, d.nodes.mine, d.nodes.position));
+                check_all_seats(&d.nodes, size);
                 release(&d);
             }
         }

@@ -91,7 +91,7 @@ static fsdp_request operation(size_t whole_bytes, fsdp_dtype dtype, unsigned rou
 
 static fsdpi_seat seat_of(int rank)
 {
-    return (fsdpi_seat){rank, world.nodes.node_of[rank], world.nodes.position_of[rank]};
+    return (fsdpi_seat){rank, fsdpi_node_of(&world.nodes, rank), fsdpi_position_of(&world.nodes, rank)};
 }
 
 /* ---- all that is named -------------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static void count_elements(const fsdp_request *request, const lists *l, bool par
     for (int r = 0; r < world.size; r++) {
         for (size_t i = 0; i < l->in[r].n; i++) {
             const fsdpi_parcel *p    = &l->in[r].all[i];
-            const int           node = world.nodes.node_of[partial ? p->peer : r];
+            const int           node = fsdpi_node_of(&world.nodes, partial ? p->peer : r);
 
             assert_true(!partial || p->part == r);
             come[(size_t)p->part * nodes + (size_t)node] += p->count;
@@ -192,7 +192,7 @@ static void count_elements(const fsdp_request *request, const lists *l, bool par
     }
     for (int part = 0; part < world.size; part++) {
         for (int node = 0; node < world.nodes.count; node++) {
-            assert_int_equal(world.nodes.node_of[part] == node ? 0 : request->call.count,
+            assert_int_equal(fsdpi_node_of(&world.nodes, part) == node ? 0 : request->call.count,
                              come[(size_t)part * nodes + (size_t)node]);
         }
     }

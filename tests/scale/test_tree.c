@@ -181,7 +181,6 @@ static struct {
     fsdpi_desk    *desk_of[FSDPI_MOST_ON_NODE];
     unsigned char *area_of[FSDPI_MOST_ON_NODE];
     uint16_t       below[FSDPI_MOST_ON_NODE][FSDPI_MOST_ON_NODE];
-    int            first[2], members[FSDPI_MOST_ON_NODE];
     rank           ranks[FSDPI_MOST_ON_NODE];
 } job;
 
@@ -192,15 +191,12 @@ static void open_job(const node *n, int nodes)
     job.nodes                  = nodes;
     job.core.config.node_group = n->group;
     for (int p = 0; p < n->size; p++) {
-        job.members[p] = p;
-    }
-    for (int p = 0; p < n->size; p++) {
         rank *r            = &job.ranks[p];
         job.desk_of[p]     = &job.desks[p];
         job.area_of[p]     = (unsigned char *)job.letters[p];
         job.desks[p].place = place_of(n, p);
-        r->nodes =
-            (fsdpi_nodes){.count = nodes, .size = n->size, .position = p, .first = job.first, .members = job.members};
+        r->nodes           = (fsdpi_nodes){
+                      .count = nodes, .size = n->size, .position = p, .roster = {.ranks = n->size, .even = n->size}};
         r->box            = (fsdpi_mailbox){.core       = &job.core,
                                             .nodes      = &r->nodes,
                                             .looks      = 1,
