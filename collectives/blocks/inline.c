@@ -23,7 +23,7 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
         return bytes <= fsdpi_block_capacity(request->lane) && !(pattern == FSDPI_TRANSPOSE && ctx->nodes.count > 1);
     }
     const size_t slot = fsdpi_slot_capacity(&request->lane->box);
-    const size_t most = fsdpi_pairs_capacity(request->lane->box.rest_bytes, ctx->nodes.count, ctx->nodes.largest);
+    const size_t most = request->lane->exchange.most;
 
     if (pattern == FSDPI_TRANSPOSE) {
         return false;

@@ -19,7 +19,7 @@ void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, 
     }
     const fsdpi_slice part = fsdpi_slice_of(request, fsdpi_rank_at(&ctx->nodes, node, 0));
 
-    return part.count * request->call.width <= fsdpi_pairs_together(&request->lane->exchange)
+    return part.count * request->call.width <= request->lane->exchange.together
                ? NULL
                : (unsigned char *)request->call.out + part.begin * request->call.width;
 }

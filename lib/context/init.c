@@ -23,6 +23,7 @@
 #include "lib/node/hosts.h"
 #include "lib/progress/agreement.h"
 #include "lib/record/dump.h"
+#include "lib/sync/pairs.h"
 #include "lib/sync/staging.h"
 
 static const char *const ISA_NAMES[] = {"auto", "scalar", "avx2", "avx512", "neon"};
@@ -338,10 +339,12 @@ static void settle_lanes(fsdp_context *ctx)
     const bool in_pairs = ctx->nodes.count > 1 && fsdpi_costs_in_pairs(&ctx->table.costs, &ctx->table.world);
 
     for (int i = 0; i < FSDPI_LANES; i++) {
-        fsdpi_mailbox_set_cores(&ctx->lanes[i].box, cores);
-        ctx->lanes[i].exchange.in_pairs = in_pairs;
-        ctx->lanes[i].exchange.together = fsdpi_link_together(ctx->link.rate);
-        ctx->lanes[i].messages.cut      = fsdpi_link_cut(&ctx->link);
+        fsdpi_lane *lane = &ctx->lanes[i];
+
+        fsdpi_mailbox_set_cores(&lane->box, cores);
+        fsdpi_pairs_settle(&lane->exchange, fsdpi_link_together(ctx->link.rate));
+        lane->exchange.in_pairs = in_pairs;
+        lane->messages.cut      = fsdpi_link_cut(&ctx->link);
     }
 }
 

@@ -49,10 +49,16 @@ fsdpi_seated fsdpi_roster_search(const fsdpi_roster *roster, int rank);
 int          fsdpi_roster_search_rank(const fsdpi_roster *roster, int node, int position);
 int          fsdpi_roster_search_size(const fsdpi_roster *roster, int node);
 
+/* Where there is one node, or one rank on each, even a division would show in the shortest operations. */
 static inline fsdpi_seated fsdpi_roster_seated(const fsdpi_roster *roster, int rank)
 {
-    return roster->even > 0 ? (fsdpi_seated){rank / roster->even, rank % roster->even}
-                            : fsdpi_roster_search(roster, rank);
+    if (roster->even == 0) {
+        return fsdpi_roster_search(roster, rank);
+    }
+    if (roster->even == 1 || rank < roster->even) {
+        return roster->even == 1 ? (fsdpi_seated){rank, 0} : (fsdpi_seated){0, rank};
+    }
+    return (fsdpi_seated){rank / roster->even, rank % roster->even};
 }
 
 /** The rank at a position of a node. */

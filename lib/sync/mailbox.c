@@ -225,12 +225,20 @@ void fsdpi_bell_ring(fsdpi_bell *bell)
     }
 }
 
+/* A rank that is alone on its node has nobody who sleeps. */
+static void ring(const fsdpi_mailbox *box, fsdpi_bell *bell)
+{
+    if (box->nodes->size > 1) {
+        fsdpi_bell_ring(bell);
+    }
+}
+
 void fsdpi_mailbox_post(fsdpi_mailbox *box, fsdpi_letter *letter, uint64_t number)
 {
     box->number = number;
     box->seen   = 0;
     atomic_store_explicit(&letter->number, number, memory_order_release);
-    fsdpi_bell_ring(box->bell);
+    ring(box, box->bell);
 }
 
 bool fsdpi_word_reached(fsdpi_mailbox *box, fsdpi_bell *bell, const _Atomic uint64_t *word, uint64_t value)
@@ -275,7 +283,7 @@ void fsdpi_mailbox_tell(fsdpi_mailbox *box, uint64_t number, const fsdpi_opinion
 
     fsdpi_write_opinion(board, verdict);
     atomic_store_explicit(&board->number, number, memory_order_release);
-    fsdpi_bell_ring(&desk->told);
+    ring(box, &desk->told);
 }
 
 bool fsdpi_mailbox_told(fsdpi_mailbox *box, uint64_t number)
@@ -297,7 +305,7 @@ void fsdpi_milestone_set(fsdpi_mailbox *box, uint64_t milestone)
 {
     box->seen = 0;
     atomic_store_explicit(&box->desks[box->position]->milestone, milestone, memory_order_release);
-    fsdpi_bell_ring(box->bell);
+    ring(box, box->bell);
 }
 
 bool fsdpi_milestone_reached(fsdpi_mailbox *box, uint64_t milestone)
@@ -350,7 +358,7 @@ void fsdpi_mailbox_set_landed(fsdpi_mailbox *box, fsdpi_landed what, uint64_t ch
 
     atomic_store_explicit(&landing->chunks, chunks, memory_order_release);
     atomic_store_explicit(&landing->number, box->number, memory_order_release);
-    fsdpi_bell_ring(box->bell);
+    ring(box, box->bell);
 }
 
 uint64_t fsdpi_mailbox_landed(const fsdpi_mailbox *box, int position, fsdpi_landed what)

@@ -34,25 +34,30 @@ static unsigned char *outgoing(const fsdpi_exchange *exchange)
     return fsdpi_slot_of(exchange->box, 0, exchange->box->number + 1);
 }
 
-size_t fsdpi_pairs_together(const fsdpi_exchange *exchange)
+void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
-    const size_t       most  = fsdpi_pairs_capacity(exchange->box->rest_bytes, nodes->count, nodes->largest);
-    const size_t       room  = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
-    const size_t       fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
-    const size_t       least = fits < most ? fits : most;
 
-    return least < exchange->together ? least : exchange->together;
+    exchange->most     = fsdpi_pairs_capacity(exchange->box->rest_bytes, nodes->count, nodes->largest);
+    exchange->place    = 0;
+    exchange->together = 0;
+    if (exchange->most == 0) {
+        return;
+    }
+    const size_t room  = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
+    const size_t fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
+    const size_t least = fits < exchange->most ? fits : exchange->most;
+    exchange->place    = exchange->most + sizeof(fsdpi_record_head);
+    exchange->together = least < together ? least : together;
 }
 
 /* This node's place is the first; those of the others follow, around. */
 static fsdpi_record_head *record_of(const fsdpi_exchange *exchange, int node)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
-    const size_t       bytes = place_bytes(exchange->box->rest_bytes, nodes->count, nodes->largest);
-    const int          place = (node - nodes->mine + nodes->count) % nodes->count;
-    const size_t       own   = nodes->largest == 1 ? FSDPI_LINE : bytes;
-    const size_t       begin = place == 0 ? 0 : own + (size_t)(place - 1) * bytes;
+    const int          place = node - nodes->mine + (node < nodes->mine ? nodes->count : 0);
+    const size_t       own   = nodes->largest == 1 ? FSDPI_LINE : exchange->place;
+    const size_t       begin = place == 0 ? 0 : own + (size_t)(place - 1) * exchange->place;
 
     return (fsdpi_record_head *)(void *)(fsdpi_rest_of(exchange->box, 0) + begin);
 }
@@ -74,7 +79,7 @@ static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *
 fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
-    const size_t       most  = sizeof(fsdpi_record_head) + fsdpi_pairs_together(exchange);
+    const size_t       most  = sizeof(fsdpi_record_head) + exchange->together;
 
     *record            = record_of(exchange, nodes->mine);
     **record           = (fsdpi_record_head){.all = *opinion};
@@ -122,7 +127,7 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
     if (portion.bytes == 0) {
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
     }
-    return portion.bytes <= fsdpi_pairs_together(exchange) ? send_together(exchange, leader, &head, portion.data)
+    return portion.bytes <= exchange->together ? send_together(exchange, leader, &head, portion.data)
                                                            : send_apart(exchange, leader, &head, portion.data);
 }
 
@@ -160,7 +165,7 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
 {
     const fsdpi_record_head expected = {.all = record_of(exchange, exchange->nodes->mine)->all, .bytes = bytes};
 
-    if (exchange->nodes->count != 2 || bytes <= fsdpi_pairs_together(exchange)) {
+    if (exchange->nodes->count != 2 || bytes <= exchange->together) {
         return FSDP_OK;
     }
     exchange->expected = portion_tag(exchange, &expected);
@@ -174,8 +179,8 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
 {
     fsdpi_record_head *record = record_of(exchange, node);
-    const bool         comes  = record->bytes > fsdpi_pairs_together(exchange);
-    const int          tag = portion_tag(exchange, record), expected = exchange->expected;
+    const bool         comes  = record->bytes > exchange->together;
+    const int          tag = comes ? portion_tag(exchange, record) : 0, expected = exchange->expected;
 
     if (comes && tag == expected) {
         return FSDP_OK;

@@ -27,9 +27,14 @@ typedef struct fsdpi_portion {
     size_t      bytes; /* 0: it needs none */
 } fsdpi_portion;
 
-/** BYTES of the longest payload, and of the longest that travels in the message of the head. 0: there is no room for pairs. */
+/** BYTES of the longest payload. 0: there is no room for pairs. */
 size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
-size_t fsdpi_pairs_together(const fsdpi_exchange *exchange);
+
+/**
+ * Before the first exchange in pairs, and not for each, since divisions show in the shortest operations: what there is room for.
+ * Data of up to `together` BYTES travels in the message of its head, as far as there is room for that.
+ */
+void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together);
 
 /** On the leader: writes the head of this node's record, and receives those of the others. Its payload begins right behind. */
 fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record);

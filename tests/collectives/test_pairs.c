@@ -71,7 +71,7 @@ static size_t pieces_of(size_t bytes)
 /* The messages to each other node with `portion` BYTES, which are behind its head or in messages of their own. */
 static size_t messages_with(size_t portion)
 {
-    return portion > fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange) ? 1 + pieces_of(portion) : 1;
+    return portion > world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together ? 1 + pieces_of(portion) : 1;
 }
 
 static void assert_sent(size_t portion)
@@ -175,7 +175,7 @@ static void halves_send_each_byte_twice(void **state)
 /* Of two nodes, each has a place for the other's data before it comes, however long it is. */
 static void data_is_expected(void **state)
 {
-    const size_t together = fsdpi_pairs_together(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange);
+    const size_t together = world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together;
     const size_t heads    = (size_t)(world.size - 1) * (HEAD + together);
 
     (void)state;
@@ -345,7 +345,7 @@ static int open_world(void **state)
         return -1;
     }
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
-    world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together = fsdpi_link_together(3e9);
+    fsdpi_pairs_settle(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange, fsdpi_link_together(3e9));
     world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut      = (fsdpi_cut){0};
     return 0;
 }
