@@ -26,13 +26,13 @@ typedef struct fsdpi_exchange {
     fsdpi_records      records;  /* a leader's */
     bool               posted;   /* a round is under way */
     bool               in_pairs; /* agreements: lib/sync/pairs.h instead; the same on all ranks */
-    size_t place;    /* in pairs: BYTES of another node's place; this and the next two by fsdpi_pairs_settle() */
-    size_t most;     /* BYTES of the longest payload; 0: there is no room for pairs */
-    size_t together; /* BYTES of data that follow a head in its message, at most; the same on all ranks */
-    bool   heard;    /* in pairs: all heads have come */
-    size_t first;    /* of these: which message has the first head */
-    unsigned char *outgoing;           /* where the next message of theirs is put together */
-    int            expected;           /* the tag of data that is received already; 0: none is */
+    size_t         place; /* in pairs: BYTES of another node's place; this and the next two by fsdpi_pairs_settle() */
+    size_t         most;  /* BYTES of the longest payload; 0: there is no room for pairs */
+    size_t         together; /* BYTES of data that follow a head in its message, at most; the same on all ranks */
+    bool           heard;    /* in pairs: all heads have come */
+    size_t         first;    /* of these: which message has the first head */
+    unsigned char *outgoing; /* where the next message of theirs is put together */
+    int            expected; /* the tag of data that is received already; 0: none is */
     size_t         awaited, n_awaited; /* the first of its messages, and how many they are */
 } fsdpi_exchange;
 

@@ -128,7 +128,7 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
     }
     return portion.bytes <= exchange->together ? send_together(exchange, leader, &head, portion.data)
-                                                           : send_apart(exchange, leader, &head, portion.data);
+                                               : send_apart(exchange, leader, &head, portion.data);
 }
 
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)

@@ -272,6 +272,18 @@ static void check_table(const traffic_world *w, const job *j)
 
 /* ---- all ------------------------------------------------------------------------------------------------------------- */
 
+/* For blocks little, so that they are many. Inline, records of all nodes have room for a vector of uneven parts. */
+static long long staging_for(fsdp_algorithm asked)
+{
+    enum { INLINE_BYTES_PER_RANK = 128 << 10 };
+    const long long together = (long long)fsdp_test_size() * INLINE_BYTES_PER_RANK;
+
+    if (asked == FSDP_ALGO_STAGED) {
+        return STAGING_FOR_BLOCKS;
+    }
+    return asked == FSDP_ALGO_INLINE && together > STAGING_BYTES ? together : STAGING_BYTES;
+}
+
 static fsdp_context *open_context(int node_size, fsdp_algorithm asked)
 {
     fsdp_config   config;
@@ -280,7 +292,7 @@ static fsdp_context *open_context(int node_size, fsdp_algorithm asked)
     fsdp_config_init(&config);
     config.node_size           = node_size;
     config.chunk_bytes         = CHUNK_BYTES;
-    config.staging_bytes       = asked == FSDP_ALGO_STAGED ? STAGING_FOR_BLOCKS : STAGING_BYTES;
+    config.staging_bytes       = staging_for(asked);
     config.algo_allgather      = (int)asked;
     config.algo_reduce_scatter = (int)asked;
     config.algo_allreduce      = (int)asked;
