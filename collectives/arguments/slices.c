@@ -30,14 +30,11 @@ static fsdpi_slice given_part(const fsdpi_call *call, int rank)
     return part;
 }
 
-fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank)
+fsdpi_slice fsdpi_uneven_slice_of(const fsdp_request *request, int rank)
 {
     const fsdpi_call *call = &request->call;
     fsdpi_slice       part = {0, 0};
 
-    if (call->division == FSDPI_DIVISION_EQUAL) {
-        return (fsdpi_slice){.begin = call->count * (size_t)rank, .count = call->count};
-    }
     switch (call->division) {
     case FSDPI_DIVISION_EQUAL:
         break;
@@ -70,12 +67,12 @@ fsdpi_slice fsdpi_next_slice(const fsdp_request *request, fsdpi_slice before, in
     return fsdpi_slice_of(request, rank);
 }
 
-size_t fsdpi_largest_slice(const fsdp_request *request)
+size_t fsdpi_largest_uneven_slice(const fsdp_request *request)
 {
     const fsdpi_call *call    = &request->call;
     size_t            largest = 0;
 
-    if (call->division == FSDPI_DIVISION_EQUAL || call->division == FSDPI_DIVISION_ROOT) {
+    if (call->division == FSDPI_DIVISION_ROOT) {
         return call->count;
     }
     if (call->division == FSDPI_DIVISION_SPLIT) {

@@ -149,7 +149,11 @@ void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *c
                                         mark(FSDPI_MARK_CALL, fsdpi_recorder_name(recorder, call->call)) |
                                         mark(FSDPI_MARK_DTYPE, (uint64_t)call->dtype + 1) |
                                         mark(FSDPI_MARK_OP, (uint64_t)call->op + 1));
-    store_label(&entry[FSDPI_WORD_LABEL], call->label != NULL ? call->label : "");
+    if (call->label != NULL) {
+        store_label(&entry[FSDPI_WORD_LABEL], call->label);
+    } else {
+        store(&entry[FSDPI_WORD_LABEL], 0); /* NUL at its beginning */
+    }
     store(&entry[FSDPI_WORD_ROOT], (uint64_t)call->root + 1);
     atomic_store_explicit(&entry[FSDPI_WORD_VERSION], version + 2, memory_order_release);
     atomic_store_explicit(&recorder->section->issued, call->sequence + 1, memory_order_release);
