@@ -230,7 +230,7 @@ static fsdp_status find(fsdp_context *ctx, MPI_Comm comm, const char *shm_dir, i
     (void)MPI_Comm_rank(comm, &rank);
     (void)MPI_Comm_size(comm, &size);
     FSDPI_TRY_MPI(ctx, have_memory(comm, timeout_s, memory, scratch, &have));
-    if (!have) {
+    if (!have || memory == NULL || scratch == NULL) { /* what is NULL here is not there on all ranks */
         return fsdpi_fail(ctx, FSDP_ERR_MEMORY, "no memory for the nodes of %d ranks on at least one of them", size);
     }
     FSDPI_TRY_MPI(ctx, fsdpi_mpi_allgather(&mine, scratch, 1, MPI_UINT64_T, comm, timeout_s));
