@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <mpi.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include <unistd.h>
 
 #define PATH_BYTES 4096
-#define MOST_UP    16 /* generations to look for the launcher in */
+#define MOST_UP    16  /* generations to look for the launcher in */
+#define CORE_WORDS 128 /* 8192 cores, the most that Linux counts */
 
 /* A file of /proc that holds strings: `text` is theirs, `items` points into it and ends with NULL. */
 typedef struct strings {
@@ -168,7 +170,7 @@ static void append_preload(strings *command, const char *preload, char (*room)[P
     }
 }
 
-static pid_t start(const char *path, const strings *command, const strings *environment)
+static pid_t spawn(const char *path, const strings *command, const strings *environment)
 {
     posix_spawn_file_actions_t actions;
     pid_t                      process = -1;
@@ -183,6 +185,21 @@ static pid_t start(const char *path, const strings *command, const strings *envi
         process = -1;
     }
     (void)posix_spawn_file_actions_destroy(&actions);
+    return process;
+}
+
+/* On the cores that the launcher may use: a process inherits them, and rank 0 is bound to its own. */
+static pid_t start(pid_t launcher, const char *path, const strings *command, const strings *environment)
+{
+    unsigned long own[CORE_WORDS], wide[CORE_WORDS] = {0};
+    const int     known = sched_getaffinity(0, sizeof own, (cpu_set_t *)(void *)own) == 0 &&
+                      sched_getaffinity(launcher, sizeof wide, (cpu_set_t *)(void *)wide) == 0 &&
+                      sched_setaffinity(0, sizeof wide, (const cpu_set_t *)(const void *)wide) == 0;
+    const pid_t process = spawn(path, command, environment);
+
+    if (known) {
+        (void)sched_setaffinity(0, sizeof own, (const cpu_set_t *)(const void *)own);
+    }
     return process;
 }
 
@@ -208,7 +225,7 @@ static pid_t launch(pid_t launcher, const char *path, const char *program, const
         for (size_t i = 0; i < more; i++) {
             command.items[command.n++] = (char *)arguments[i];
         }
-        process = start(path, &command, &environment);
+        process = start(launcher, path, &command, &environment);
     }
     release(&command);
     release(&environment);

@@ -67,6 +67,12 @@ run 2 env LD_PRELOAD="$library" FSDP_MPI_CONTEXTS=2 "$odd" gone
 prints "$two"$'\nsum 2\nsum 2\nsum 2'
 silent "at the end"
 
+echo "--- memory that is freed and allocated again stays with the process"
+run 2 env LD_PRELOAD="$library" "$odd" heap
+prints "$two"
+run 2 env LD_PRELOAD="$library" MALLOC_TRIM_THRESHOLD_=131072 "$odd" heap
+grep -q "pages were new" "$output" || fail "MALLOC_TRIM_THRESHOLD_ has no effect"
+
 echo "--- hundreds of communicators with a context each, and thousands with none"
 for how in "300 FSDP_MPI_TABLE=all" "2000 FSDP_MPI_TABLE=all FSDP_MPI_CONTEXTS=0" "2000 FSDP_MPI_AFTER=8M"; do
     # shellcheck disable=SC2086 # several settings

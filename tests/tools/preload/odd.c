@@ -8,6 +8,7 @@
  *   odd gone     rank 0 ends MPI without having freed its communicators, which all have done sums
  *   odd brief N  N communicators, one after the other, each for two small sums; prints by how many MiB they have grown rank 0, if
  *                by more than MPI's own records explain
+ *   odd heap     allocates two arrays of 1 MiB and frees them, a hundred times; prints that rank 0 has found new pages each time, if so
  *   odd blind    the rank may not read the memory of others: process_vm_readv() and process_vm_writev() fail
  */
 #include <errno.h>
@@ -19,11 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 18, GROWTH_MIB = 64 };
+enum { COUNT = 1 << 18, GROWTH_MIB = 64, ROUNDS = 100, ARRAY_BYTES = 1 << 20 };
 
 static float in[COUNT], out[COUNT];
 static int   rank;
@@ -123,6 +125,34 @@ static void be_brief(long n)
     }
 }
 
+static long faults(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_minflt : 0;
+}
+
+/* As an MPI does it that needs room for the data of others in each call. */
+static void allocate_often(void)
+{
+    const long before = faults();
+
+    for (int i = 0; i < ROUNDS; i++) {
+        char *const arrays[] = {malloc(ARRAY_BYTES), malloc(ARRAY_BYTES)};
+
+        for (size_t k = 0; k < 2; k++) {
+            if (arrays[k] != NULL) {
+                memset(arrays[k], i, ARRAY_BYTES);
+                in[i] = arrays[k][i];
+            }
+            free(arrays[k]);
+        }
+    }
+    if (rank == 0 && faults() - before > ROUNDS * (ARRAY_BYTES / sysconf(_SC_PAGESIZE)) / 2) {
+        printf("%ld pages were new\n", faults() - before);
+    }
+}
+
 /* As a container's filter of system calls does it; before MPI begins. */
 static int be_blind(void)
 {
@@ -153,6 +183,8 @@ static void do_odd(const char *what, long n)
         }
     } else if (strcmp(what, "brief") == 0) {
         be_brief(n);
+    } else if (strcmp(what, "heap") == 0) {
+        allocate_often();
     }
 }
 
