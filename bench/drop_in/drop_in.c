@@ -83,7 +83,7 @@ static int make_room(drop_in_run *r)
 static double ask_time(const drop_in_run *r, const bench_twin *twin, const bench_case *c, size_t iterations)
 {
     const bench_order order = {
-        .kind = BENCH_ORDER_TIME, .what = *c, .iterations = iterations, .apart = r->job->options->osu};
+        .kind = BENCH_ORDER_TIME, .what = *c, .iterations = iterations, .in_blocks = 1, .apart = r->job->options->osu};
 
     return bench_twin_ask(twin, r->job->world, &order);
 }

@@ -32,7 +32,8 @@ typedef struct bench_order {
     int              reuse;      /* PREPARE: --reuse-buffers */
     bench_case       what;       /* TIME */
     size_t           iterations; /* TIME, ALONE */
-    int              apart;      /* TIME: each with a barrier behind it that is not timed; the mean of all ranks */
+    int              in_blocks;  /* TIME: the median of several blocks, not the mean of all iterations */
+    int apart; /* TIME, in blocks: each iteration with a barrier behind it that is not timed; the mean of all ranks */
 } bench_order;
 
 /** A socket that the twin can reach under `name`. @return below 0 on failure */

@@ -9,6 +9,7 @@
 #include "bench/twin/twin.h"
 #include "bench/twin/twin_channel.h"
 
+#define MOST_BLOCKS 25
 #define N_ARGUMENTS 4 /* the program, BENCH_TWIN_ARGUMENT, the channel's name, thread level */
 
 typedef struct server {
@@ -52,6 +53,20 @@ static double prepare(server *s, const bench_order *order)
     return bench_buffers_open(&s->buffers, &s->world, NULL, order->memory, 0, order->bytes) == FSDP_OK ? 0 : -1;
 }
 
+static double time_block(server *s, const bench_order *order)
+{
+    double begin;
+
+    MPI_Barrier(s->world.comm);
+    begin = bench_now();
+    for (size_t i = 0; i < order->iterations; i++) {
+        const bench_buffers b = bench_buffers_turn(&s->buffers, &order->what, s->reuse ? 0 : s->turn++);
+
+        bench_baseline_run(&order->what, s->world.comm, b.in, b.out);
+    }
+    return bench_max(&s->world, bench_now() - begin) / (double)(order->iterations ? order->iterations : 1);
+}
+
 /* As OSU's benchmarks time a collective. */
 static double time_apart(server *s, const bench_order *order)
 {
@@ -70,6 +85,20 @@ static double time_apart(server *s, const bench_order *order)
     return seconds / s->world.size / (double)(order->iterations ? order->iterations : 1);
 }
 
+/* Of several blocks the median: what else the machine does meanwhile delays only a few of them. */
+static double time_in_blocks(server *s, const bench_order *order)
+{
+    const size_t iterations = order->iterations, n = iterations < MOST_BLOCKS ? iterations : MOST_BLOCKS;
+    bench_order  block = *order;
+    double       seconds[MOST_BLOCKS];
+
+    for (size_t i = 0; i < n; i++) {
+        block.iterations = iterations * (i + 1) / n - iterations * i / n;
+        seconds[i]       = order->apart ? time_apart(s, &block) : time_block(s, &block);
+    }
+    return n > 0 ? bench_median(seconds, n) : 0;
+}
+
 static double time_alone(const server *s, size_t iterations)
 {
     double begin, value = 1;
@@ -80,20 +109,6 @@ static double time_alone(const server *s, size_t iterations)
         MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
     }
     return bench_max(&s->world, bench_now() - begin) / (double)iterations;
-}
-
-static double time_block(server *s, const bench_order *order)
-{
-    double begin;
-
-    MPI_Barrier(s->world.comm);
-    begin = bench_now();
-    for (size_t i = 0; i < order->iterations; i++) {
-        const bench_buffers b = bench_buffers_turn(&s->buffers, &order->what, s->reuse ? 0 : s->turn++);
-
-        bench_baseline_run(&order->what, s->world.comm, b.in, b.out);
-    }
-    return bench_max(&s->world, bench_now() - begin) / (double)(order->iterations ? order->iterations : 1);
 }
 
 static void end(server *s)
@@ -111,7 +126,7 @@ static double carry_out(server *s, const bench_order *order)
     case BENCH_ORDER_PREPARE:
         return -bench_max(&s->world, -prepare(s, order));
     case BENCH_ORDER_TIME:
-        return order->apart ? time_apart(s, order) : time_block(s, order);
+        return order->in_blocks ? time_in_blocks(s, order) : time_block(s, order);
     case BENCH_ORDER_ALONE:
         return time_alone(s, order->iterations);
     case BENCH_ORDER_END:
