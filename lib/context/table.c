@@ -32,7 +32,8 @@ static const char *const NODES[]    = {"", "one", "many", "any", "pair"};
  * The built-in table. On one node: inline saves the second synchronisation at the price of copying the input once, so it
  * serves what is short; behind it direct moves the fewest bytes. In other memory process_vm_readv takes about twice as long
  * as a copy of what is in the cache: of two ranks each reads one part, which costs less than a block that is written once
- * more and then read (from 16 KiB on); of more ranks each part is read by all others, and blocks are faster. So they are
+ * more and then read (allgather from 16 KiB on; reduce_scatter, where the kernel's work for each page of a virtual machine
+ * took longer than that up to 1 MiB, behind it); of more ranks each part is read by all others, and blocks are faster. So they are
  * for allreduce, which reads twice. (fsdp-bench --memory user on 2, 4 and 8 ranks.) Its rows for several nodes stand for nodes
  * that nothing is known of; a context of several nodes has rows of its own there: lib/context/rows_by_cost.h.
  */
@@ -45,6 +46,7 @@ static const fsdpi_row BUILT_IN[] = {
     {524288, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_RAILS},
     {512, FSDPI_REDUCE_SCATTER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_INLINE},
+    {1048576, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_STAGED},
     {FOR_ALL, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_CMA},
     {65536, FSDPI_REDUCE_SCATTER, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_REDUCE_SCATTER, ANY, MANY, FSDP_ALGO_INLINE},

@@ -49,10 +49,10 @@ env LD_PRELOAD="$library" echo hello >"$output" 2>"$errors"
 prints hello
 [[ ! -s $errors ]] || fail "something is said in a program without MPI"
 printf '#include <stdio.h>\nint main(void) { return puts("static") < 0; }\n' >"$TMPDIR/static.c"
-if "$compiler" -static "$TMPDIR/static.c" -o "$TMPDIR/static" 2>/dev/null; then
-    LD_PRELOAD="$library" "$TMPDIR/static" >"$output" 2>"$errors"
-    prints static
-fi
+cc -static "$TMPDIR/static.c" -o "$TMPDIR/static"
+LD_PRELOAD="$library" "$TMPDIR/static" >"$output" 2>"$errors"
+prints static
+[[ ! -s $errors ]] || fail "something is said in a statically linked program"
 LD_PRELOAD="$library" "${launch[@]}" 2 "$odd" sum >"$output" 2>"$errors"
 prints "$two"
 silent "in the launcher"
@@ -139,6 +139,18 @@ echo "--- MPI_Abort() beside a sum, and a rank that does not come"
 ! run 2 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" late || fail "a program succeeds although a rank is late"
 says 1 "FSDP_TIMEOUT_S=1"
 grep -q "^rank 0 hears: libfsdp_mpi: " "$output" || fail "the error handler is not called"
+
+echo "--- a program that has MPI in itself"
+archive=$(mpicc.mpich -print-file-name=libmpich.a 2>/dev/null || true)
+if [[ -e $archive ]] && command -v mpiexec.mpich >/dev/null; then
+    mpicc.mpich "$(dirname "$0")/odd.c" -o "$TMPDIR/inside" -Wl,--as-needed "$archive" -lhwloc -lucp -lucs -lm
+    ! ldd "$TMPDIR/inside" | grep -q libmpich || fail "the program does not have MPI in itself"
+    mpiexec.mpich -n 2 env LD_PRELOAD="$library" "$TMPDIR/inside" sum >"$output" 2>"$errors"
+    prints "$two"
+    silent "in a program that has MPI in itself"
+else
+    echo "left out: there is no libmpich.a"
+fi
 
 echo "--- a program of the other MPI"
 if command -v "$other_compiler" >/dev/null && command -v "$other_launcher" >/dev/null; then
