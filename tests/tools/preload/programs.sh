@@ -20,7 +20,7 @@ export UCX_LOG_LEVEL=error # MPICH's UCX prints, on stdout, that nobody has rece
 
 # ---- what each program is, what it is given, and what its answer is ---------------------------------------------------------
 
-# Sets `command`; writes the input into the folder that the program runs in.
+# Sets `command`, and `settings` of the MPI; writes the input into the folder that the program runs in.
 prepare_hpcc() {
     command=(hpcc)
     zcat -f /usr/share/doc/hpcc/examples/_hpccinf.txt* |
@@ -90,8 +90,10 @@ answer_lammps() {
     sed -n '/^Step/,/^Loop/{/^Loop/!p}' output
 }
 
+# Under MPICH it computes nonsense on ranks that share a node, with or without the drop-in; so each gets a node of its own.
 prepare_nwchem() {
     command=("nwchem.$mpi" water.nw)
+    settings=(MPIR_CVAR_NOLOCAL=1)
     cat >water.nw <<'END'
 start water
 geometry units angstrom noautosym
@@ -130,7 +132,7 @@ answer_ensemble() {
 # Sets `why` where a program cannot run here, and prepares its input.
 can_run() {
     local linked
-    why=''
+    why='' settings=()
     "prepare_$1" 2>errors || why="its input cannot be prepared: $(tail -n 1 errors)"
     if ! command -v "${command[0]}" >/dev/null; then
         why="it is not installed"
@@ -146,7 +148,7 @@ run() {
     local file=$1
     shift
     rm -f output hpccoutf.txt
-    if ! timeout 600 "${launch[@]}" "$@" >output 2>errors </dev/null || ! "answer_$name" >"$file"; then
+    if ! timeout 600 env "${settings[@]}" "${launch[@]}" "$@" >output 2>errors </dev/null || ! "answer_$name" >"$file"; then
         tail -n 20 output errors
         echo "$name fails or has no answer: $*" >&2
         return 1
