@@ -28,6 +28,13 @@ run() {
     "${launch[@]}" "$ranks" "$@" >"$output" 2>"$errors"
 }
 
+# run_pair FIRST SECOND: each of two ranks has a command of its own, without blanks in its words. (The launcher of Open MPI 5.0.7 can
+# crash on two commands.)
+run_pair() {
+    # shellcheck disable=SC2016 # for the shell that each rank begins as
+    run 2 bash -c 'if [[ ${OMPI_COMM_WORLD_RANK-${PMI_RANK-}} == 0 ]]; then exec $1; else exec $2; fi' rank "$1" "$2"
+}
+
 # prints TEXT: what has been run has printed that, and nothing else
 prints() {
     [[ $(<"$output") == "$1" ]] || fail "not printed: $1"
@@ -84,9 +91,9 @@ done
 echo "--- a rank that may not read the memory of others, and one that may"
 # MPI must not try that either.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma UCX_TLS=^cma
-for first in sum blind; do
-    run 1 env LD_PRELOAD="$library" FSDP_MPI_REPORT="$TMPDIR/report" "$odd" "$first" : "${launch[@]: -1}" 1 \
-        env LD_PRELOAD="$library" FSDP_MPI_REPORT="$TMPDIR/report" "$odd" "$([[ $first == sum ]] && echo blind || echo sum)"
+reported="env LD_PRELOAD=$library FSDP_MPI_REPORT=$TMPDIR/report $odd"
+for ranks in "sum blind" "blind sum"; do
+    run_pair "$reported ${ranks% *}" "$reported ${ranks#* }"
     prints "$two"
     silent "without process_vm_readv"
     grep -qE '^allreduce +<4M +2 +2097152 +2 +0 ' "$TMPDIR/report" || fail "sums are not taken without process_vm_readv: $(<"$TMPDIR/report")"
@@ -94,10 +101,11 @@ done
 unset OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_smsc UCX_TLS
 
 echo "--- one rank without it"
-run 1 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" sum : "${launch[@]: -1}" 1 "$odd" sum
+with="env LD_PRELOAD=$library FSDP_TIMEOUT_S=1 $odd sum" without="$odd sum"
+run_pair "$with" "$without"
 prints "$two"
 says 1 "of 2 ranks of MPI_COMM_WORLD 1 run without it, rank 1;"
-run 1 "$odd" sum : "${launch[@]: -1}" 1 env LD_PRELOAD="$library" FSDP_TIMEOUT_S=1 "$odd" sum
+run_pair "$without" "$with"
 prints "$two"
 says 1 "rank 0 of MPI_COMM_WORLD runs without it"
 
