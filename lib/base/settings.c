@@ -101,10 +101,10 @@ static const fsdpi_setting *nearest_setting(const char *name)
     return best;
 }
 
-/* FSDP_MPI and FSDP_MPI_*: tools/preload looks after these. */
-static bool is_of_drop_in(const char *name, size_t length)
+/* FSDP_MPI and FSDP_MPI_*: tools/preload looks after these. FSDP_RUN_*: fsdp-run tells programs with them what it does. */
+static bool is_of_a_tool(const char *name, size_t length)
 {
-    return strncmp(name, "FSDP_MPI", 8) == 0 && (length == 8 || name[8] == '_');
+    return (strncmp(name, "FSDP_MPI", 8) == 0 && (length == 8 || name[8] == '_')) || strncmp(name, "FSDP_RUN_", 9) == 0;
 }
 
 void fsdpi_settings_warn_unknown(const fsdp_context *ctx)
@@ -113,7 +113,7 @@ void fsdpi_settings_warn_unknown(const fsdp_context *ctx)
         char         name[64];
         const size_t length = strcspn(*entry, "=");
 
-        if (strncmp(*entry, "FSDP_", 5) != 0 || length >= sizeof name || is_of_drop_in(*entry, length)) {
+        if (strncmp(*entry, "FSDP_", 5) != 0 || length >= sizeof name || is_of_a_tool(*entry, length)) {
             continue;
         }
         memcpy(name, *entry, length);

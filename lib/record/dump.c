@@ -174,6 +174,11 @@ static fsdp_status use_folder(const fsdpi_recorder *recorder, char path[PATH_BYT
     return FSDP_OK;
 }
 
+static void write_of_last_signal(int signal)
+{
+    fsdpi_dump_of_signal(signal, true);
+}
+
 fsdp_status fsdpi_dump_open(fsdpi_recorder *recorder)
 {
     const char *folder = recorder->core->config.record_dir;
@@ -189,7 +194,7 @@ fsdp_status fsdpi_dump_open(fsdpi_recorder *recorder)
     }
     FSDP_TRY(use_folder(recorder, path));
     memcpy(dumps[recorder->dump].path, path, sizeof path);
-    fsdpi_signals_watch(fsdpi_dump_of_signal);
+    fsdpi_signals_watch(write_of_last_signal);
     return FSDP_OK;
 }
 
@@ -302,15 +307,20 @@ static bool is_gone(const fsdpi_recorder *recorder, int position)
     return section->rank >= 0 && fsdpi_process_state(section->pid, section->started) == '\0';
 }
 
+static bool is_taken(const fsdpi_recorder *recorder)
+{
+    return atomic_load(&fsdpi_recorder_section(recorder, recorder->position)->taken) != 0;
+}
+
 /* A launcher that ends a job because a rank has gone tells the others so by a signal. */
-void fsdpi_dump_of_signal(int signal)
+void fsdpi_dump_of_signal(int signal, bool ends)
 {
     for (int i = 0; i < MOST_DUMPS; i++) {
         const fsdpi_recorder *recorder = recorder_of(&dumps[i]);
         if (recorder == NULL || dumps[i].path[0] == '\0' || recorder->section == NULL) {
             continue;
         }
-        if (take(recorder, recorder->position)) {
+        if (ends ? take(recorder, recorder->position) : !is_taken(recorder)) {
             write_for_signal(&dumps[i], recorder, recorder->position, signal);
         }
         for (int k = 0; k < (int)fsdpi_recorder_header(recorder)->sections; k++) {

@@ -26,8 +26,11 @@ void fsdpi_dump_fail(const char *reason);
 /** Ranks made different calls, after which the context is still good: the first time only, and what comes later is written too. */
 void fsdpi_dump_mismatch(fsdpi_recorder *recorder, const char *reason);
 
-/** In a signal handler: the records of this rank, and of those of its node that are gone. */
-void fsdpi_dump_of_signal(int signal);
+/**
+ * In a signal handler: the records of this rank, and of those of its node that are gone. `ends`: the process ends by it; else
+ * what comes later is written too.
+ */
+void fsdpi_dump_of_signal(int signal, bool ends);
 
 /**
  * The records of this process in all of its contexts, into a folder that is there. Returns 0 or an errno; ENOENT also where

@@ -1,10 +1,12 @@
 #include "fsdp/stop.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 
 #include "collectives/collectives.h"
 #include "lib/context/context.h"
+#include "lib/record/dump.h"
 
 enum { MOST_SIGNALS = 8 };
 
@@ -16,11 +18,18 @@ static struct {
     struct sigaction before[MOST_SIGNALS];
 } watched;
 
+/* A launcher also sends SIGTERM to ranks that wait for one that is gone, and SIGKILL soon: what they know of it is written now. */
 static void note(int number)
 {
+    const int code = errno;
+
     if (arrived == 0) {
         arrived = number;
     }
+    if (number == SIGTERM) {
+        fsdpi_dump_of_signal(number, false);
+    }
+    errno = code;
 }
 
 /* Calls that a signal interrupts go on. */

@@ -43,7 +43,7 @@ install_tree() {
 # They find the library without being told where it is.
 run_programs() {
     local program output
-    for program in fsdp-bench fsdp-ckpt fsdp-plan fsdp-top fsdp-topo fsdp-why; do
+    for program in fsdp-bench fsdp-ckpt fsdp-plan fsdp-run fsdp-top fsdp-topo fsdp-why; do
         output=$("${launch[@]}" "$prefix/$bindir/$program" --help) || fail "$program does not run"
         grep -q "^usage: .*$program" <<<"$output" || fail "$program prints no help"
     done

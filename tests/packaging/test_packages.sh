@@ -65,7 +65,7 @@ check_contents() {
         'include/fsdp/fortran/fsdp[.]mod' 'lib/.*/libfsdp_fortran[.]a' 'lib/.*/pkgconfig/fsdp-fortran[.]pc' \
         'lib/.*/cmake/fsdp/fsdpConfig[.]cmake' 'share/doc/fsdp/docs/getting-started[.]md' \
         'share/doc/fsdp/examples/01_hello_collectives[.]c' 'share/doc/libfsdp-dev/copyright'
-    expect_files fsdp-tools 'bin/fsdp-bench' 'bin/fsdp-ckpt' 'bin/fsdp-plan' 'bin/fsdp-top' 'bin/fsdp-topo' 'bin/fsdp-why' 'share/doc/fsdp-tools/copyright'
+    expect_files fsdp-tools 'bin/fsdp-bench' 'bin/fsdp-ckpt' 'bin/fsdp-plan' 'bin/fsdp-run' 'bin/fsdp-top' 'bin/fsdp-topo' 'bin/fsdp-why' 'share/doc/fsdp-tools/copyright'
     mkdir -p "$work/root"
     for package in "$work"/*.deb; do
         dpkg-deb -x "$package" "$work/root"

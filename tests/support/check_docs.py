@@ -34,7 +34,7 @@ import textwrap
 DROP_IN_SETTINGS = "tools/preload/engine/settings.h"
 PROGRAMS = {  # where they are: in the build, or in the source
     "fsdp-bench": "bench/fsdp-bench", "fsdp-topo": "tools/topo/fsdp-topo", "fsdp-ckpt": "tools/ckpt/fsdp-ckpt", "fsdp-plan": "tools/plan/fsdp-plan",
-    "fsdp-why": "tools/why/fsdp-why", "fsdp-top": "tools/top/fsdp-top",
+    "fsdp-why": "tools/why/fsdp-why", "fsdp-top": "tools/top/fsdp-top", "fsdp-run": "tools/run/fsdp-run",
     "03_gpt": "mpi-examples/03_gpt/03_gpt", "04_fashion_mnist": "mpi-examples/04_fashion_mnist/04_fashion_mnist",
     "05_gpu_mlp": "mpi-examples/05_gpu_mlp/05_gpu_mlp",
     "06_molecular_dynamics": "mpi-examples/06_molecular_dynamics/06_molecular_dynamics",

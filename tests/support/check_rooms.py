@@ -89,6 +89,7 @@ ROOMS = [
     ("tools/ckpt", ".", "fsdp-ckpt: lists, verifies, compares and converts checkpoints, without MPI"),
     ("tools/plan", ".", "fsdp-plan: proves schedules of pipelines and shows what they cost, without MPI"),
     ("tools/records", ".", "the records of ranks: read from files, processes and hosts, and what they say together, without MPI"),
+    ("tools/run", ".", "fsdp-run: starts a job again, on the nodes that are left, when it ends badly; without MPI"),
     ("tools/why", ".", "fsdp-why: which rank stopped first, and where, without MPI"),
     ("tools/top", ".", "fsdp-top: what each rank of a running job does, without MPI"),
     ("tools/topo", "base", "options, the ranks of the job, words for things, and what cores and memory are doing"),

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/hash.h"
+#include "shard/checkpoint/folder/token.h"
 
 /* As its file says: which of the processes of that number, and of which of the kernels and containers of that name. */
 typedef struct identity {
@@ -61,20 +62,37 @@ static identity identity_here(void)
     return me;
 }
 
+/* ", token 7.0123456789abcdef", or "" */
+static void name_token(char *text, size_t size)
+{
+    const fsdpi_token mine = fsdpi_token_mine();
+    char              token[FSDPI_TOKEN_TEXT_BYTES];
+
+    text[0] = '\0';
+    if (mine.number != 0) {
+        fsdpi_token_text(&mine, token);
+        (void)snprintf(text, size, ", token %s", token);
+    }
+}
+
 void fsdpi_identity_describe(char *text, size_t size)
 {
     const identity me = identity_here();
+    char           token[FSDPI_TOKEN_TEXT_BYTES + 16];
 
-    (void)snprintf(text, size, "host %s, process %ld", me.host, me.process);
+    name_token(token, sizeof token);
+    (void)snprintf(text, size, "host %s, process %ld%s", me.host, me.process, token);
 }
 
 void fsdpi_identity_line(const char *job, char *line)
 {
     const identity me = identity_here();
+    char           token[FSDPI_TOKEN_TEXT_BYTES + 16];
 
+    name_token(token, sizeof token);
     (void)snprintf(line, FSDPI_IDENTITY_BYTES,
-                   "host %s, process %ld, started %" PRIu64 ", machine %016" PRIx64 ", job %s\n", me.host, me.process,
-                   me.started, me.machine, job);
+                   "host %s, process %ld, started %" PRIu64 ", machine %016" PRIx64 ", job %s%s\n", me.host, me.process,
+                   me.started, me.machine, job, token);
 }
 
 bool fsdpi_identity_has_ended(const char *line)

@@ -10,7 +10,7 @@
 
 enum { FSDPI_IDENTITY_BYTES = 320 }; /* of a line, with its NUL */
 
-/** "host H, process P" of this process, as errors name it. */
+/** "host H, process P" of this process, as errors name it; behind it the token of fsdp-run, where there is one. */
 void fsdpi_identity_describe(char *text, size_t size);
 
 /** The same, with what tells it from others of that number and that name, and `job`; ends in a newline. */

@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "shard/checkpoint/folder/flock_reach.h"
+#include "shard/checkpoint/folder/token.h"
 #include "shard/checkpoint/format/file_io.h"
 
 #define FILE_NAME ".lock"
@@ -16,14 +17,17 @@
 
 enum { KERNEL_ENOTSUPP = 524 }; /* of Cray DVS */
 
-/* Who holds the lock, as that process has written it: for the text of an error only. */
-static fsdp_status refuse_locked(const char *folder, int lock, fsdpi_problem *problem)
+/*
+ * Who holds the lock, as that process has written it. An attempt that fsdp-run has given up may hold it for as long as its host
+ * cannot be reached, and can rename nothing any more: the next one goes on without the lock, which its token stands in for.
+ */
+static fsdp_status pass_abandoned(const char *folder, int lock, fsdpi_problem *problem)
 {
     char          holder[256];
     const ssize_t n = pread(lock, holder, sizeof holder - 1, 0);
 
     holder[n > 0 ? n : 0] = '\0';
-    return fsdpi_owner_refuse(folder, holder, "", problem);
+    return fsdpi_token_is_older(holder) ? FSDP_OK : fsdpi_owner_refuse(folder, holder, "", problem);
 }
 
 static fsdp_status write_holder(const char *path, int lock, fsdpi_problem *problem)
@@ -65,7 +69,7 @@ static fsdp_status take(fsdpi_folder_lock *lock, const char *folder, const char 
     if (flock(lock->fd, LOCK_EX | LOCK_NB) == 0) {
         FSDP_TRY(write_holder(path, lock->fd, problem));
     } else if (errno == EWOULDBLOCK) {
-        return refuse_locked(folder, lock->fd, problem);
+        FSDP_TRY(pass_abandoned(folder, lock->fd, problem));
     } else {
         FSDP_TRY(no_flock(lock, path, wish, errno, problem));
     }

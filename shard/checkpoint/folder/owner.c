@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "shard/checkpoint/folder/token.h"
 #include "shard/checkpoint/format/file_io.h"
 
 #define FILE_NAME "." FSDPI_OWNER_FILE
@@ -23,6 +24,7 @@ fsdp_status fsdpi_owner_refuse(const char *folder, const char *holder, const cha
 
     (void)snprintf(name, sizeof name, "%.*s", length, holder);
     char *more = strstr(name, ", started ");
+    more       = more != NULL ? more : strstr(name, ", token ");
     if (more != NULL) {
         *more = '\0';
     }
@@ -94,7 +96,7 @@ static fsdp_status refuse_or_put_aside(const char *folder, const char *path, con
 
     read_line(path, line, &touched);
     const long age = (long)(time_there(clock) - touched);
-    if (touched != 0 && !fsdpi_identity_has_ended(line) && age < FSDPI_OWNER_STALE_S) {
+    if (touched != 0 && !fsdpi_identity_has_ended(line) && !fsdpi_token_is_older(line) && age < FSDPI_OWNER_STALE_S) {
         return refuse_alive(folder, line, age > 0 ? age : 0, problem);
     }
     return put_aside(folder, path, job, line, problem);

@@ -49,6 +49,7 @@ void fsdpi_run_folder_prune(const fsdpi_run_folder *folder, size_t keep_last, si
 {
     size_t                n, kept = 0;
     fsdpi_checkpoint_name latest;
+    fsdpi_problem         problem;
 
     if (keep_last == 0 || !fsdpi_checkpoint_name_parse(folder->name, &latest)) {
         return;
@@ -65,7 +66,8 @@ void fsdpi_run_folder_prune(const fsdpi_run_folder *folder, size_t keep_last, si
         const bool stays = !again && (kept < keep_last || (keep_every > 0 && list[i].step % keep_every == 0));
 
         kept += !again;
-        if (!stays && strcmp(list[i].name, folder->name) != 0) {
+        if (!stays && strcmp(list[i].name, folder->name) != 0 &&
+            fsdpi_token_check(folder->path, &folder->token, &problem) == FSDP_OK) {
             fsdpi_checkpoint_remove(folder->path, folder->job, list[i].name);
         }
     }

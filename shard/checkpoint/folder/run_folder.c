@@ -73,6 +73,8 @@ static fsdp_status sync_parent(fsdpi_run_folder *folder, fsdpi_problem *problem)
 fsdp_status fsdpi_run_folder_open(fsdpi_run_folder *folder, fsdp_checkpoint_lock lock, fsdpi_problem *problem)
 {
     choose_job(folder->job);
+    folder->token = fsdpi_token_mine();
+    FSDP_TRY(fsdpi_token_check(folder->path, &folder->token, problem));
     if (mkdir(folder->path, 0777) == 0) {
         FSDP_TRY(sync_parent(folder, problem));
     } else if (errno != EEXIST) {
@@ -144,6 +146,7 @@ fsdp_status fsdpi_run_folder_begin(fsdpi_run_folder *folder, fsdpi_problem *prob
 {
     char path[FSDPI_FOLDER_PATH_BYTES];
 
+    FSDP_TRY(fsdpi_token_check(folder->path, &folder->token, problem));
     FSDP_TRY(fsdpi_owner_check(&folder->lock.owner, problem));
     FSDP_TRY(fsdpi_leftovers_remove(folder->path, folder->lock.alone ? NULL : folder->job, problem));
     fsdpi_path_join(path, folder->path, folder->partial);
@@ -154,11 +157,19 @@ fsdp_status fsdpi_run_folder_begin(fsdpi_run_folder *folder, fsdpi_problem *prob
     return FSDP_OK;
 }
 
+/* What has a name by now may be another attempt's. */
+static bool is_fenced(const fsdpi_run_folder *folder)
+{
+    fsdpi_problem problem;
+
+    return fsdpi_token_check(folder->path, &folder->token, &problem) != FSDP_OK;
+}
+
 void fsdpi_run_folder_abandon(fsdpi_run_folder *folder)
 {
     if (folder->stage == FSDPI_STAGE_PARTIAL) {
         fsdpi_partial_remove(folder->path, folder->partial);
-    } else if (folder->stage == FSDPI_STAGE_NAMED) {
+    } else if (folder->stage == FSDPI_STAGE_NAMED && !is_fenced(folder)) {
         fsdpi_checkpoint_remove(folder->path, folder->job, folder->name);
     }
     folder->stage = FSDPI_STAGE_NONE;
@@ -184,6 +195,7 @@ static fsdp_status rename_partial(fsdpi_run_folder *folder, uint64_t step, fsdpi
         if (is_there(to)) {
             continue;
         }
+        FSDP_TRY(fsdpi_token_check(folder->path, &folder->token, problem));
         if (rename(from, to) == 0) {
             break;
         }
@@ -215,6 +227,7 @@ static fsdp_status replace_latest(fsdpi_run_folder *folder, const char *beside, 
     fsdpi_path_join(path, folder->path, FSDPI_LATEST_FILE);
     const int n = snprintf(line, sizeof line, "%s\n", folder->name);
     FSDP_TRY(fsdpi_write_file(beside, line, (size_t)n, problem));
+    FSDP_TRY(fsdpi_token_check(folder->path, &folder->token, problem));
     if (rename(beside, path) != 0) {
         (void)fsdpi_problem_errno(problem, path, "replace");
         if (!is_latest(folder)) {

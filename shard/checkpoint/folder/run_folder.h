@@ -7,7 +7,8 @@
  * not keep a descriptor of a folder valid for long. Order of what happens: files are written into ".step-000000500.JOB.partial" and
  * synced, that folder is synced and renamed to "step-000000500", its parent synced, and `latest` replaced in the same way. A
  * checkpoint goes the way it came: it is renamed before its files are removed. So what a crash may leave is a partial folder, which
- * the next save removes, or a whole one that is not `latest` yet.
+ * the next save removes, or a whole one that is not `latest` yet. Directly before each rename the token is looked at
+ * (shard/checkpoint/folder/token.h).
  */
 #ifndef FSDPI_RUN_FOLDER_H
 #define FSDPI_RUN_FOLDER_H
@@ -17,6 +18,7 @@
 
 #include "shard/checkpoint/folder/lock.h"
 #include "shard/checkpoint/folder/names.h"
+#include "shard/checkpoint/folder/token.h"
 #include "shard/checkpoint/format/problem.h"
 
 /** What is there of the save under way. */
@@ -30,6 +32,7 @@ typedef enum fsdpi_save_stage {
 typedef struct fsdpi_run_folder {
     char              path[FSDPI_FOLDER_PATH_BYTES];
     char              job[FSDPI_JOB_BYTES];
+    fsdpi_token       token; /* this program's, from fsdp-run */
     fsdpi_folder_lock lock;
     int unsynced; /* why a folder there could not be synced, if its file system does not do that: errno; 0 */
     fsdpi_save_stage stage;
