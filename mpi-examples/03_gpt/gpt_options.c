@@ -21,7 +21,7 @@ static const example_option rows[] = {
     {"heads", EXAMPLE_SIZE, FIELD(config.heads), 1, MOST, NULL, "attention heads per block; must divide the width"},
     {"width", EXAMPLE_SIZE, FIELD(config.width), 1, MOST, NULL, "size of the residual stream"},
     {"context", EXAMPLE_SIZE, FIELD(config.context), 1, MOST, NULL, "bytes that the model sees at once"},
-    {"batch", EXAMPLE_SIZE, FIELD(batch), 1, MOST, NULL, "sequences per step over all ranks; the ranks must divide it"},
+    {"batch", EXAMPLE_SIZE, FIELD(batch), 1, MOST, NULL, "sequences per step over all ranks, whatever their number"},
     {"accumulate", EXAMPLE_SIZE, FIELD(accumulate), 1, MOST, NULL,
      "micro-batches that each batch is divided into; their gradients add up on each rank and are reduced once"},
     {"accumulate-sync", EXAMPLE_FLAG, FIELD(accumulate_sync), 0, 0, NULL,
@@ -138,20 +138,28 @@ static fsdp_status check_batch(const gpt_options *o, size_t ranks)
 {
     const gpt_config *c = &o->config;
 
-    if (o->batch % ranks != 0) {
-        return example_fail("--batch is %zu, which %zu ranks cannot share equally; use a multiple of %zu", o->batch,
-                            ranks, ranks);
+    if (o->batch % o->accumulate != 0) {
+        return example_fail("--accumulate is %zu, which does not divide --batch %zu; use a divisor of it", o->accumulate,
+                            o->batch);
     }
-    if (o->batch / ranks % o->accumulate != 0) {
-        return example_fail("--accumulate is %zu, and each of %zu ranks has %zu of the --batch; use a divisor of that",
-                            o->accumulate, ranks, o->batch / ranks);
+    if (o->batch / o->accumulate < ranks) {
+        return example_fail("--batch %zu in %zu micro-batches is less than a sequence for each of %zu ranks; use a larger "
+                            "one, or fewer ranks",
+                            o->batch, o->accumulate, ranks);
     }
-    if (gpt_activations_bytes(c, o->batch / ranks / o->accumulate) == 0) {
+    if (gpt_activations_bytes(c, gpt_options_share(o, ranks, 0).count) == 0) {
         return example_fail("--batch %zu on %zu ranks with --context %zu and --width %zu is more than a matrix product "
                             "can index; use smaller ones",
                             o->batch, ranks, c->context, c->width);
     }
     return FSDP_OK;
+}
+
+gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t rank)
+{
+    const size_t micro = options->batch / options->accumulate, each = micro / ranks, more = micro % ranks;
+
+    return (gpt_share){.first = rank * each + (rank < more ? rank : more), .count = each + (rank < more)};
 }
 
 fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options)

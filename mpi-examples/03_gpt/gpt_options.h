@@ -29,7 +29,7 @@ typedef enum gpt_optimizer_kind { GPT_OPTIMIZER_ADAMW, GPT_OPTIMIZER_MUON } gpt_
 
 typedef struct gpt_options {
     gpt_config                 config;
-    size_t                     batch;      /* sequences per step, over all ranks */
+    size_t                     batch;      /* sequences per step, over all ranks, which may have one more or less */
     size_t                     accumulate; /* micro-batches that it is divided into */
     size_t                     steps, warmup, interval;
     size_t                     val_batches;  /* 0: the whole validation text */
@@ -58,6 +58,14 @@ typedef struct gpt_options {
  * @return FSDP_OK; FSDP_ERR_ARG, and rank 0 has said why.
  */
 fsdp_status gpt_options_read(int argc, char **argv, gpt_options *options);
+
+/** Of the sequences of a micro-batch, those that are a rank's. */
+typedef struct gpt_share {
+    size_t first, count;
+} gpt_share;
+
+/** Ranks that have more by one come first, so that rank 0 has as many as any. Local. */
+gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t rank);
 
 /** Checks what options that are fine by themselves mean together, and on these ranks. Local. @return as above. */
 fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options);

@@ -32,6 +32,17 @@ static void print_ranks(const gpt_options *o, int ranks)
     }
 }
 
+/* Where ranks cannot share a micro-batch equally: "8 ranks of 10, 48 of 9". */
+static void print_shares(const gpt_options *o, size_t ranks)
+{
+    const size_t micro = o->batch / o->accumulate, more = micro % ranks;
+
+    if (more > 0) {
+        printf("shares      batch %zu: %zu rank%s of %zu, %zu of %zu\n", micro, more, more == 1 ? "" : "s", micro / ranks + 1,
+               ranks - more, micro / ranks);
+    }
+}
+
 static void print_training(const gpt_options *o, size_t bytes)
 {
     const double epochs = (double)o->steps * (double)o->batch * (double)o->config.context / (double)bytes;
@@ -61,6 +72,7 @@ void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, con
     printf("data        %s: %zu bytes to train on, %zu to validate on\n", data->name, data->train,
            data->bytes - data->train);
     print_training(o, data->train);
+    print_shares(o, (size_t)fsdp_size(trainer->ctx));
     printf("activations %zu bytes per rank, beside the budget\n", gpt_trainer_activation_bytes(trainer));
     if (copies) {
         printf("f32 copies  %zu bytes per rank, of the views in 16 bits, beside the budget\n", copies);

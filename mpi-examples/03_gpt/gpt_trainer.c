@@ -106,7 +106,10 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     size_t                   i;
 
     *trainer = (gpt_trainer){
-        .options = options, .ctx = ctx, .batch = options->batch / (size_t)fsdp_size(ctx) / options->accumulate};
+        .options = options,
+        .ctx     = ctx,
+        .share   = gpt_options_share(options, (size_t)fsdp_size(ctx), (size_t)fsdp_rank(ctx)),
+        .room    = gpt_options_share(options, (size_t)fsdp_size(ctx), 0).count};
     trainer->blocks = calloc(options->config.layers, sizeof(fsdp_unit *));
     EXAMPLE_TRY(example_agree(ctx, trainer->blocks ? "" : "no memory for the list of layers; use fewer --layers"));
     EXAMPLE_TRY(fsdp_model_create(ctx, &model, &trainer->model));
@@ -120,7 +123,7 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
 
 size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer)
 {
-    return gpt_activations_bytes(&trainer->options->config, trainer->batch);
+    return gpt_activations_bytes(&trainer->options->config, trainer->room);
 }
 
 size_t gpt_trainer_copy_bytes(const gpt_trainer *trainer)
@@ -198,8 +201,8 @@ static int allocate(gpt_trainer *trainer)
 {
     const gpt_config *config = &trainer->options->config;
 
-    trainer->activations = gpt_activations_create(config, trainer->batch);
-    trainer->windows     = malloc(trainer->batch * (config->context + 1));
+    trainer->activations = gpt_activations_create(config, trainer->room);
+    trainer->windows     = malloc(trainer->room * (config->context + 1));
     return trainer->activations && trainer->windows && example_views_allocate(&trainer->embedding_views) &&
            example_views_allocate(&trainer->block_views);
 }
@@ -417,6 +420,12 @@ static fsdp_status backward(gpt_trainer *trainer, const gpt_pass *pass, double w
 
 /* ---- training and validation ------------------------------------------------------------------------------------- */
 
+/* Sequences of all ranks. */
+static size_t micro_batch(const gpt_trainer *trainer)
+{
+    return trainer->options->batch / trainer->options->accumulate;
+}
+
 static gpt_pass pass_over_windows(const gpt_trainer *trainer, size_t batch)
 {
     const size_t context = trainer->options->config.context;
@@ -431,29 +440,33 @@ static void set_window(gpt_trainer *trainer, size_t i, const unsigned char *wind
     memcpy(trainer->windows + i * bytes, window, bytes);
 }
 
-/* Micro-batch number `micro`, counted over all steps. Rank r takes the r-th slice of it, so that it is the same for any
+/* Micro-batch number `micro`, counted over all steps. Ranks take slices of it in their order, so that it is the same for any
  * number of ranks. */
 static void load_batch(gpt_trainer *trainer, const gpt_data *data, size_t micro)
 {
-    const size_t slice = micro * (size_t)fsdp_size(trainer->ctx) + (size_t)fsdp_rank(trainer->ctx);
+    const size_t first = micro * micro_batch(trainer) + trainer->share.first;
     size_t       i;
 
-    for (i = 0; i < trainer->batch; i++) {
-        set_window(trainer, i, gpt_data_train_window(data, slice * trainer->batch + i));
+    for (i = 0; i < trainer->share.count; i++) {
+        set_window(trainer, i, gpt_data_train_window(data, first + i));
     }
 }
 
-/* Adds its loss to `*loss`, and `weight` times the gradients of its mean loss to the gradients. */
+/*
+ * Adds its loss to `*loss`, and `weight` times the gradients of the mean loss over all ranks' sequences to the gradients. These
+ * are averaged over the ranks: a rank with more sequences than the mean counts for more.
+ */
 static fsdp_status train_micro_batch(gpt_trainer *trainer, const gpt_data *data, size_t micro, double weight,
                                      double *loss)
 {
-    const gpt_pass pass = pass_over_windows(trainer, trainer->batch);
+    const size_t   mine = trainer->share.count;
+    const gpt_pass pass = pass_over_windows(trainer, mine);
 
     load_batch(trainer, data, micro);
     lap(trainer, GPT_PART_OTHER);
     EXAMPLE_TRY(gpt_trainer_forward(trainer, &pass));
     *loss += gpt_loss(trainer->activations, &pass);
-    return backward(trainer, &pass, weight);
+    return backward(trainer, &pass, weight * (double)(mine * (size_t)fsdp_size(trainer->ctx)) / (double)micro_batch(trainer));
 }
 
 static fsdp_status step_optimizer(gpt_trainer *trainer, fsdp_optimizer *optimizer, double lr, int *stepped)
@@ -504,10 +517,10 @@ fsdp_status gpt_trainer_step(gpt_trainer *trainer, const gpt_data *data, size_t 
 /* Loads the windows of this rank among `count` from `first` on, every rank its part in turn; the last ranks may get less. */
 static size_t load_val_batch(gpt_trainer *trainer, const gpt_data *data, size_t first, size_t windows)
 {
-    const size_t mine = first + (size_t)fsdp_rank(trainer->ctx) * trainer->batch;
+    const size_t mine = first + trainer->share.first;
     size_t       i;
 
-    for (i = 0; i < trainer->batch && mine + i < windows; i++) {
+    for (i = 0; i < trainer->share.count && mine + i < windows; i++) {
         set_window(trainer, i, gpt_data_val_window(data, mine + i));
     }
     return i;
@@ -518,7 +531,7 @@ fsdp_status gpt_trainer_validate(gpt_trainer *trainer, const gpt_data *data, dou
     const size_t all = gpt_data_val_windows(data), batch = trainer->options->batch;
     const size_t most     = trainer->options->val_batches;
     const size_t windows  = most && most < all / batch ? most * batch : all;
-    const size_t per_pass = trainer->batch * (size_t)fsdp_size(trainer->ctx);
+    const size_t per_pass = micro_batch(trainer);
     size_t       first;
 
     *loss  = 0;

@@ -25,8 +25,9 @@ typedef struct gpt_trainer {
     size_t             first_step;                       /* 0, or where an earlier run has stopped */
     example_views      embedding_views, block_views;
     gpt_activations   *activations;
-    size_t             batch;   /* sequences of this rank per micro-batch */
-    unsigned char     *windows; /* batch x (context + 1) bytes */
+    gpt_share          share;   /* of this rank, of the sequences of a micro-batch */
+    size_t             room;    /* sequences of the rank that has most of them */
+    unsigned char     *windows; /* room x (context + 1) bytes */
     fsdp_budget        budget;
     fsdp_budget        budget_alone; /* of one rank on its own; all 0 where that says nothing */
 } gpt_trainer;

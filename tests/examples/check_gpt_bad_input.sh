@@ -86,14 +86,14 @@ refuses "--hook-rank is 2, and --hook int8 has no rank; use" -- "${good[@]}" --h
 refuses "--prefetch is '-1'; give a whole number" -- "${good[@]}" --prefetch -1
 refuses "--group-size is 'node'; give a whole number" -- "${good[@]}" --group-size node
 refuses "--accumulate is '0'; give a whole number from 1" -- "${good[@]}" --accumulate 0
-refuses "--accumulate is 7, and each of [0-9]+ ranks has [0-9]+ of the --batch; use" -- "${good[@]}" --accumulate 7
+refuses "--accumulate is 7, which does not divide --batch [0-9]+; use a divisor of it" -- "${good[@]}" --accumulate 7
 refuses "option '--colour' is unknown; --help" -- "${good[@]}" --colour
 refuses "option '--colour=red' is unknown.*--help" -- "${good[@]}" --colour=red
 refuses "option '-x' is unknown; --help" -- "${good[@]}" -x
 refuses "--steps needs a value; --help" -- "${good[@]}" --steps
 refuses "argument 'more' belongs to no option; --help" -- "${good[@]}" more
 if [[ ${RANKS:-1} -gt 1 ]]; then
-    refuses "--batch is 25, which $RANKS ranks cannot share equally; use a multiple of $RANKS" -- "${good[@]}" --batch 25
+    refuses "--batch 1 in 1 micro-batches is less than a sequence for each of $RANKS ranks; use a larger one, or fewer ranks" -- "${good[@]}" --batch 1
 fi
 
 # What the library refuses.

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/run/leftovers.h"
 #include "tools/run/processes.h"
 
 enum { PAUSE_NS = 20 * 1000 * 1000 };
@@ -54,7 +55,7 @@ static char *quote(const char *text)
 }
 
 /* This program, as the shell there takes it: it is looked for at the same place. */
-static char *here_as_command(const char *id, const char *file)
+static char *here_as_command(const char *id, unsigned family, const char *file)
 {
     char          path[PATH_MAX + 1] = "fsdp-run";
     const ssize_t n                  = readlink("/proc/self/exe", path, PATH_MAX);
@@ -64,7 +65,7 @@ static char *here_as_command(const char *id, const char *file)
     program                                       = quote(path);
     look                                          = quote(file != NULL ? file : "");
     if (program == NULL || look == NULL ||
-        asprintf(&whole, "%s --sweep '%s'%s%s", program, id != NULL ? id : "none", file != NULL ? " --look " : "",
+        asprintf(&whole, "%s --sweep '%s' --job %u%s%s", program, id, family, file != NULL ? " --look " : "",
                  file != NULL ? look : "") < 0) {
         whole = NULL;
     }
@@ -73,9 +74,9 @@ static char *here_as_command(const char *id, const char *file)
     return whole;
 }
 
-char *run_ask_command(const run_reach *reach, const char *host, const char *id, const char *file)
+char *run_ask_command(const run_reach *reach, const char *host, const char *id, unsigned family, const char *file)
 {
-    char *remote = here_as_command(id, file), *command = NULL;
+    char *remote = here_as_command(id, family, file), *command = NULL;
     int   n = -1;
 
     if (remote == NULL) {
@@ -173,8 +174,9 @@ void run_ask_all(char *const *commands, size_t n, double patience, int *statuses
     free(ended);
 }
 
-int run_answer(const char *id, const char *file)
+int run_answer(const char *id, unsigned family, const char *file)
 {
     (void)run_sweep(id);
+    run_leftovers_remove(family);
     return file == NULL || access(file, F_OK) == 0 ? RUN_ASK_FINE : RUN_ASK_NO_FILE;
 }

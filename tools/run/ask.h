@@ -22,10 +22,11 @@ const char *run_reach_default(const char *agent);
 
 /**
  * A command for the shell that ends what is left of an attempt on a host and looks for a file there: free it. NULL: no memory.
- * @param[in] id    of the attempt; NULL: none
- * @param[in] file  NULL: none
+ * @param[in] id      of the run
+ * @param[in] family  of files that Open MPI may have left (tools/run/leftovers.h); 0: none
+ * @param[in] file    NULL: none
  */
-char *run_ask_command(const run_reach *reach, const char *host, const char *id, const char *file);
+char *run_ask_command(const run_reach *reach, const char *host, const char *id, unsigned family, const char *file);
 
 /**
  * Runs commands at the same time, with the output of each left out, and kills what takes longer than `patience`.
@@ -33,7 +34,7 @@ char *run_ask_command(const run_reach *reach, const char *host, const char *id, 
  */
 void run_ask_all(char *const *commands, size_t n, double patience, int *statuses);
 
-/** What this host itself answers: `--sweep ID --look FILE`. */
-int run_answer(const char *id, const char *file);
+/** What this host itself answers: `--sweep ID --job FAMILY --look FILE`. */
+int run_answer(const char *id, unsigned family, const char *file);
 
 #endif

@@ -196,7 +196,7 @@ static char **make_sweeps(const run_attempt *a, size_t *n)
 
     *n = 0;
     for (size_t i = 0; commands != NULL && !a->reach->is_useless && i < a->n; i++) {
-        commands[*n] = run_ask_command(a->reach, a->chosen[i]->name, a->id, NULL);
+        commands[*n] = run_ask_command(a->reach, a->chosen[i]->name, a->id, 0, NULL);
         *n += commands[*n] != NULL;
     }
     return commands;
@@ -218,6 +218,7 @@ static bool run(const run_attempt *a, const run_keeper_plan *plan, run_attempt_r
     run_keeper_end(&w.keeper, &report);
     result->status              = report.status;
     result->launcher_was_killed = !report.is_known || (report.was_killed && !w.was_told && result->signal == 0);
+    result->family              = report.family;
     result->seconds             = now() - begun;
     if (result->status == 0 && w.lost != 0) {
         result->status = 1; /* a launcher that says nothing of a rank that is lost */

@@ -28,6 +28,7 @@ typedef struct run_attempt_result {
     int    status; /* the launcher's, or 128 and a signal */
     int    signal; /* the first that was handed on; 0 */
     bool   launcher_was_killed;
+    unsigned family; /* of files that Open MPI has left; 0 */
     double seconds;
 } run_attempt_result;
 

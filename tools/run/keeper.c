@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "tools/run/ask.h"
+#include "tools/run/leftovers.h"
 #include "tools/run/processes.h"
 
 /* SECONDS that ranks without a launcher have to write their records. */
@@ -151,11 +153,18 @@ static void end_orphans(void)
     run_kill_descendants();
 }
 
-static void end_others(const keeping *k)
+static void end_others(const keeping *k, unsigned family)
 {
-    int statuses[k->plan->n_commands + 1];
+    const size_t n = k->plan->n_commands;
+    char        *commands[n + 1];
+    int          statuses[n + 1];
 
-    run_ask_all(k->plan->commands, k->plan->n_commands, k->plan->patience, statuses);
+    for (size_t i = 0; i < n; i++) { /* those of ssh's kind take further words */
+        if (asprintf(&commands[i], "%s --job %u", k->plan->commands[i], family) < 0) {
+            commands[i] = k->plan->commands[i];
+        }
+    }
+    run_ask_all(commands, n, k->plan->patience, statuses);
 }
 
 static int status_of(int wait_status)
@@ -182,14 +191,16 @@ static void keep(const run_keeper_plan *plan, int orders, int report)
     k.has_ended   = k.launcher < 0;
     k.wait_status = k.launcher < 0 ? 127 << 8 : 0;
     watch(&k);
+    const unsigned family = k.launcher > 0 ? run_leftovers_family(k.launcher) : 0;
     end_orphans();
+    run_leftovers_remove(family);
     if (k.is_orphan) {
-        end_others(&k);
+        end_others(&k, family);
     }
     const run_keeper_report told = {.status     = status_of(k.wait_status),
                                     .was_ended  = k.was_ended,
                                     .was_killed = WIFSIGNALED(k.wait_status) && !k.was_ended,
-                                    .is_known   = true};
+                                    .family = family, .is_known = true};
     (void)!write(report, &told, sizeof told);
     _exit(0);
 }

@@ -41,6 +41,7 @@ static const cli_option rows[] = {
      .fallback = "FSDP_RECORD_DIR, or the folder `records` in that of --checkpoint",
      .help     = "where each attempt's records go, for fsdp-why"},
     {"sweep", CLI_TEXT, FIELD(sweep), .help = "used by fsdp-run on other hosts: ends the processes of a run there"},
+    {"job", CLI_COUNT, FIELD(job), 0, 65535, .help = "likewise: the number of files that Open MPI has left"},
     {"look", CLI_TEXT, FIELD(look), .help = "likewise: status 42 if there is no such file"},
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -96,7 +97,7 @@ int main(int argc, char **argv)
         return fail(RUN_USAGE, "command line", message);
     }
     if (o.sweep != NULL) {
-        return run_answer(o.sweep, o.look);
+        return run_answer(o.sweep, (unsigned)o.job, o.look);
     }
     return run_session(&o, &argv[end < argc ? end + 1 : argc]);
 }

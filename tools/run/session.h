@@ -12,6 +12,7 @@ typedef struct run_options {
     const char *checkpoint, *hostfile, *records, *rsh;
     int         launcher;
     double      grace, patience;
+    size_t      job;
     const char *sweep, *look; /* for fsdp-run itself on other hosts */
 } run_options;
 
