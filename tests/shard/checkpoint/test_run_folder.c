@@ -325,6 +325,110 @@ static void mounts_whose_locks_stay_on_this_host_are_known(void **state)
     assert_false(fsdpi_flock_is_per_host("/proc"));
 }
 
+/* ---- the token of fsdp-run ----------------------------------------------------------------------------------------- */
+
+static void give_token(const char *folder, fsdpi_token *token)
+{
+    char text[FSDPI_TOKEN_TEXT_BYTES];
+
+    problem = (fsdpi_problem){0};
+    assert_int_equal(FSDP_OK, fsdpi_token_take(folder, token, &problem));
+    fsdpi_token_text(token, text);
+    (void)setenv(FSDPI_TOKEN_VARIABLE, text, 1);
+}
+
+static void assert_latest(const char *folder, const char *expected)
+{
+    char name[FSDPI_FOLDER_NAME_BYTES];
+
+    assert_int_equal(FSDP_OK, fsdpi_folder_latest(folder, name, &problem));
+    assert_string_equal(expected, name);
+}
+
+/* Its host may be lost: it keeps the lock, and is not asked. */
+static void an_attempt_that_was_given_up_renames_nothing(void **state)
+{
+    static fsdpi_run_folder old, next; /* they stay where they are */
+    fsdpi_token             token;
+
+    (void)state;
+    assert_int_equal(0, mkdir("fenced", 0777));
+    give_token("fenced", &token);
+    assert_int_equal(1, token.number);
+    open_it(&old, "fenced", FSDP_CHECKPOINT_LOCK_AUTO);
+    assert_int_equal(FSDP_OK, save(&old, 1));
+    fsdpi_run_folder_name_partial(&old, 2);
+    assert_int_equal(FSDP_OK, fsdpi_run_folder_begin(&old, &problem)); /* in the middle of a save */
+
+    give_token("fenced", &token);
+    assert_int_equal(2, token.number);
+    open_it(&next, "fenced", FSDP_CHECKPOINT_LOCK_AUTO); /* in spite of the lock */
+    assert_int_not_equal(FSDP_OK, fsdpi_run_folder_commit(&old, 2, &problem));
+    assert_latest("fenced", "step-000000001");
+    assert_int_equal(FSDP_OK, save(&next, 3));
+    assert_int_equal(FSDP_ERR_STATE, save(&old, 4));
+    test_contains(problem.text, "fsdp-run has given this attempt up (its token is 1, and 2 holds the folder)");
+    fsdpi_run_folder_prune(&old, 1, 0);
+    assert_latest("fenced", "step-000000003");
+    assert_true(is_there("fenced/step-000000001"));
+    assert_false(is_there("fenced/step-000000002"));
+    fsdpi_run_folder_close(&next);
+    fsdpi_run_folder_close(&old);
+    (void)unsetenv(FSDPI_TOKEN_VARIABLE);
+}
+
+/* It has looked at the token, and is about to rename: what it renames is gone. */
+static void one_that_has_looked_already_finds_nothing_to_rename(void **state)
+{
+    static fsdpi_run_folder old;
+    fsdpi_token             token;
+    char                    partial[FSDPI_FOLDER_PATH_BYTES];
+
+    (void)state;
+    assert_int_equal(0, mkdir("raced", 0777));
+    give_token("raced", &token);
+    open_it(&old, "raced", FSDP_CHECKPOINT_LOCK_AUTO);
+    fsdpi_run_folder_name_partial(&old, 2);
+    assert_int_equal(FSDP_OK, fsdpi_run_folder_begin(&old, &problem));
+    fsdpi_path_join(partial, "raced", old.partial);
+    assert_int_equal(FSDP_OK, fsdpi_token_check("raced", &old.token, &problem));
+    give_token("raced", &token);
+    assert_int_equal(-1, rename(partial, "raced/step-000000002"));
+    assert_int_equal(ENOENT, errno);
+    fsdpi_run_folder_close(&old);
+    (void)unsetenv(FSDPI_TOKEN_VARIABLE);
+}
+
+static void a_token_of_another_series_fences_nobody(void **state)
+{
+    static fsdpi_run_folder folder;
+    fsdpi_token             token;
+
+    (void)state;
+    assert_int_equal(0, mkdir("series", 0777));
+    give_token("series", &token);
+    give_token("series", &token);
+    (void)setenv(FSDPI_TOKEN_VARIABLE, "1.00000000deadbeef", 1);
+    open_it(&folder, "series", FSDP_CHECKPOINT_LOCK_AUTO);
+    assert_int_equal(FSDP_OK, save(&folder, 1));
+    fsdpi_run_folder_close(&folder);
+    (void)unsetenv(FSDPI_TOKEN_VARIABLE);
+}
+
+static void a_token_that_is_none_is_named(void **state)
+{
+    fsdpi_token token;
+
+    (void)state;
+    assert_int_equal(0, mkdir("damaged", 0777));
+    test_file_write("damaged/.token", "nonsense\n", 9);
+    assert_int_equal(FSDP_ERR_FORMAT, fsdpi_token_take("damaged", &token, &problem));
+    test_contains(problem.text, "this is no token of fsdp-run");
+    (void)setenv(FSDPI_TOKEN_VARIABLE, "seven", 1);
+    assert_int_equal(0, fsdpi_token_mine().number);
+    (void)unsetenv(FSDPI_TOKEN_VARIABLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +441,10 @@ int main(void)
         cmocka_unit_test(who_has_been_taken_for_gone_finds_that_at_its_next_save),
         cmocka_unit_test(it_is_touched_again_and_again),
         cmocka_unit_test(mounts_whose_locks_stay_on_this_host_are_known),
+        cmocka_unit_test(an_attempt_that_was_given_up_renames_nothing),
+        cmocka_unit_test(one_that_has_looked_already_finds_nothing_to_rename),
+        cmocka_unit_test(a_token_of_another_series_fences_nobody),
+        cmocka_unit_test(a_token_that_is_none_is_named),
     };
 
     return cmocka_run_group_tests(tests, test_folder_make, test_folder_remove);
