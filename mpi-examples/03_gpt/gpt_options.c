@@ -139,13 +139,14 @@ static fsdp_status check_batch(const gpt_options *o, size_t ranks)
     const gpt_config *c = &o->config;
 
     if (o->batch % o->accumulate != 0) {
-        return example_fail("--accumulate is %zu, which does not divide --batch %zu; use a divisor of it", o->accumulate,
-                            o->batch);
+        return example_fail("--accumulate is %zu, which does not divide --batch %zu; use a divisor of it",
+                            o->accumulate, o->batch);
     }
     if (o->batch / o->accumulate < ranks) {
-        return example_fail("--batch %zu in %zu micro-batches is less than a sequence for each of %zu ranks; use a larger "
-                            "one, or fewer ranks",
-                            o->batch, o->accumulate, ranks);
+        return example_fail(
+            "--batch %zu in %zu micro-batches is less than a sequence for each of %zu ranks; use a larger "
+            "one, or fewer ranks",
+            o->batch, o->accumulate, ranks);
     }
     if (gpt_activations_bytes(c, gpt_options_share(o, ranks, 0).count) == 0) {
         return example_fail("--batch %zu on %zu ranks with --context %zu and --width %zu is more than a matrix product "

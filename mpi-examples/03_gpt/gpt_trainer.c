@@ -105,11 +105,10 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     const fsdp_model_options model = model_options(options);
     size_t                   i;
 
-    *trainer = (gpt_trainer){
-        .options = options,
-        .ctx     = ctx,
-        .share   = gpt_options_share(options, (size_t)fsdp_size(ctx), (size_t)fsdp_rank(ctx)),
-        .room    = gpt_options_share(options, (size_t)fsdp_size(ctx), 0).count};
+    *trainer        = (gpt_trainer){.options = options,
+                                    .ctx     = ctx,
+                                    .share   = gpt_options_share(options, (size_t)fsdp_size(ctx), (size_t)fsdp_rank(ctx)),
+                                    .room    = gpt_options_share(options, (size_t)fsdp_size(ctx), 0).count};
     trainer->blocks = calloc(options->config.layers, sizeof(fsdp_unit *));
     EXAMPLE_TRY(example_agree(ctx, trainer->blocks ? "" : "no memory for the list of layers; use fewer --layers"));
     EXAMPLE_TRY(fsdp_model_create(ctx, &model, &trainer->model));
@@ -466,7 +465,8 @@ static fsdp_status train_micro_batch(gpt_trainer *trainer, const gpt_data *data,
     lap(trainer, GPT_PART_OTHER);
     EXAMPLE_TRY(gpt_trainer_forward(trainer, &pass));
     *loss += gpt_loss(trainer->activations, &pass);
-    return backward(trainer, &pass, weight * (double)(mine * (size_t)fsdp_size(trainer->ctx)) / (double)micro_batch(trainer));
+    return backward(trainer, &pass,
+                    weight * (double)(mine * (size_t)fsdp_size(trainer->ctx)) / (double)micro_batch(trainer));
 }
 
 static fsdp_status step_optimizer(gpt_trainer *trainer, fsdp_optimizer *optimizer, double lr, int *stepped)

@@ -25,11 +25,11 @@ typedef struct run_attempt {
 } run_attempt;
 
 typedef struct run_attempt_result {
-    int    status; /* the launcher's, or 128 and a signal */
-    int    signal; /* the first that was handed on; 0 */
-    bool   launcher_was_killed;
+    int      status; /* the launcher's, or 128 and a signal */
+    int      signal; /* the first that was handed on; 0 */
+    bool     launcher_was_killed;
     unsigned family; /* of files that Open MPI has left; 0 */
-    double seconds;
+    double   seconds;
 } run_attempt_result;
 
 /** False: `why` says what could not be done, in RUN_MESSAGE_BYTES. */

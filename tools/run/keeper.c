@@ -200,7 +200,8 @@ static void keep(const run_keeper_plan *plan, int orders, int report)
     const run_keeper_report told = {.status     = status_of(k.wait_status),
                                     .was_ended  = k.was_ended,
                                     .was_killed = WIFSIGNALED(k.wait_status) && !k.was_ended,
-                                    .family = family, .is_known = true};
+                                    .family     = family,
+                                    .is_known   = true};
     (void)!write(report, &told, sizeof told);
     _exit(0);
 }

@@ -34,11 +34,11 @@ void run_keeper_signal(const run_keeper *keeper, int signal);
 
 /** What has become of the launcher. */
 typedef struct run_keeper_report {
-    int  status;     /* its exit status; 128 and the signal that it died of */
-    bool was_ended;  /* by SIGKILL of the keeper's */
-    bool was_killed; /* by a signal that was not the keeper's */
-    unsigned family; /* of files that Open MPI has left: see tools/run/leftovers.h */
-    bool is_known;   /* false: somebody has killed the keeper */
+    int      status;     /* its exit status; 128 and the signal that it died of */
+    bool     was_ended;  /* by SIGKILL of the keeper's */
+    bool     was_killed; /* by a signal that was not the keeper's */
+    unsigned family;     /* of files that Open MPI has left: see tools/run/leftovers.h */
+    bool     is_known;   /* false: somebody has killed the keeper */
 } run_keeper_report;
 
 /** Takes the report, when `report` can be read, and waits for the keeper. */

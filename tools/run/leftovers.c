@@ -19,7 +19,7 @@ enum { NAME_BYTES = 256, MOST_OPEN = 16, FAMILY_SHIFT = 16 };
 /* The folder of all its jobs here: /tmp/ompi.HOST.UID. */
 static void session_folder(char path[PATH_MAX])
 {
-    static const char *const VARIABLES[] = {"TMPDIR", "TEMP", "TMP"};
+    static const char *const VARIABLES[]      = {"TMPDIR", "TEMP", "TMP"};
     char                     host[NAME_BYTES] = "";
     const char              *base             = NULL;
 
@@ -28,14 +28,15 @@ static void session_folder(char path[PATH_MAX])
     }
     (void)gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
-    (void)snprintf(path, PATH_MAX, "%s/ompi.%s.%u", base != NULL && base[0] != '\0' ? base : "/tmp", host, (unsigned)geteuid());
+    (void)snprintf(path, PATH_MAX, "%s/ompi.%s.%u", base != NULL && base[0] != '\0' ? base : "/tmp", host,
+                   (unsigned)geteuid());
 }
 
 unsigned run_leftovers_family(pid_t mpirun)
 {
     char          folder[PATH_MAX], path[PATH_MAX + 64];
-    unsigned long job  = 0;
-    FILE         *file = (session_folder(folder), snprintf(path, sizeof path, "%s/pid.%d/contact.txt", folder, (int)mpirun),
+    unsigned long job = 0;
+    FILE *file = (session_folder(folder), snprintf(path, sizeof path, "%s/pid.%d/contact.txt", folder, (int)mpirun),
                   fopen(path, "re"));
 
     if (file == NULL) {

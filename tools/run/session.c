@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/run/ask.h"
@@ -476,6 +477,22 @@ static void judge(session *s, const run_attempt *a, const run_attempt_result *re
     leave_out(s, statuses, guilty);
 }
 
+/* A disk that is full may have room again. */
+static bool raise_fence(session *s, fsdpi_token *token, fsdpi_problem *problem)
+{
+    const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
+    double                left  = s->attempt > 1 ? s->o->grace : 0;
+
+    while (!run_fence_raise(&s->fence, token, problem)) {
+        if (left <= 0) {
+            return false;
+        }
+        (void)nanosleep(&pause, NULL);
+        left -= 0.5;
+    }
+    return true;
+}
+
 /* One attempt, from the choice of its nodes to the verdict. */
 static int make_attempt(session *s, bool *too_few)
 {
@@ -485,7 +502,7 @@ static int make_attempt(session *s, bool *too_few)
     run_attempt_result result;
 
     s->attempt++;
-    if (!run_fence_raise(&s->fence, &token, &problem)) {
+    if (!raise_fence(s, &token, &problem)) {
         return fail(RUN_FAILED, "--checkpoint", problem.text);
     }
     const int status = choose_nodes(s, too_few);
@@ -552,7 +569,7 @@ static int run_all(session *s)
         bool      too_few;
         const int status = make_attempt(s, &too_few);
         if (status != 0) {
-            return status;
+            return s->n_ends == 0 ? status : stop_with(s, RUN_NO_PROGRESS, "");
         }
         if (too_few) {
             (void)snprintf(why, sizeof why, "%zu node%s left, and --min-nodes is %zu", s->n,

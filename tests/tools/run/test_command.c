@@ -68,26 +68,32 @@ static void refused(run_launcher launcher, const char *given, const char *words)
 static void mpirun_gets_hosts_and_variables(void **state)
 {
     (void)state;
-    becomes(RUN_OPENMPI, "mpirun -n 8 --hostfile all --mca btl tcp,self -x PATH --bind-to core --oversubscribe ./app -n 3",
+    becomes(RUN_OPENMPI,
+            "mpirun -n 8 --hostfile all --mca btl tcp,self -x PATH --bind-to core --oversubscribe ./app -n 3",
             "mpirun -n 4 --host a:2,c:2 " KEEPALIVE
             " -x FSDP_RUN_ID --mca btl tcp,self -x PATH --bind-to core --oversubscribe ./app -n 3",
             8, 0);
-    becomes(RUN_OPENMPI, "mpirun --npernode 3 -H a,b ./app", "mpirun -n 4 --host a:2,c:2 " KEEPALIVE " -x FSDP_RUN_ID ./app", 0, 3);
+    becomes(RUN_OPENMPI, "mpirun --npernode 3 -H a,b ./app",
+            "mpirun -n 4 --host a:2,c:2 " KEEPALIVE " -x FSDP_RUN_ID ./app", 0, 3);
 }
 
 static void mpiexec_of_hydra_gets_hosts(void **state)
 {
     (void)state;
-    becomes(RUN_HYDRA, "mpiexec -f hosts -np 8 -ppn 2 -genv A 1 ./app --x", "mpiexec -n 4 -hosts a:2,c:2 -genv A 1 ./app --x", 8, 2);
+    becomes(RUN_HYDRA, "mpiexec -f hosts -np 8 -ppn 2 -genv A 1 ./app --x",
+            "mpiexec -n 4 -hosts a:2,c:2 -genv A 1 ./app --x", 8, 2);
 }
 
 static void srun_gets_a_list_of_nodes(void **state)
 {
     (void)state;
     becomes(RUN_SRUN, "srun --mpi=pmix -N 4 -n8 --nodelist=a,b -c 2 ./app",
-            "srun --nodelist=a,c --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --overlap --mpi=pmix -c 2 ./app", 8, 0);
+            "srun --nodelist=a,c --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --overlap --mpi=pmix -c "
+            "2 ./app",
+            8, 0);
     becomes(RUN_SRUN, "srun --ntasks-per-node 2 --exclusive --kill-on-bad-exit=0 ./app",
-            "srun --nodelist=a,c --nodes=2 --ntasks=4 --ntasks-per-node=2 --exclusive --kill-on-bad-exit=0 ./app", 0, 2);
+            "srun --nodelist=a,c --nodes=2 --ntasks=4 --ntasks-per-node=2 --exclusive --kill-on-bad-exit=0 ./app", 0,
+            2);
 }
 
 static void what_cannot_be_moved_is_refused(void **state)

@@ -17,7 +17,7 @@ static void join(const run_nodes *nodes, char *text)
 
 static void expect_list(const char *list, const char *names)
 {
-    run_nodes nodes = {0};
+    run_nodes nodes                      = {0};
     char      message[RUN_MESSAGE_BYTES] = "", text[4096];
 
     assert_true(run_nodes_expand(list, &nodes, message));
@@ -28,7 +28,7 @@ static void expect_list(const char *list, const char *names)
 
 static void expect_refused(const char *list, const char *words)
 {
-    run_nodes nodes = {0};
+    run_nodes nodes                      = {0};
     char      message[RUN_MESSAGE_BYTES] = "";
 
     assert_false(run_nodes_expand(list, &nodes, message));
