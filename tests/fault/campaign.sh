@@ -94,9 +94,9 @@ exhaust() {
     local before
     before=$(kills_of "$1")
     echo $(($(<"$(group "$1")/$used") + (16 << 20))) >"$(group "$1")/$limit"
-    python3 - "$(group "$1")" "$before" "$events" <<'END'
+    python3 - "$(group "$1")" "$before" "$events" "$limit" <<'END'
 import os, sys
-group, before, events = sys.argv[1:]
+group, before, events, limit = sys.argv[1:]
 open("/proc/self/oom_score_adj", "w").write("-1000")
 open(group + "/cgroup.procs", "w").write(str(os.getpid()))
 kept = []
@@ -106,21 +106,22 @@ for _ in range(512):
     if kills() != before:
         break
     kept.append(b"x" * (1 << 20))
+open(group + "/" + limit, "w").write("max" if limit.endswith(".max") else "-1")
 END
-    echo -1 >"$(group "$1")/$limit" 2>/dev/null || echo max >"$(group "$1")/$limit"
 }
 
 # --- one run
 
 # start: fsdp-run on the first host. The program is the same in all of them.
 start() {
-    local run=("$build/tools/run/fsdp-run" --grace 5 --patience 10 --hostfile "$work/hosts" --spares $spares --min-nodes 2
+    local run=("$build/tools/run/fsdp-run" --grace 10 --patience 10 --hostfile "$work/hosts" --spares $spares --min-nodes 2
         --max-restarts 50 --checkpoint "$disk/run" --records "$work/records" --
         mpirun --oversubscribe --bind-to none
         --mca plm rsh --mca plm_rsh_agent "$cluster agent" --mca plm_rsh_no_tree_spawn 1
         --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24
         --mca pml ob1 --mca btl "tcp,vader,self" --mca mpi_yield_when_idle 1)
     [[ $has_groups == no ]] || run+=("$script" --in-group)
+    unset OMPI_MCA_odls_base_sigkill_timeout # which CTest sets
     FSDP_TIMEOUT_S=5 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
         "$cluster" enter 0 "${run[@]}" "$build/mpi-examples/03_gpt/03_gpt" --data "$here/../../mpi-examples/03_gpt/gpt_model.c" \
         --layers 1 --heads 2 --width 32 --context 32 --batch 24 --val-batches 1 --sample 0 --progress off --blas-threads 1 \

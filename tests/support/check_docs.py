@@ -32,6 +32,7 @@ import tempfile
 import textwrap
 
 DROP_IN_SETTINGS = "tools/preload/engine/settings.h"
+RUN_VARIABLES = ("tools/run/attempt.c", "tools/run/processes.h", "shard/checkpoint/folder/token.h")  # those of fsdp-run
 PROGRAMS = {  # where they are: in the build, or in the source
     "fsdp-bench": "bench/fsdp-bench", "fsdp-topo": "tools/topo/fsdp-topo", "fsdp-ckpt": "tools/ckpt/fsdp-ckpt", "fsdp-plan": "tools/plan/fsdp-plan",
     "fsdp-why": "tools/why/fsdp-why", "fsdp-top": "tools/top/fsdp-top", "fsdp-run": "tools/run/fsdp-run",
@@ -213,7 +214,7 @@ class Check:
         for path in glob.glob(self.path("fortran/**/*.[fF]90"), recursive=True):
             with open(path, encoding="utf-8") as file:
                 words.update(re.findall(r"\bfsdp_\w+", file.read()))
-        for name in ("CMakeLists.txt", "CMakePresets.json", DROP_IN_SETTINGS):
+        for name in ("CMakeLists.txt", "CMakePresets.json", DROP_IN_SETTINGS, *RUN_VARIABLES):
             if self.exists(name):
                 words.update(re.findall(r"\bFSDP_\w+", self.text(name)))
         return words

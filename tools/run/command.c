@@ -341,7 +341,11 @@ static bool keeps(const run_command *c, const char *option)
 static void put_openmpi(word_list *list, const char *const *variables)
 {
     static const char *const SETTINGS[][2] = {
-        {"oob_tcp_keepalive_time", "10"}, {"oob_tcp_keepalive_intvl", "2"}, {"oob_tcp_keepalive_probes", "3"}};
+        {"oob_tcp_keepalive_time", "10"},
+        {"oob_tcp_keepalive_intvl", "2"},
+        {"oob_tcp_keepalive_probes", "3"},
+        {"odls_base_sigkill_timeout", "3"}, /* in which ranks write what they know of one that is gone */
+    };
 
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++) {
         char variable[64];

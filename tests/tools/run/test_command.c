@@ -63,18 +63,20 @@ static void refused(run_launcher launcher, const char *given, const char *words)
     run_command_release(&command);
 }
 
-#define KEEPALIVE "--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3"
+#define SETTINGS                                                                                                       \
+    "--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3 "                \
+    "--mca odls_base_sigkill_timeout 3"
 
 static void mpirun_gets_hosts_and_variables(void **state)
 {
     (void)state;
     becomes(RUN_OPENMPI,
             "mpirun -n 8 --hostfile all --mca btl tcp,self -x PATH --bind-to core --oversubscribe ./app -n 3",
-            "mpirun -n 4 --host a:2,c:2 " KEEPALIVE
+            "mpirun -n 4 --host a:2,c:2 " SETTINGS
             " -x FSDP_RUN_ID --mca btl tcp,self -x PATH --bind-to core --oversubscribe ./app -n 3",
             8, 0);
     becomes(RUN_OPENMPI, "mpirun --npernode 3 -H a,b ./app",
-            "mpirun -n 4 --host a:2,c:2 " KEEPALIVE " -x FSDP_RUN_ID ./app", 0, 3);
+            "mpirun -n 4 --host a:2,c:2 " SETTINGS " -x FSDP_RUN_ID ./app", 0, 3);
 }
 
 static void mpiexec_of_hydra_gets_hosts(void **state)
@@ -119,6 +121,6 @@ int main(void)
         cmocka_unit_test(what_cannot_be_moved_is_refused),
     };
 
-    (void)unsetenv("OMPI_MCA_oob_tcp_keepalive_time");
+    (void)unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
