@@ -373,7 +373,10 @@ static int choose_nodes(session *s, bool *too_few)
             continue;
         }
         const int status = ask_chosen(s, &gone);
-        if (status != 0 || gone == 0) {
+        if (status != 0) {
+            return status;
+        }
+        if (gone == 0) {
             break;
         }
     }
