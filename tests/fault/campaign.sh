@@ -33,6 +33,7 @@ readonly table=(
     "term      interrupted    no    SIGTERM of fsdp-run, which is started again then"
 )
 
+mpirun=${FSDP_CLUSTER_MPIRUN:-mpirun}
 readonly hosts=6 spares=2 ranks_per_host=2 steps=300 every=10 most_in_a_run=4
 
 fail() {
@@ -115,8 +116,8 @@ END
 # start: fsdp-run on the first host. The program is the same in all of them.
 start() {
     local run=("$build/tools/run/fsdp-run" --grace 10 --patience 10 --hostfile "$work/hosts" --spares $spares --min-nodes 2
-        --max-restarts 50 --checkpoint "$disk/run" --records "$work/records" --
-        mpirun --oversubscribe --bind-to none
+        --max-restarts 50 --launcher openmpi --checkpoint "$disk/run" --records "$work/records" --
+        "$mpirun" --oversubscribe --bind-to none
         --mca plm rsh --mca plm_rsh_agent "$cluster agent" --mca plm_rsh_no_tree_spawn 1
         --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24
         --mca pml ob1 --mca btl "tcp,vader,self" --mca mpi_yield_when_idle 1)
@@ -177,7 +178,7 @@ do_it() {
     ranks) "$cluster" enter "$2" pkill -KILL -x 03_gpt ;;
     stop) "$cluster" enter "$2" pkill -STOP -n -x 03_gpt ;;
     cut) "$cluster" cut "$2" ;;
-    launcher) "$cluster" enter 0 pkill -KILL -x mpirun ;;
+    launcher) "$cluster" enter 0 pkill -KILL -P "$("$cluster" enter 0 pgrep -n -x fsdp-run)" ;; # the child of the keeper
     memory) exhaust "$2" ;;
     disk) dd if=/dev/zero of="$disk/full" bs=64k status=none 2>/dev/null || true ;;
     term) "$cluster" enter 0 pkill -TERM -x fsdp-run ;;
@@ -267,17 +268,22 @@ losses() {
     awk '/^exact step / { loss[$3] = $NF } END { for (step in loss) print step, loss[step] }' "$1" | sort -n
 }
 
+# compare_losses MOST: what a rank had not yet printed when its launcher was killed is not known
+compare_losses() {
+    join <(losses "$work/log" | sort) <(losses "$work/reference" | sort) | awk -v steps=$steps -v limit="$1" '
+        { d = ($2 - $3) / $3; d = d < 0 ? -d : d; most = d > most ? d : most; last = $1 > last ? $1 : last }
+        END { if (limit > 0) printf "fewer ranks: losses differ by at most %.1e\n", most
+              exit most > limit || last != steps || NR < steps * 0.8 }'
+}
+
 compare() {
     if (($(sed -n 's/^fsdp-run: attempt [0-9]*: \(.* -> \)*\([0-9]*\) ranks* on .*/\2/p' "$work/log" | sort -u | wc -l) == 1)); then
-        [[ $(grep '^exact hash' "$work/log") == $(grep '^exact hash' "$work/reference") ]] ||
+        [[ $(grep '^exact parameters [0-9a-f]*$' "$work/log") == "$weights" ]] ||
             fail "always 8 ranks, and other weights than without faults"
-        [[ $(losses "$work/log") == "$(losses "$work/reference")" ]] || fail "always 8 ranks, and other losses than without faults"
+        compare_losses 0 || fail "always 8 ranks, and other losses than without faults"
         echo "the weights are those of the undisturbed run"
     else
-        paste -d ' ' <(losses "$work/log") <(losses "$work/reference") | awk -v steps=$steps '
-            { d = ($2 - $4) / $4; d = d < 0 ? -d : d; most = d > most ? d : most; bad += $1 != $3 || d > 1e-5 }
-            END { printf "fewer ranks: losses differ by at most %.1e\n", most; exit bad > 0 || NR != steps }' ||
-            fail "losses are not those of the undisturbed run"
+        compare_losses 1e-5 || fail "losses are not those of the undisturbed run"
     fi
 }
 
@@ -307,6 +313,7 @@ main() {
     done >"$work/hosts"
     one_run 0
     mv "$work/log" "$work/reference"
+    weights=$(grep '^exact parameters [0-9a-f]*$' "$work/reference") || fail "the undisturbed run has not said its weights"
     while ((done_so_far < number)); do
         local most=$((number - done_so_far)) runs=0
         one_run $((1 + $(draw $((most < most_in_a_run ? most : most_in_a_run)))))
@@ -345,6 +352,10 @@ build=$(realpath "${3:-$here/../../build/default}")
 }
 ((EUID == 0)) || {
     echo "skipped: virtual hosts need root" >&2
+    exit 77
+}
+[[ $("$mpirun" --version 2>&1) == *'Open MPI) 4.'* ]] || {
+    echo "skipped: the options are those of Open MPI 4, which '$mpirun' is not" >&2
     exit 77
 }
 work=$(mktemp -d)

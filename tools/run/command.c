@@ -204,7 +204,8 @@ static bool take_option(run_command *c, const known *row, char **words, const ch
     default:
         break;
     }
-    if (row->fate == KEEP && row->words == 2 && words[1] != NULL && strcmp(words[1], "plm_rsh_agent") == 0) {
+    if (row->fate == KEEP && row->words == 2 && words[1] != NULL &&
+        (strcmp(words[1], "plm_rsh_agent") == 0 || strcmp(words[1], "plm_ssh_agent") == 0)) {
         c->agent = words[2];
     }
     return true;

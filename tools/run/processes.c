@@ -133,12 +133,14 @@ void run_kill_descendants(void)
 static bool has_word(const char *data, size_t bytes, const char *word)
 {
     const size_t length = strlen(word) + 1; /* with its NUL */
+    const char  *end    = data + bytes;
 
-    for (const char *at = data; at != NULL && at < data + bytes; at = memchr(at, '\0', (size_t)(data + bytes - at))) {
-        at += at != data;
-        if ((size_t)(data + bytes - at) >= length && memcmp(at, word, length) == 0) {
+    for (const char *at = data; at != NULL && at < end;) {
+        if ((size_t)(end - at) >= length && memcmp(at, word, length) == 0) {
             return true;
         }
+        at = memchr(at, '\0', (size_t)(end - at));
+        at = at != NULL ? at + 1 : NULL;
     }
     return false;
 }

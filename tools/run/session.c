@@ -75,7 +75,7 @@ static char *list_nodes(run_node *const *nodes, size_t n)
 /* NULL: there are none. */
 static char *list_spares(const session *s)
 {
-    run_node **spares = calloc(s->nodes.n + 1, sizeof *spares);
+    run_node **spares = calloc(s->nodes.n + 1, sizeof(run_node *));
     size_t     n      = 0;
 
     for (size_t i = 0; spares != NULL && i < s->nodes.n; i++) {
