@@ -28,3 +28,9 @@ done
 for n in "${counts[@]:1}"; do
     near "$n ranks" "$folder/full.${counts[0]}" "$folder/full.$n" 1e-6
 done
+
+# Ranks that cannot share a batch equally have one sequence more or less, and count for as much.
+for n in "${counts[@]}"; do
+    train "$folder/odd.$n" "$n" "${small[@]}" --batch 29
+    near "$n ranks, a batch of 29" "$folder/odd.${counts[0]}" "$folder/odd.$n" 1e-6
+done

@@ -12,10 +12,10 @@
 /* A process with this environment, which does nothing. */
 static pid_t start(char *const *environment)
 {
-    int       ready[2];
-    char      nothing;
-    char      program[] = "/bin/sleep", seconds[] = "1000";
-    char     *argv[] = {program, seconds, NULL};
+    int   ready[2];
+    char  nothing;
+    char  program[] = "/bin/sleep", seconds[] = "1000";
+    char *argv[] = {program, seconds, NULL};
 
     assert_int_equal(0, pipe(ready));
     const pid_t pid = fork();
@@ -41,9 +41,10 @@ static int signal_of(pid_t pid)
 
 static void those_of_a_run_are_killed_and_no_others(void **state)
 {
-    char  ours[] = "FSDP_RUN_ID=0123456789abcdef", longer[] = "FSDP_RUN_ID=0123456789abcdef0", hidden[] = "X=FSDP_RUN_ID=0123456789abcdef",
-         first[] = "A=1", empty[] = "";
-    char *environments[][4] = {{first, ours, NULL}, {ours, NULL}, {longer, NULL}, {hidden, NULL}, {empty, NULL}, {empty, ours, NULL}};
+    char ours[] = "FSDP_RUN_ID=0123456789abcdef", longer[] = "FSDP_RUN_ID=0123456789abcdef0",
+         hidden[] = "X=FSDP_RUN_ID=0123456789abcdef", first[] = "A=1", empty[] = "";
+    char *environments[][4] = {{first, ours, NULL}, {ours, NULL},  {longer, NULL},
+                               {hidden, NULL},      {empty, NULL}, {empty, ours, NULL}};
     enum { N = sizeof environments / sizeof *environments };
     const int killed[N] = {1, 1, 0, 0, 0, 1};
     pid_t     pids[N];
