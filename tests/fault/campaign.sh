@@ -211,7 +211,8 @@ check_verdict() {
     fi
     [[ $ended == *": $verdict: "* ]] || fail "$what of host $victim: the verdict is not $verdict: $ended"
     blamed=$(grep -A 2 -F "$ended" "$work/log" | sed -n 's/^fsdp-run: to blame: //p')
-    [[ $blames == yes ]] && blamed=${blamed#"$FSDP_CLUSTER_ID-host"} || victim=''
+    blamed=${blamed#"$FSDP_CLUSTER_ID-host"}
+    [[ $blames == yes ]] || victim=''
     [[ $blamed == "$victim" ]] || fail "$what of host $victim: '$blamed' is blamed"
 }
 
@@ -243,10 +244,6 @@ one_fault() {
 
 blame_is_said() {
     has_stopped || (($(lines 'attempt [0-9]*: ') > $(lines 'attempt [0-9]* ended ')))
-}
-
-nothing_is_left() {
-    left=$("$cluster" left) || return 1
 }
 
 clean_up() {
@@ -315,7 +312,7 @@ main() {
     mv "$work/log" "$work/reference"
     weights=$(grep '^exact parameters [0-9a-f]*$' "$work/reference") || fail "the undisturbed run has not said its weights"
     while ((done_so_far < number)); do
-        local most=$((number - done_so_far)) runs=0
+        local most=$((number - done_so_far))
         one_run $((1 + $(draw $((most < most_in_a_run ? most : most_in_a_run)))))
         compare
     done

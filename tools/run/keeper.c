@@ -21,6 +21,9 @@
 /* SECONDS that ranks without a launcher have to write their records. */
 static const double ORPHANS_S = 1;
 
+/* For so long, and so often, it is looked for what Open MPI calls the job. */
+static const double FAMILY_S = 60, LOOK_S = 0.5;
+
 static double now(void)
 {
     struct timespec t;
@@ -38,6 +41,8 @@ typedef struct keeping {
     int                    wait_status;
     bool                   has_ended, was_ended, is_orphan;
     double                 deadline; /* for SIGKILL; infinite: there is none */
+    double                 begun;
+    unsigned               family; /* of Open MPI's files, as long as mpirun says it */
 } keeping;
 
 static bool ends(int signal)
@@ -114,15 +119,26 @@ static void obey(keeping *k)
     }
 }
 
+/* MILLISECONDS to the next thing to do; -1: none. */
+static int time_left(const keeping *k)
+{
+    const bool   looks = k->family == 0 && now() - k->begun < FAMILY_S;
+    const double left  = k->deadline - now();
+    const double most  = looks && LOOK_S < left ? LOOK_S : left;
+
+    return isinf(most) ? -1 : most > 0 ? (int)(1000 * most) + 1 : 0;
+}
+
 static void watch(keeping *k)
 {
     while (!k->has_ended) {
         struct pollfd files[] = {{.fd = k->is_orphan ? -1 : k->orders, .events = POLLIN},
                                  {.fd = k->signals, .events = POLLIN}};
-        const double  left    = k->deadline - now();
-        const int     ms      = isinf(left) ? -1 : left > 0 ? (int)(1000 * left) + 1 : 0;
 
-        (void)poll(files, 2, ms);
+        (void)poll(files, 2, time_left(k));
+        if (k->family == 0) {
+            k->family = run_leftovers_family(k->launcher);
+        }
         if ((files[1].revents & POLLIN) != 0) {
             struct signalfd_siginfo ignored;
             (void)!read(k->signals, &ignored, sizeof ignored);
@@ -174,7 +190,7 @@ static int status_of(int wait_status)
 
 static void keep(const run_keeper_plan *plan, int orders, int report)
 {
-    keeping  k = {.plan = plan, .orders = orders, .report = report, .deadline = HUGE_VAL};
+    keeping  k = {.plan = plan, .orders = orders, .report = report, .deadline = HUGE_VAL, .begun = now()};
     sigset_t all;
 
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -191,16 +207,15 @@ static void keep(const run_keeper_plan *plan, int orders, int report)
     k.has_ended   = k.launcher < 0;
     k.wait_status = k.launcher < 0 ? 127 << 8 : 0;
     watch(&k);
-    const unsigned family = k.launcher > 0 ? run_leftovers_family(k.launcher) : 0;
     end_orphans();
-    run_leftovers_remove(family);
+    run_leftovers_remove(k.family);
     if (k.is_orphan) {
-        end_others(&k, family);
+        end_others(&k, k.family);
     }
     const run_keeper_report told = {.status     = status_of(k.wait_status),
                                     .was_ended  = k.was_ended,
                                     .was_killed = WIFSIGNALED(k.wait_status) && !k.was_ended,
-                                    .family     = family,
+                                    .family     = k.family,
                                     .is_known   = true};
     (void)!write(report, &told, sizeof told);
     _exit(0);

@@ -23,6 +23,7 @@ typedef struct run_node {
     run_node_state state;
     size_t         charges;      /* how often something went wrong there */
     bool           has_answered; /* since the last attempt */
+    unsigned       family;       /* of files that Open MPI may have left there: tools/run/leftovers.h */
 } run_node;
 
 typedef struct run_nodes {

@@ -34,7 +34,6 @@ typedef struct session {
     size_t             wanted;     /* nodes of the first attempt */
     size_t             sum_before; /* ranks of the attempt before; 0: none */
     unsigned           attempt;
-    unsigned           family; /* of files that Open MPI has left: tools/run/leftovers.h */
     int                signals;
     run_end            ends[2]; /* of the last attempt, and the one before */
     size_t             n_ends;
@@ -264,7 +263,7 @@ static void ask(const session *s, run_node *const *nodes, size_t n, const char *
     bool   fine     = commands != NULL;
 
     for (size_t i = 0; fine && i < n; i++) {
-        commands[i] = run_ask_command(&s->reach, nodes[i]->name, s->id, s->family, file);
+        commands[i] = run_ask_command(&s->reach, nodes[i]->name, s->id, nodes[i]->family, file);
         fine        = commands[i] != NULL;
     }
     for (size_t i = 0; i < n; i++) {
@@ -455,7 +454,9 @@ static void judge(session *s, const run_attempt *a, const run_attempt_result *re
     run_blame blame;
 
     memset(statuses, 0, sizeof statuses);
-    s->family = result->family;
+    for (size_t i = 0; i < s->n; i++) {
+        s->chosen[i]->family = result->family;
+    }
     if (!s->reach.is_useless) {
         ask_after(s, statuses);
     }
