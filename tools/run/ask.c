@@ -32,6 +32,12 @@ const char *run_reach_default(const char *agent)
     return hydra != NULL && hydra[0] != '\0' ? hydra : "ssh -o BatchMode=yes";
 }
 
+bool run_ask_is_silent(int status)
+{
+    return status != RUN_ASK_FINE && status != RUN_ASK_NO_FILE && status != RUN_ASK_NOT_EXECUTABLE &&
+           status != RUN_ASK_NOT_FOUND;
+}
+
 /* In single quotes, for a shell. */
 static char *quote(const char *text)
 {
@@ -111,7 +117,7 @@ static pid_t start(const char *command)
             (void)dup2(null, i);
         }
         (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        _exit(127);
+        _exit(RUN_ASK_NOT_FOUND);
     }
     return pid;
 }

@@ -8,7 +8,16 @@
 #include "tools/run/nodes.h"
 
 /** What `--sweep` ends with. */
-enum { RUN_ASK_FINE = 0, RUN_ASK_NO_FILE = 42, RUN_ASK_TOO_LATE = 124 };
+enum {
+    RUN_ASK_FINE           = 0,
+    RUN_ASK_NO_FILE        = 42,
+    RUN_ASK_TOO_LATE       = 124,
+    RUN_ASK_NOT_EXECUTABLE = 126,
+    RUN_ASK_NOT_FOUND      = 127
+};
+
+/** Whether nobody has answered. A host on which this program is not to be found has. */
+bool run_ask_is_silent(int status);
 
 /** How hosts are reached. */
 typedef struct run_reach {

@@ -17,7 +17,7 @@ static size_t find_silent(const run_facts *f, bool *guilty, text_builder *text)
     size_t n = 0;
 
     for (size_t i = 0; f->answers != NULL && i < f->n; i++) {
-        if (f->answers[i] != RUN_ASK_FINE && f->answers[i] != RUN_ASK_NO_FILE) {
+        if (run_ask_is_silent(f->answers[i])) {
             text_add(text, "%s%s", n == 0 ? "No answer from " : ", ", f->nodes[i]->name);
             guilty[i] = true;
             n++;

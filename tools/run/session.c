@@ -286,7 +286,7 @@ static bool is_way_missing(const session *s, run_node *const *nodes, const int *
     for (size_t i = 0; i < n; i++) {
         const bool is_here = run_nodes_is_here(nodes[i]->name);
         others += !is_here;
-        silent += !is_here && statuses[i] != RUN_ASK_FINE && statuses[i] != RUN_ASK_NO_FILE;
+        silent += !is_here && run_ask_is_silent(statuses[i]);
     }
     return s->attempt == 1 && others > 0 && silent == others;
 }
@@ -329,8 +329,8 @@ static int ask_chosen(session *s, size_t *gone)
         if (statuses[i] == RUN_ASK_NO_FILE) {
             return refuse_folder(s, unsure[i]->name);
         }
-        unsure[i]->has_answered = statuses[i] == RUN_ASK_FINE;
-        if (statuses[i] != RUN_ASK_FINE) {
+        unsure[i]->has_answered = !run_ask_is_silent(statuses[i]);
+        if (!unsure[i]->has_answered) {
             unsure[i]->state = RUN_NODE_GONE;
             say("no answer from %s (status %d)", unsure[i]->name, statuses[i]);
             ++*gone;
@@ -412,7 +412,7 @@ static void ask_after(session *s, int *statuses)
 {
     ask(s, s->chosen, s->n, NULL, statuses);
     for (size_t i = 0; i < s->n; i++) {
-        s->chosen[i]->has_answered = statuses[i] == RUN_ASK_FINE;
+        s->chosen[i]->has_answered = !run_ask_is_silent(statuses[i]);
     }
 }
 
@@ -423,7 +423,7 @@ static void leave_out(session *s, const int *statuses, const bool *guilty)
 
     for (size_t i = 0; i < s->n; i++) {
         if (guilty[i]) {
-            const bool is_gone  = !s->reach.is_useless && statuses[i] != RUN_ASK_FINE;
+            const bool is_gone  = !s->reach.is_useless && run_ask_is_silent(statuses[i]);
             s->chosen[i]->state = is_gone ? RUN_NODE_GONE : RUN_NODE_SUSPECT;
             s->chosen[i]->charges++;
             out[n++] = s->chosen[i];
