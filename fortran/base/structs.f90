@@ -49,6 +49,7 @@ module fsdp_structs
       integer(c_int)     :: record = 0
       type(c_ptr)        :: record_dir = c_null_ptr
       integer(c_int)     :: stall_s = 0
+      type(c_ptr)        :: checkpoint_cache = c_null_ptr
    end type
 
    type, bind(C), public :: fsdp_memory
@@ -349,6 +350,7 @@ module fsdp_structs
       integer(c_size_t) :: keep_last = 0
       integer(c_size_t) :: keep_every = 0
       integer(c_int)    :: asynchronous = 0
+      integer(c_int)    :: cached = 0
    end type
 
    type, bind(C), public :: fsdp_checkpoint_rename

@@ -10,7 +10,7 @@ module fsdp_checkpoints
    private
 
    public :: fsdp_checkpoint_add, fsdp_checkpoint_add_bytes, fsdp_checkpoint_add_model, fsdp_checkpoint_add_rows
-   public :: fsdp_checkpoint_budget
+   public :: fsdp_checkpoint_budget, fsdp_checkpoint_cache
    public :: fsdp_checkpoint_close, fsdp_checkpoint_get_rows, fsdp_checkpoint_latest, fsdp_checkpoint_load
    public :: fsdp_checkpoint_load_options_init, fsdp_checkpoint_load_options_init_size, fsdp_checkpoint_open
    public :: fsdp_checkpoint_open_folder, fsdp_checkpoint_options_init, fsdp_checkpoint_options_init_size
@@ -126,6 +126,12 @@ module fsdp_checkpoints
       end function
 
       integer(c_int) function c_checkpoint_save_async(checkpoint, state) bind(C, name="fsdp_checkpoint_save_async")
+         import :: c_int, c_ptr, fsdp_checkpoint_state
+         type(c_ptr), value                      :: checkpoint
+         type(fsdp_checkpoint_state), intent(in) :: state
+      end function
+
+      integer(c_int) function c_checkpoint_cache(checkpoint, state) bind(C, name="fsdp_checkpoint_cache")
          import :: c_int, c_ptr, fsdp_checkpoint_state
          type(c_ptr), value                      :: checkpoint
          type(fsdp_checkpoint_state), intent(in) :: state
@@ -465,6 +471,14 @@ contains
       integer, intent(out), optional :: status
 
       call finish(c_checkpoint_save_async(address(checkpoint), state), 'fsdp_checkpoint_save_async', checkpoint, status)
+   end subroutine
+
+   subroutine fsdp_checkpoint_cache(checkpoint, state, status)
+      type(fsdp_checkpoint), intent(in) :: checkpoint
+      type(fsdp_checkpoint_state), intent(in) :: state
+      integer, intent(out), optional :: status
+
+      call finish(c_checkpoint_cache(address(checkpoint), state), 'fsdp_checkpoint_cache', checkpoint, status)
    end subroutine
 
    subroutine fsdp_checkpoint_progress(checkpoint, done, status)

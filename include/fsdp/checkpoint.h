@@ -16,11 +16,13 @@
  *
  *     run1/latest                               "step-000000500"
  *     run1/step-000000500/model.safetensors     the parameters, and ignored tensors, under their names in the model
- *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer
+ *     run1/step-000000500/optimizer.safetensors its moments: NAME.exp_avg, NAME.exp_avg_sq, NAME.momentum_buffer; and what its
+ *                                               gradient hook keeps: UNIT.int8_error.BLOCK.of-RANKS
  *     run1/step-000000500/NAME.model.safetensors, NAME.optimizer.safetensors  of further models: see fsdp_checkpoint_add_model()
  *     run1/step-000000500/simulation.safetensors  the program's own arrays: see fsdp_checkpoint_add()
  *     run1/step-000000500/state.json            step, sampler, loss scaler, version
  *     run1/step-000000500/checksums.bin         checksums of all of it; state.json has the one of this file
+ *     run1/.run                                 which run the folder is of, where states are cached
  *     run1/.lock                                held, with flock(2), by the program that saves there; or else run1/.owner, which
  *                                               names it: see FSDP_CHECKPOINT_LOCK in docs/settings.md
  *
@@ -42,8 +44,9 @@
  * Restored to the last bit are parameters, moments, the optimizer's step count, the loss scaler, and what the program keeps
  * in fsdp_checkpoint_state. Learning-rate schedules and samplers are functions of the step, and random numbers of
  * their counter, so that nothing else is needed. Not saved: gradients that no step has used (a save is refused then), the
- * options of optimizers and groups, which the program sets as before, and the error feedback of gradient hooks, which begins
- * again at zero: with fsdp_hook_int8() and fsdp_hook_power_sgd(), a resumed run differs from one that was not interrupted.
+ * options of optimizers and groups, which the program sets as before, and what fsdp_hook_power_sgd() keeps, which begins again at
+ * zero: with it, a resumed run differs from one that was not interrupted. The error feedback of fsdp_hook_int8() is saved, if an
+ * optimizer is, and loaded on as many ranks, with as many groups and the same block; else it begins at zero.
  *
  * All functions but fsdp_checkpoint_budget() are collective, like those of fsdp/model.h. Further errors: FSDP_ERR_IO: a file
  * could not be read or written, as on a full disk; FSDP_ERR_FORMAT: a file is damaged or not what it should be. Both name the
@@ -101,12 +104,13 @@ typedef struct fsdp_checkpoint_options {
     size_t     keep_last;  /**< how many of the latest checkpoints stay; 0: all */
     size_t keep_every;   /**< checkpoints whose step is a multiple of this stay for ever; 0: none. Needs `keep_last` */
     int    asynchronous; /**< 1: room for fsdp_checkpoint_save_async() */
+    int    cached; /**< 1: room for fsdp_checkpoint_cache(), and fsdp_checkpoint_open() looks for what it has kept */
 } fsdp_checkpoint_options;
 
-/** f32, one file, the last 3 stay, saves block. */
+/** f32, one file, the last 3 stay, saves block, nothing is cached. */
 #define FSDP_CHECKPOINT_OPTIONS_DEFAULT                                                                                \
     {                                                                                                                  \
-        sizeof(fsdp_checkpoint_options), FSDP_F32, 0, 3, 0, 0                                                          \
+        sizeof(fsdp_checkpoint_options), FSDP_F32, 0, 3, 0, 0, 0                                                       \
     }
 
 /** A tensor in a file whose name begins with `from` is loaded as the one whose name begins with `to` instead. */
@@ -179,6 +183,10 @@ static inline void fsdp_checkpoint_load_options_init(fsdp_checkpoint_load_option
  * Opens a folder to save checkpoints of a model in; makes it if its parent exists. Locks it until fsdp_checkpoint_close(), or
  * until the program ends in any way: where .owner is the lock, and the program has not closed it, other hosts find it free a minute
  * after that.
+ *
+ * With `cached` set, it also looks for what an earlier program has kept of this folder with fsdp_checkpoint_cache(). If the newest
+ * state that is whole in the caches of all nodes is newer than `latest`, it is written into the folder and becomes the latest
+ * checkpoint; so any number of ranks loads it, on any of the nodes. What is left of caches on the nodes is then removed.
  *
  * @param[in]  model       committed; outlives the checkpoint, as does `optimizer`
  * @param[in]  optimizer   of the model, whose state is saved too, with that of all other optimizers that the model has now; or NULL
@@ -348,18 +356,46 @@ FSDP_API fsdp_status fsdp_checkpoint_save(fsdp_checkpoint *checkpoint, const fsd
 FSDP_API fsdp_status fsdp_checkpoint_save_async(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
 
 /**
- * Advances an asynchronous save as far as it goes without waiting for files. Call it once per step; it costs one small
- * allreduce while a save is under way, and nothing otherwise.
+ * Keeps the state in the memory of the nodes, between checkpoints that all nodes share: what this rank would write goes into a
+ * file in FSDP_CHECKPOINT_CACHE (/dev/shm, or a folder on a disk of the node), in one copy, and from there, in messages behind the
+ * following steps, to a rank of the next node, the last node's to the first. These stay when processes end or a node is lost;
+ * fsdp_checkpoint_open() takes over what is newest and whole. Lost are at most the steps behind the last such call if one node is
+ * lost, or several of which none follows another; else those behind the last save. On one node there is no copy, and a state
+ * survives the processes alone.
+ *
+ * Each rank keeps two generations of its own state, and two of each rank that sends it copies; they are in the budget as staging,
+ * where they lie in memory. The one before the last is overwritten once the last is whole on all nodes, for which this call waits:
+ * between two of them, call fsdp_checkpoint_progress() once per step, which also sends. All that a save would write is kept, the
+ * program's arrays too: of each row of a box that is not a neighbour of the one before, with 40 bytes about it. With rows or bytes
+ * of the program it completes an asynchronous save first; otherwise both may be under way.
+ *
+ * With FSDP_CHECKPOINT_CACHE=off it only checks its arguments. A node is here the ranks of a host for which that is the same
+ * folder; FSDP_NODE_SIZE does not count.
+ *
+ * @param[in] state  as for fsdp_checkpoint_save()
+ * @return FSDP_OK; FSDP_ERR_ARG, FSDP_ERR_MISMATCH, FSDP_ERR_STATE: as fsdp_checkpoint_save(), and where `cached` was not set at open;
+ *         FSDP_ERR_IO: there is no room for a state that has grown: the generations before are as they were; FSDP_ERR_MEMORY;
+ *         FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: a partner has not taken its copy.
+ */
+FSDP_API fsdp_status fsdp_checkpoint_cache(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
+
+/**
+ * Advances an asynchronous save as far as it goes without waiting for files, and copies of cached states without waiting for
+ * messages. Call it once per step; it costs one small allreduce while a save is under way, and nothing otherwise.
  *
  * @param[out] done  1 if none is under way any more, the same on all ranks; or NULL
  * @return FSDP_OK; the error of the save, once, with `done` 1: as for fsdp_checkpoint_save().
  */
 FSDP_API fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *done);
 
-/** Completes an asynchronous save. @return FSDP_OK, also where none is under way; else the error of the save, once. */
+/** Completes an asynchronous save, and copies of a cached state. @return FSDP_OK, also where none is under way; else the error of the save, once. */
 FSDP_API fsdp_status fsdp_checkpoint_wait(fsdp_checkpoint *checkpoint);
 
-/** Completes an asynchronous save, releases the lock and everything else. NULL does nothing. @return as fsdp_checkpoint_wait(). */
+/**
+ * Completes an asynchronous save, and copies of a cached state, releases the lock and everything else. Caches are removed if `latest`
+ * is as new as they are; else they stay, for the next program that opens the folder. NULL does nothing.
+ * @return as fsdp_checkpoint_wait()
+ */
 FSDP_API fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint);
 
 /**

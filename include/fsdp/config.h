@@ -158,7 +158,9 @@ typedef enum fsdp_checkpoint_lock {
     X(record_dir, PATH, "FSDP_RECORD_DIR", "", 0, "a folder",                                                          \
       "where they are written when something ends a context or the process, for fsdp-why")                             \
     X(stall_s, SECONDS, "FSDP_STALL_S", "60", 1, "0 to 86400, 0 is none",                                              \
-      "a wait this long is warned about, with who is missing")
+      "a wait this long is warned about, with who is missing")                                                         \
+    X(checkpoint_cache, PATH, "FSDP_CHECKPOINT_CACHE", "/dev/shm", 0, "a folder of the node, or off",                  \
+      "where fsdp_checkpoint_cache() keeps states of a run")
 
 #define FSDP_CONFIG_TYPE_CHOICE  int
 #define FSDP_CONFIG_TYPE_SECONDS int

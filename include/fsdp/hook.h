@@ -9,7 +9,8 @@
  * Common to all hooks:
  * - The result is bitwise the same on all ranks, and the same in every run.
  * - A hook serves one model: it keeps state per unit, keyed by the unit's name, on each rank. fsdp_checkpoint_load() into that
- *   model clears it, and when its loss scaler changes the scale, the state is rescaled too.
+ *   model clears it, but for what was saved of fsdp_hook_int8(); when its loss scaler changes the scale, the state is rescaled
+ *   too.
  * - It computes on the host. A gradient of a model on a GPU is copied to host memory, the host waits for it, and the mean is
  *   copied back: the bits are those of a model on the host. From fsdp_model_set_hook() on, such a model holds room for its
  *   longest gradient.
@@ -144,7 +145,9 @@ FSDP_API fsdp_status fsdp_hook_half(fsdp_context *ctx, fsdp_dtype dtype, fsdp_ho
  * element that is not finite becomes NaN as a whole. Scales and codes are those of fsdp_model_options::quantized_params; each rank
  * sums an equal share of whole blocks, in rank order, divides by the number of ranks, and adds what was left of its last mean.
  * Holds 4 + 4 / size bytes per element, and during a reduction 2 more per element of the largest unit. Units so small that
- * this would send more than f32 are averaged in f32. Collective.
+ * this would send more than f32 are averaged in f32. What is kept is saved with the optimizer's state: set the hook before
+ * fsdp_checkpoint_open(), which then allocates it. On as many ranks, with the same block, a resumed run has the same bits; on
+ * others it begins at zero. Collective.
  *
  * @param[in] options  or NULL for FSDP_INT8_OPTIONS_DEFAULT; the same on all ranks; copied
  * @param[out] hook    as for fsdp_hook_half()

@@ -34,13 +34,32 @@ static void release_unit(const fsdp_hook *hook, fsdpi_hook_unit *unit)
     fsdpi_free(hook->ctx, FSDP_MEMORY_BOOKKEEPING, unit, unit_bytes(unit->name));
 }
 
-void fsdpi_hook_forget(fsdp_hook *hook)
+static void release_units(fsdp_hook *hook)
 {
-    while (hook != NULL && hook->units != NULL) {
+    while (hook->units != NULL) {
         fsdpi_hook_unit *unit = hook->units;
 
         hook->units = unit->next;
         release_unit(hook, unit);
+    }
+}
+
+bool fsdpi_hook_is_saved(const fsdp_hook *hook)
+{
+    return hook != NULL && hook->method->name_saved != NULL;
+}
+
+/* What begins with zeros may as well stay; the rest begins anew with the next gradient, whose layout it needs. */
+void fsdpi_hook_forget(fsdp_hook *hook)
+{
+    if (hook == NULL) {
+        return;
+    }
+    if (!fsdpi_hook_is_saved(hook)) {
+        release_units(hook);
+    }
+    for (fsdpi_hook_unit *unit = hook->units; unit != NULL; unit = unit->next) {
+        memset(unit->state, 0, unit->state_bytes);
     }
 }
 
@@ -59,7 +78,7 @@ void fsdp_hook_destroy(fsdp_hook *hook)
     }
     fsdpi_disown(hook->ctx, &hook->owned);
     release_scratch(hook);
-    fsdpi_hook_forget(hook);
+    release_units(hook);
     fsdpi_free(hook->ctx, FSDP_MEMORY_BOOKKEEPING, hook, sizeof *hook);
 }
 
@@ -219,6 +238,24 @@ static fsdp_status prepare_scratch(fsdp_hook *hook, const fsdp_gradient *gradien
     }
     hook->scratch_bytes = bytes;
     return FSDP_OK;
+}
+
+const char *fsdpi_hook_saved_name(const fsdp_hook *hook, const fsdp_gradient *gradient, char *text, size_t size)
+{
+    hook->method->name_saved(hook, gradient, text, size);
+    return text;
+}
+
+size_t fsdpi_hook_saved_elements(const fsdp_hook *hook, const fsdp_gradient *gradient)
+{
+    return state_bytes(hook, gradient) / sizeof(float);
+}
+
+float *fsdpi_hook_saved_state(const fsdp_hook *hook, const char *unit)
+{
+    const fsdpi_hook_unit *found = find_unit(hook, unit);
+
+    return found != NULL ? found->state : NULL;
 }
 
 fsdp_status fsdpi_hook_prepare(fsdp_hook *hook, fsdp_context *ctx, const fsdp_gradient *gradient)

@@ -34,8 +34,18 @@ size_t fsdpi_hook_bookkeeping(void);
  */
 fsdp_status fsdpi_hook_prepare(fsdp_hook *hook, fsdp_context *ctx, const fsdp_gradient *gradient);
 
-/** Forgets what is kept of earlier gradients: parameters have been loaded. Local. NULL does nothing. */
+/** Forgets what is kept of earlier gradients: parameters will be loaded. What is saved stays where it is. Local. NULL does nothing. */
 void fsdpi_hook_forget(fsdp_hook *hook);
+
+/** Whether what is kept is part of checkpoints, with what tells it from that of other options. Local. */
+bool        fsdpi_hook_is_saved(const fsdp_hook *hook);
+const char *fsdpi_hook_saved_name(const fsdp_hook *hook, const fsdp_gradient *gradient, char *text, size_t size);
+
+/** ELEMENTS that are kept for a gradient of `count` and `ranks`, whatever its tensors are; 0: none. For a hook that is saved. */
+size_t fsdpi_hook_saved_elements(const fsdp_hook *hook, const fsdp_gradient *gradient);
+
+/** Where they are, of a unit that is prepared: as long as the hook is there. NULL: there are none. */
+float *fsdpi_hook_saved_state(const fsdp_hook *hook, const char *unit);
 
 /** Multiplies that: from now on gradients are larger by this factor. Local. NULL does nothing. */
 void fsdpi_hook_rescale(fsdp_hook *hook, double factor);
@@ -73,6 +83,8 @@ typedef struct fsdpi_hook_method {
     size_t (*scratch_bytes)(const fsdp_hook *hook, const fsdp_gradient *gradient);
     /** Fills in what is not zero at first. NULL: all is. */
     void (*start)(const fsdp_hook *hook, const fsdp_gradient *gradient, float *state);
+    /** Writes what the saved state is called, with all that it depends on. NULL: what is kept is not saved. */
+    void (*name_saved)(const fsdp_hook *hook, const fsdp_gradient *gradient, char *text, size_t size);
     /** Averages. Changes its state only after the last step that can fail. */
     fsdp_status (*reduce)(const fsdpi_reduction *reduction);
 } fsdpi_hook_method;

@@ -167,8 +167,17 @@ static fsdp_status reduce(const fsdpi_reduction *reduction)
     return FSDP_OK;
 }
 
-const fsdpi_hook_method fsdpi_int8_method = {
-    .applies = applies, .state_elements = state_elements, .scratch_bytes = scratch_bytes, .reduce = reduce};
+/* The parts of ranks depend on how many there are, and on the block. */
+static void name_saved(const fsdp_hook *hook, const fsdp_gradient *gradient, char *text, size_t size)
+{
+    (void)snprintf(text, size, "int8_error.%zu.of-%d", hook->options.int8.block, gradient->ranks);
+}
+
+const fsdpi_hook_method fsdpi_int8_method = {.applies        = applies,
+                                             .state_elements = state_elements,
+                                             .scratch_bytes  = scratch_bytes,
+                                             .name_saved     = name_saved,
+                                             .reduce         = reduce};
 
 void fsdp_int8_options_init_size(fsdp_int8_options *options, size_t size)
 {

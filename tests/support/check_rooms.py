@@ -78,6 +78,7 @@ ROOMS = [
      "the program's own arrays: boxes, whether they tile an array, and their rows between memory and files"),
     ("shard", "checkpoint/common",
      "what writing and reading share: a model as tensors of files, and what can be wrong with a call"),
+    ("shard", "checkpoint/cache", "states of a run in the memory, or on the disks, of its nodes"),
     ("shard", "checkpoint/write", "saving, at once or behind the next steps"),
     ("shard", "checkpoint/read", "loading, on any number of ranks"),
     ("shard", "pipeline", "schedules of pipelines: made, read, proved and simulated, without MPI"),

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard/checkpoint/common/hook_parts.h"
+#include "shard/hooks/hook.h"
 #include "shard/state/dynamic_blocks.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/slices.h"
@@ -64,6 +66,7 @@ void fsdpi_parts_free(fsdpi_parts *parts)
     free(parts->infos);
     free(parts->dims);
     free(parts->names);
+    free(parts->hook_tensors);
     *parts = (fsdpi_parts){0};
 }
 
@@ -158,13 +161,39 @@ static void add_moments(fsdpi_parts *parts, const fsdpi_flat *flat, size_t flat_
     }
 }
 
+/* What stands for a tensor of the model has no name, flags or unit: nobody asks for them. */
+static fsdp_status add_hook_parts(const fsdp_model *model, fsdpi_parts *parts, char *name, fsdpi_problem *problem)
+{
+    fsdpi_tensor *tensor     = parts->hook_tensors;
+    size_t        flat_index = 0;
+
+    for (fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, flat_index++) {
+        const size_t     elements = fsdpi_hook_part_elements(flat);
+        const fsdpi_part part     = {.tensor = tensor, .flat = flat, .flat_index = flat_index, .kind = FSDPI_PART_HOOK};
+
+        if (elements > 0) {
+            FSDP_TRY(fsdpi_hook_part_prepare(flat, problem));
+            *tensor           = (fsdpi_tensor){.n_dims = 1, .shape = {elements}, .count = elements, .owner = tensor};
+            const size_t used = fsdpi_hook_part_name(flat, name);
+            add(parts, &part, name, FSDP_F32);
+            name += used;
+            tensor++;
+        }
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_parts_of_optimizers(const fsdp_model *model, bool masters, fsdpi_parts *parts, fsdpi_problem *problem)
 {
-    size_t       flat_index = 0, n_tensors;
+    size_t       flat_index = 0, n_tensors, hook_bytes;
     const size_t name_bytes = count_states(model, &n_tensors);
-    const size_t most       = FSDPI_MOST_STATES + masters;
+    const size_t most = FSDPI_MOST_STATES + masters, n_hook = fsdpi_hook_parts_most(model, &hook_bytes);
 
-    FSDP_TRY(allocate(parts, n_tensors * most, name_bytes * most, problem));
+    FSDP_TRY(allocate(parts, n_tensors * most + n_hook, name_bytes * most + hook_bytes, problem));
+    parts->hook_tensors = calloc(n_hook + 1, sizeof *parts->hook_tensors);
+    if (parts->hook_tensors == NULL) {
+        return fsdpi_problem_memory(problem, "what a gradient hook keeps", n_hook * sizeof(fsdpi_tensor));
+    }
     char *name = parts->names;
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, flat_index++) {
         const fsdpi_part master = {.flat = flat, .flat_index = flat_index, .kind = FSDPI_PART_MASTER};
@@ -174,7 +203,7 @@ fsdp_status fsdpi_parts_of_optimizers(const fsdp_model *model, bool masters, fsd
         }
         add_moments(parts, flat, flat_index, &name);
     }
-    return FSDP_OK;
+    return add_hook_parts(model, parts, name, problem);
 }
 
 /* ---- what this rank has of them ---------------------------------------------------------------------------------- */
@@ -207,10 +236,25 @@ bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_
     return true;
 }
 
+int fsdpi_part_runs(const fsdpi_part *part)
+{
+    return part->flat != NULL && part->kind != FSDPI_PART_HOOK ? fsdpi_held_slices(part->flat).n : 1;
+}
+
+static bool hook_run(const fsdp_model *model, const fsdpi_part *part, fsdpi_held_run *run)
+{
+    *run = (fsdpi_held_run){.dtype = FSDP_F32, .memory = fsdpi_hook_saved_state(model->hook, part->flat->name)};
+    fsdpi_hook_part_range(part->flat, model->ctx->rank, &run->begin, &run->count);
+    return run->count > 0 && run->memory != NULL;
+}
+
 bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdpi_held_run *run)
 {
     const fsdpi_tensor *tensor = part->tensor;
 
+    if (part->kind == FSDPI_PART_HOOK) {
+        return hook_run(model, part, run);
+    }
     if (part->flat == NULL) {
         *run = (fsdpi_held_run){
             .count = tensor->count, .memory = tensor->whole, .dtype = fsdpi_gathered_dtype(model, tensor)};

@@ -18,6 +18,7 @@
 typedef enum fsdpi_part_kind {
     FSDPI_PART_VALUES,
     FSDPI_PART_MASTER,
+    FSDPI_PART_HOOK,  /* what its gradient hook keeps of a flat parameter: see shard/checkpoint/common/hook_parts.h */
     FSDPI_PART_MOMENT /* the first; the others come behind it */
 } fsdpi_part_kind;
 
@@ -37,6 +38,7 @@ typedef struct fsdpi_parts {
     fsdpi_tensor_info *infos; /* how they are written: begin and end are for fsdpi_file_plan_make() */
     char              *names; /* that are not the tensors' own */
     uint64_t          *dims;
+    fsdpi_tensor      *hook_tensors; /* that are none of the model's */
 } fsdpi_parts;
 
 /** How the optimizer of a kind is called in files, and its moment number `k`: "exp_avg". */
@@ -49,7 +51,10 @@ size_t fsdpi_count_tensors(const fsdp_model *model);
 /** The values of all tensors, flat parameter after flat parameter, then the ignored ones. @param[in] dtype of the former. */
 fsdp_status fsdpi_parts_of_model(const fsdp_model *model, fsdp_dtype dtype, fsdpi_parts *parts, fsdpi_problem *problem);
 
-/** The moments of all optimizers of a model, and with `masters` masters too. None of either: `parts->n` is 0. */
+/**
+ * The moments of all optimizers of a model, what its hook keeps, and with `masters` masters too. None of them: `parts->n` is 0. What
+ * the hook keeps is there from now on, in its place.
+ */
 fsdp_status fsdpi_parts_of_optimizers(const fsdp_model *model, bool masters, fsdpi_parts *parts,
                                       fsdpi_problem *problem);
 
@@ -67,6 +72,9 @@ typedef struct fsdpi_held_run {
 
 /** The elements of a part, of a flat parameter, in one of its slices. @return false where there are none */
 bool fsdpi_part_in_slice(const fsdpi_part *part, int slice, size_t *begin, size_t *count);
+
+/** In how many pieces this rank has a part: those of fsdpi_part_run(). */
+int fsdpi_part_runs(const fsdpi_part *part);
 
 /**
  * What this rank has of a part in the slice `i` of those it holds; of an ignored tensor everything, for each `i`.

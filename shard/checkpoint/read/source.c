@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "shard/checkpoint/common/hook_parts.h"
 #include "shard/state/dynamic_blocks.h"
 #include "shard/state/groups.h"
 #include "shard/state/tensor.h"
@@ -118,7 +119,8 @@ typedef struct match {
     fsdpi_source                       *source;
     const fsdp_checkpoint_load_options *options;
     fsdpi_misfits                      *misfits;
-    bool                               *tied; /* of each part: found under another name */
+    bool                               *tied;   /* of each part: found under another name */
+    bool                                values; /* what is matched is a model's values */
 } match;
 
 void fsdpi_misfit_tell(const fsdp_context *ctx, const char *function, const fsdpi_problem *problem,
@@ -162,6 +164,9 @@ static void place(const match *m, const aliases *names, const fsdpi_placed_tenso
 
     if (name == NULL) {
         return;
+    }
+    if (found == NULL && !m->values && fsdpi_is_hook_part_name(file_name)) {
+        return; /* of another hook, or number of ranks */
     }
     if (found == NULL) {
         report_extra(m, file_name, "is in the file but not in the model");
@@ -207,10 +212,23 @@ static void check_shape(const match *m, size_t part)
     report(m, ours->name, what);
 }
 
+/* What a hook has kept is of use as it is, or not at all. */
+static void check_hook_part(const match *m, size_t part)
+{
+    const fsdpi_placed_tensor **placed = &m->source->placed[part];
+
+    if (*placed != NULL &&
+        ((*placed)->info->dtype != FSDPI_STORED_F32 || !has_shape(&m->source->parts.infos[part], (*placed)->info))) {
+        *placed = NULL;
+    }
+}
+
 static void check_parts(const match *m)
 {
     for (size_t p = 0; p < m->source->parts.n; p++) {
-        if (m->source->placed[p] != NULL) {
+        if (m->source->parts.parts[p].kind == FSDPI_PART_HOOK) {
+            check_hook_part(m, p);
+        } else if (m->source->placed[p] != NULL) {
             check_shape(m, p);
         } else if (!m->options->allow_missing) {
             m->misfits->missing++;
@@ -230,7 +248,7 @@ static void match_all(const match *m, const aliases *names)
 fsdp_status fsdpi_source_match(fsdpi_source *source, bool values, const fsdp_checkpoint_load_options *options,
                                fsdpi_misfits *misfits, fsdpi_problem *problem)
 {
-    match   m = {.source = source, .options = options, .misfits = misfits};
+    match   m = {.source = source, .options = options, .misfits = misfits, .values = values};
     aliases names;
 
     FSDP_TRY(list_names(source, values, &names, problem));
@@ -292,11 +310,28 @@ static void need_elements(const needed *n, const fsdpi_placed_tensor *tensor, si
     need(n, begin, begin + count * width);
 }
 
+/* What the ranks of this node will read. */
+static void need_hook_part(const needed *n, const fsdpi_part *part, const fsdpi_placed_tensor *tensor)
+{
+    const fsdpi_nodes *nodes = &part->flat->model->ctx->nodes;
+
+    for (int position = 0; position < nodes->size; position++) {
+        size_t begin, count;
+
+        fsdpi_hook_part_range(part->flat, fsdpi_rank_at(nodes, nodes->mine, position), &begin, &count);
+        need_elements(n, tensor, begin, count);
+    }
+}
+
 /* `held`: of each slice of what is divided, whether a rank of this node has it. */
 static void need_part(const needed *n, const fsdpi_part *part, const fsdpi_placed_tensor *tensor, const bool *held)
 {
     size_t begin, count;
 
+    if (part->kind == FSDPI_PART_HOOK) {
+        need_hook_part(n, part, tensor);
+        return;
+    }
     if (part->flat == NULL) {
         need_elements(n, tensor, 0, part->tensor->count);
         return;
@@ -473,7 +508,7 @@ static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor,
 static fsdp_status read_part(const fsdpi_source *source, const reading *r, size_t p)
 {
     const fsdpi_part *part = &source->parts.parts[p];
-    const int         n    = part->flat != NULL ? fsdpi_held_slices(part->flat).n : 1;
+    const int         n    = fsdpi_part_runs(part);
 
     for (int i = 0; i < n; i++) {
         fsdpi_held_run run = {0};

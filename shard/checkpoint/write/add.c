@@ -13,6 +13,7 @@
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/add.h"
+#include "shard/checkpoint/write/caching.h"
 #include "shard/checkpoint/write/checkpoint.h"
 
 #define ADD "fsdp_checkpoint_add"
@@ -203,7 +204,7 @@ static fsdp_status take(addition *a)
     if (status != FSDP_OK && taken) {
         fsdpi_arrays_drop_last(&c->arrays);
     }
-    return status;
+    return status == FSDP_OK ? fsdpi_caching_reserve(c, ADD) : status;
 }
 
 static fsdp_status check_bytes(addition *a, size_t *n_bytes)

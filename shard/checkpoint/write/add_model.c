@@ -8,6 +8,7 @@
 #include "collectives/collectives.h"
 #include "lib/base/hash.h"
 #include "shard/checkpoint/format/model_name.h"
+#include "shard/checkpoint/write/caching.h"
 #include "shard/checkpoint/write/checkpoint.h"
 #include "shard/checkpoint/write/sums.h"
 
@@ -112,6 +113,7 @@ static fsdp_status take(const addition *a)
     if (status == FSDP_OK) {
         *end   = made;
         status = fsdpi_sums_count(c, ADD);
+        status = status == FSDP_OK ? fsdpi_caching_reserve(c, ADD) : status;
     }
     if (status != FSDP_OK) {
         *end = NULL;

@@ -16,6 +16,7 @@
 #include "fsdp/checkpoint.h"
 #include "lib/context/owned.h"
 #include "shard/checkpoint/arrays/arrays.h"
+#include "shard/checkpoint/cache/cache.h"
 #include "shard/checkpoint/folder/run_folder.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/write/saved_model.h"
@@ -32,6 +33,9 @@ struct fsdp_checkpoint {
     fsdpi_arrays            arrays;
     size_t                  n_sums;    /* chunks of all ranks, and parts of chunks */
     size_t                  first_sum; /* the first of this rank's among them */
+    uint64_t    flushed; /* the step that `latest` names, and 1 more; 0: none, or not known without caches */
+    fsdpi_cache cache;
+    bool        drops_cache; /* once it is closed */
 
     /* The save under way. */
     fsdpi_save_phase phase;

@@ -12,6 +12,7 @@
 #include "lib/device/memory.h"
 #include "shard/checkpoint/arrays/keyed.h"
 #include "shard/checkpoint/common/checks.h"
+#include "shard/checkpoint/write/caching.h"
 #include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
@@ -114,7 +115,8 @@ static fsdp_status open_all(fsdp_checkpoint *c, fsdp_model *model, fsdp_optimize
     const fsdp_status status = fsdpi_sums_count(c, OPEN);
     FSDP_TRY(fsdpi_agree(c->ctx, OPEN, "folder", 0, status == FSDP_OK ? take_folder(c) : status, true));
     fsdpi_checkpoint_tell_unsynced(c);
-    return find_folder(c);
+    FSDP_TRY(find_folder(c));
+    return fsdpi_caching_open(c, OPEN);
 }
 
 static void release(fsdp_checkpoint *c)
@@ -122,6 +124,7 @@ static void release(fsdp_checkpoint *c)
     fsdp_context *ctx = c->ctx;
 
     fsdpi_work_join(c);
+    fsdpi_cache_close(&c->cache, !c->drops_cache);
     if (c->phase != FSDPI_SAVE_IDLE && ctx->rank == 0 && ctx->copy_of == 0) {
         fsdpi_run_folder_abandon(&c->folder);
     }
@@ -184,10 +187,10 @@ static fsdp_status open_with(fsdp_context *ctx, fsdp_model *model, fsdp_optimize
         *checkpoint = NULL;
         status      = create(ctx, folder, &chosen, &made);
     }
-    (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s%s",
+    (void)snprintf(label, sizeof label, "folder '%.100s', %s, files of %zu, keep %zu and every %zu%s%s%s%s",
                    folder != NULL ? folder : "", fsdp_dtype_name(chosen.dtype), chosen.file_bytes, chosen.keep_last,
-                   chosen.keep_every, chosen.asynchronous ? ", asynchronous" : "", model != NULL ? ", model" : "",
-                   optimizer != NULL ? ", optimizer" : "");
+                   chosen.keep_every, chosen.asynchronous ? ", asynchronous" : "", chosen.cached ? ", cached" : "",
+                   model != NULL ? ", model" : "", optimizer != NULL ? ", optimizer" : "");
     const uint64_t salt = fsdpi_hash_text(FSDPI_HASH_START, folder != NULL ? folder : "");
     status              = fsdpi_agree(ctx, OPEN, label, salt, status, true);
     if (status == FSDP_OK && made != NULL) {
@@ -226,6 +229,8 @@ fsdp_status fsdp_checkpoint_close(fsdp_checkpoint *checkpoint)
         return FSDP_OK;
     }
     const fsdp_status status = fsdp_checkpoint_wait(checkpoint);
+    /* What is newer than `latest` stays: the next program in this folder takes it over. */
+    checkpoint->drops_cache = status == FSDP_OK && checkpoint->cache.step + 1 <= checkpoint->flushed;
     fsdpi_disown(checkpoint->ctx, &checkpoint->owned);
     release(checkpoint);
     return status;
@@ -237,10 +242,12 @@ fsdp_status fsdp_checkpoint_budget(const fsdp_checkpoint *checkpoint, fsdp_budge
         return fsdpi_fail(checkpoint != NULL ? checkpoint->ctx : NULL, FSDP_ERR_ARG,
                           "fsdp_checkpoint_budget: the %s NULL", budget == NULL ? "budget is" : "checkpoint is");
     }
-    const size_t staging = fsdpi_saved_models_staging(checkpoint->models) + fsdpi_arrays_staging(&checkpoint->arrays);
+    const size_t staging = fsdpi_saved_models_staging(checkpoint->models) + fsdpi_arrays_staging(&checkpoint->arrays) +
+                           fsdpi_cache_staging(&checkpoint->cache);
     const size_t bookkeeping = fsdpi_saved_models_bookkeeping(checkpoint->models) +
                                fsdpi_arrays_bookkeeping(&checkpoint->arrays) +
-                               fsdpi_keyed_bookkeeping(&checkpoint->arrays) + fsdpi_alloc_size(sizeof *checkpoint);
+                               fsdpi_keyed_bookkeeping(&checkpoint->arrays) +
+                               fsdpi_cache_bookkeeping(&checkpoint->cache) + fsdpi_alloc_size(sizeof *checkpoint);
     budget->bytes[FSDP_MEMORY_STAGING] += staging;
     budget->bytes[FSDP_MEMORY_BOOKKEEPING] += bookkeeping;
     budget->total += staging + bookkeeping;

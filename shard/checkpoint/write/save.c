@@ -13,6 +13,7 @@
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/checkpoint/write/commit.h"
 #include "shard/checkpoint/write/output_file.h"
+#include "shard/checkpoint/write/save.h"
 #include "shard/checkpoint/write/sort_rows.h"
 #include "shard/checkpoint/write/sums.h"
 #include "shard/checkpoint/write/work.h"
@@ -47,7 +48,7 @@ static fsdp_status verdict(fsdp_checkpoint *c)
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
-static void release_rows(fsdp_checkpoint *c)
+void fsdpi_save_release_rows(fsdp_checkpoint *c)
 {
     for (fsdpi_keyed *keyed = c->arrays.keyed; keyed != NULL; keyed = keyed->next) {
         fsdpi_keyed_release(c->ctx, keyed);
@@ -61,8 +62,11 @@ static fsdp_status end(fsdp_checkpoint *c, fsdp_status status)
         fsdpi_run_folder_abandon(&c->folder);
     }
     fsdpi_checkpoint_tell_unsynced(c);
-    release_rows(c);
+    fsdpi_save_release_rows(c);
     c->phase = FSDPI_SAVE_IDLE;
+    if (status == FSDP_OK) {
+        c->flushed = c->state.program.step + 1;
+    }
     return status;
 }
 
@@ -128,7 +132,7 @@ static void set_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program)
 }
 
 /* Readers take nothing but UTF-8. */
-static fsdp_status check_state(fsdp_checkpoint *c, const char *function, const fsdp_checkpoint_state *program)
+fsdp_status fsdpi_save_check_state(fsdp_checkpoint *c, const char *function, const fsdp_checkpoint_state *program)
 {
     if (program == NULL || memchr(program->text, '\0', sizeof program->text) == NULL) {
         return fsdpi_fail_together(c->ctx, FSDP_ERR_ARG, "%s: the state's %s", function,
@@ -144,7 +148,7 @@ static fsdp_status check_state(fsdp_checkpoint *c, const char *function, const f
 }
 
 /* All of them, whatever is wrong with one on this rank: gradients that are under way are waited for, on all ranks alike. */
-static fsdp_status check_models(const fsdp_checkpoint *c, const char *function)
+fsdp_status fsdpi_save_check_models(const fsdp_checkpoint *c, const char *function)
 {
     fsdp_status status = FSDP_OK;
 
@@ -159,17 +163,18 @@ static fsdp_status check_models(const fsdp_checkpoint *c, const char *function)
 static fsdp_status check_save(fsdp_checkpoint *c, const char *function, bool asynchronous,
                               const fsdp_checkpoint_state *program)
 {
-    FSDP_TRY(check_state(c, function, program));
+    FSDP_TRY(fsdpi_save_check_state(c, function, program));
     if (asynchronous && !c->options.asynchronous) {
         return fsdpi_fail_together(
             c->ctx, FSDP_ERR_STATE,
             "%s: there is no room for a copy; set `asynchronous` in the options of fsdp_checkpoint_open", function);
     }
-    return check_models(c, function);
+    return fsdpi_save_check_models(c, function);
 }
 
 /* All that ranks must agree on, but for what they hold. */
-static fsdp_status agree_on_state(fsdp_checkpoint *c, const fsdp_checkpoint_state *program, fsdp_status status)
+fsdp_status fsdpi_save_agree_on_state(fsdp_checkpoint *c, const char *function, const fsdp_checkpoint_state *program,
+                                      fsdp_status status)
 {
     char     label[FSDPI_DETAIL_BYTES] = "";
     uint64_t salt                      = FSDPI_HASH_START;
@@ -179,7 +184,7 @@ static fsdp_status agree_on_state(fsdp_checkpoint *c, const fsdp_checkpoint_stat
                        program->step, program->epoch, program->sample, program->seed);
         salt = fsdpi_hash_text(salt, program->text);
     }
-    return fsdpi_agree(c->ctx, c->function, label, salt, status, true);
+    return fsdpi_agree(c->ctx, function, label, salt, status, true);
 }
 
 static fsdp_status make_arrays_file(fsdp_checkpoint *c, const char *folder)
@@ -240,7 +245,7 @@ static fsdp_status get_ready(fsdp_checkpoint *c, const fsdp_checkpoint_state *pr
 }
 
 /* Under FSDP_VERIFY=full: what is written once is the same on all ranks. */
-static fsdp_status compare_replicated(fsdp_checkpoint *c)
+static fsdp_status compare_replicated(fsdp_checkpoint *c, const char *function)
 {
     char label[FSDPI_DETAIL_BYTES];
 
@@ -250,14 +255,14 @@ static fsdp_status compare_replicated(fsdp_checkpoint *c)
     for (const fsdpi_array *array = c->arrays.first; array != NULL; array = array->next) {
         if (array->replicated) {
             (void)snprintf(label, sizeof label, "array '%.120s', alike on all ranks", array->name);
-            FSDP_TRY(fsdpi_agree(c->ctx, c->function, label, fsdpi_array_hash(array), FSDP_OK, true));
+            FSDP_TRY(fsdpi_agree(c->ctx, function, label, fsdpi_array_hash(array), FSDP_OK, true));
         }
     }
     return FSDP_OK;
 }
 
 /* How many bytes rank 0 has: the same for all. */
-static fsdp_status count_bytes(fsdp_checkpoint *c)
+static fsdp_status count_bytes(fsdp_checkpoint *c, const char *function)
 {
     for (fsdpi_array *array = c->arrays.first; array != NULL; array = array->next) {
         if (array->n_bytes == NULL) {
@@ -268,9 +273,9 @@ static fsdp_status count_bytes(fsdp_checkpoint *c)
         if (c->ctx->rank == 0 && *array->n_bytes > array->room) {
             status =
                 fsdpi_fail_together(c->ctx, FSDP_ERR_ARG, "%s: '%.200s' has %zu bytes, and was added with room for %zu",
-                                    c->function, array->name, *array->n_bytes, array->room);
+                                    function, array->name, *array->n_bytes, array->room);
         }
-        FSDP_TRY(fsdpi_agree(c->ctx, c->function, "bytes of the program", 0, status, true));
+        FSDP_TRY(fsdpi_agree(c->ctx, function, "bytes of the program", 0, status, true));
         FSDP_TRY(fsdp_broadcast(c->ctx, &n, 1, FSDP_I64, 0));
         fsdpi_bytes_set(&c->arrays, array, (size_t)n);
     }
@@ -278,45 +283,50 @@ static fsdp_status count_bytes(fsdp_checkpoint *c)
 }
 
 /* Each time there may be other rows, and other ranks may write them. */
-static fsdp_status sort_rows(fsdp_checkpoint *c)
+static fsdp_status sort_rows(fsdp_checkpoint *c, const char *function)
 {
     for (fsdpi_keyed *keyed = c->arrays.keyed; keyed != NULL; keyed = keyed->next) {
-        FSDP_TRY(fsdpi_rows_sort(c->ctx, keyed, c->function));
+        FSDP_TRY(fsdpi_rows_sort(c->ctx, keyed, function));
         c->arrays.changed = true;
     }
     return FSDP_OK;
 }
 
 /* Behind fsdp_checkpoint_add() there is another file, with other chunks. */
-static fsdp_status lay_arrays_out(fsdp_checkpoint *c)
+static fsdp_status lay_arrays_out(fsdp_checkpoint *c, const char *function)
 {
-    FSDP_TRY(count_bytes(c));
-    FSDP_TRY(sort_rows(c));
+    fsdpi_problem problem = {0};
+
+    FSDP_TRY(count_bytes(c, function));
+    FSDP_TRY(sort_rows(c, function));
     if (!c->arrays.changed) {
         return FSDP_OK;
     }
-    const fsdp_status status = fsdpi_arrays_lay_out(&c->arrays, &c->problem);
-    FSDP_TRY(fsdpi_agree(c->ctx, c->function, "files of arrays", 0,
-                         status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, c->function, &c->problem), true));
-    return fsdpi_sums_count(c, c->function);
+    const fsdp_status status = fsdpi_arrays_lay_out(&c->arrays, &problem);
+    FSDP_TRY(fsdpi_agree(c->ctx, function, "files of arrays", 0,
+                         status == FSDP_OK ? FSDP_OK : fsdpi_fail_problem(c->ctx, function, &problem), true));
+    return fsdpi_sums_count(c, function);
+}
+
+fsdp_status fsdpi_save_lay_arrays_out(fsdp_checkpoint *c, const char *function)
+{
+    FSDP_TRY(lay_arrays_out(c, function));
+    return compare_replicated(c, function);
 }
 
 static fsdp_status begin(fsdp_checkpoint *c, const char *function, bool asynchronous,
                          const fsdp_checkpoint_state *program)
 {
     c->function        = function;
-    fsdp_status status = lay_arrays_out(c);
-    if (status == FSDP_OK) {
-        status = compare_replicated(c);
-    }
+    fsdp_status status = fsdpi_save_lay_arrays_out(c, function);
     if (status != FSDP_OK) {
-        release_rows(c);
+        fsdpi_save_release_rows(c);
         return status;
     }
     c->asynchronous         = asynchronous;
     c->phase                = FSDPI_SAVE_WRITING;
     const fsdp_status ready = get_ready(c, program);
-    status                  = agree_on_state(c, program, ready);
+    status                  = fsdpi_save_agree_on_state(c, function, program, ready);
     if (status != FSDP_OK) {
         return end(c, status);
     }
@@ -353,7 +363,10 @@ fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *done)
     if (checkpoint == NULL) {
         return fail_null("fsdp_checkpoint_progress");
     }
-    const fsdp_status status = advance(checkpoint, false);
+    fsdp_status status = advance(checkpoint, false);
+    if (status == FSDP_OK) {
+        status = fsdpi_cache_advance(&checkpoint->cache);
+    }
     if (done != NULL) {
         *done = checkpoint->phase == FSDPI_SAVE_IDLE;
     }
@@ -362,5 +375,9 @@ fsdp_status fsdp_checkpoint_progress(fsdp_checkpoint *checkpoint, int *done)
 
 fsdp_status fsdp_checkpoint_wait(fsdp_checkpoint *checkpoint)
 {
-    return checkpoint != NULL ? advance(checkpoint, true) : fail_null("fsdp_checkpoint_wait");
+    if (checkpoint == NULL) {
+        return fail_null("fsdp_checkpoint_wait");
+    }
+    FSDP_TRY(advance(checkpoint, true));
+    return fsdpi_cache_complete(&checkpoint->cache);
 }

@@ -10,6 +10,7 @@
 #include "shard/checkpoint/common/checks.h"
 #include "shard/checkpoint/format/model_name.h"
 #include "shard/checkpoint/format/utf8.h"
+#include "shard/hooks/hook.h"
 #include "shard/optimizer/optimizer.h"
 #include "shard/state/tensor_groups.h"
 
@@ -163,6 +164,8 @@ fsdp_status fsdpi_saved_model_make(const char *name, fsdp_model *model, fsdp_opt
     saved->ctx                                = model->ctx;
     saved->model                              = model;
     saved->optimizer                          = optimizer;
+    saved->hook                               = optimizer != NULL ? model->hook : NULL;
+    saved->hook_is_saved                      = fsdpi_hook_is_saved(saved->hook);
     saved->n_optimizers                       = optimizer != NULL ? fsdpi_count_optimizers(model) : 0;
     saved->stems[FSDPI_STEM_MODEL].first_file = fsdpi_saved_models_files(after);
     (void)snprintf(saved->state.name, sizeof saved->state.name, "%s", name);
@@ -211,6 +214,13 @@ fsdp_status fsdpi_saved_model_check_save(const fsdpi_saved_model *saved, const c
                                    "all of them before fsdp_checkpoint_open",
                                    where, fsdpi_count_optimizers(saved->model), saved->n_optimizers);
     }
+    if (saved->optimizer != NULL && saved->model->hook != saved->hook &&
+        (fsdpi_hook_is_saved(saved->model->hook) || saved->hook_is_saved)) {
+        return fsdpi_fail_together(saved->ctx, FSDP_ERR_STATE,
+                                   "%s: the model has another gradient hook than when the checkpoint was opened; call "
+                                   "fsdp_model_set_hook before fsdp_checkpoint_open",
+                                   where);
+    }
     return fsdpi_check_at_step_end(saved->model, where);
 }
 
@@ -233,19 +243,24 @@ static void describe_optimizers(const fsdp_model *model, fsdpi_model_state *stat
     }
 }
 
-void fsdpi_saved_model_describe(fsdpi_saved_model *saved)
+void fsdpi_saved_model_describe_in(const fsdpi_saved_model *saved, fsdpi_model_state *state)
 {
     const fsdp_model *model = saved->model;
 
-    (void)snprintf(saved->state.strategy, sizeof saved->state.strategy, "%s",
-                   fsdp_strategy_name(model->options.strategy));
+    memmove(state->name, saved->state.name, sizeof state->name);
+    (void)snprintf(state->strategy, sizeof state->strategy, "%s", fsdp_strategy_name(model->options.strategy));
     if (saved->optimizer != NULL) {
-        describe_optimizers(model, &saved->state);
+        describe_optimizers(model, state);
     }
-    saved->state.has_scaler = model->loss_scaler != NULL;
+    state->has_scaler = model->loss_scaler != NULL;
     if (model->loss_scaler != NULL) {
-        saved->state.scaler = model->loss_scaler->state;
+        state->scaler = model->loss_scaler->state;
     }
+}
+
+void fsdpi_saved_model_describe(fsdpi_saved_model *saved)
+{
+    fsdpi_saved_model_describe_in(saved, &saved->state);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,8 @@ typedef struct fsdpi_saved_model {
     fsdp_model               *model;
     fsdp_optimizer           *optimizer;    /* NULL: none; else one of the model's, of which all are saved */
     size_t                    n_optimizers; /* that the model had when it was taken */
+    const fsdp_hook          *hook;         /* and its gradient hook, which may be gone by now */
+    bool                      hook_is_saved;
     fsdpi_stem                stems[FSDPI_N_STEMS];
     fsdpi_writer              writer;
     fsdpi_model_state         state; /* with its name; the rest as fsdpi_saved_model_describe() has left it */
@@ -48,8 +50,9 @@ uint64_t fsdpi_saved_model_hash(const fsdpi_saved_model *saved);
 /** FSDP_OK; FSDP_ERR_STATE, recorded: the model cannot be saved now. Local. */
 fsdp_status fsdpi_saved_model_check_save(const fsdpi_saved_model *saved, const char *function);
 
-/** Sets what state.json says of it, as it is now. */
+/** Sets what state.json says of it, as it is now: in its own place, or in another one, of which `next` is left alone. */
 void fsdpi_saved_model_describe(fsdpi_saved_model *saved);
+void fsdpi_saved_model_describe_in(const fsdpi_saved_model *saved, fsdpi_model_state *state);
 
 /* ---- lists, of which NULL is the empty one ---- */
 

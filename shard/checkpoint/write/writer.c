@@ -20,7 +20,7 @@ static const fsdpi_stem *stem_of(const fsdpi_stem *stems, size_t file)
 }
 
 /* What it is made with: the text of an index, or what comes before the tensors. */
-static const char *beginning_of(const fsdpi_stem *stems, size_t file, size_t *bytes)
+const char *fsdpi_writer_file_beginning(const fsdpi_stem *stems, size_t file, size_t *bytes)
 {
     const fsdpi_stem *stem = stem_of(stems, file);
     const size_t      i    = file - stem->first_file;
@@ -88,7 +88,8 @@ static size_t list_runs(const fsdp_model *model, const fsdpi_stem *stems, fsdpi_
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         for (size_t p = 0; p < stems[s].parts.n; p++) {
             const fsdpi_part *part  = &stems[s].parts.parts[p];
-            const int         slice = part->flat != NULL ? fsdpi_written_slice(part->flat) : 0;
+            const bool        own   = part->flat == NULL || part->kind == FSDPI_PART_HOOK; /* in one piece */
+            const int         slice = own ? 0 : fsdpi_written_slice(part->flat);
             fsdpi_written_run w     = {0};
 
             if (slice < 0 || (part->flat == NULL && model->ctx->rank != 0) ||
@@ -132,6 +133,10 @@ typedef struct pieces {
     const char   *folder;
     size_t        n;
 
+    /* What is listed in place of being written; NULL: nothing. */
+    fsdpi_cached_chunk *listed;
+    uint64_t            image_begins;
+
     /* The file that the last piece went to. */
     fsdpi_output_file output;
     size_t            open_file;
@@ -163,9 +168,9 @@ static fsdp_status open_file(pieces *p, size_t file)
     return fsdpi_output_open(p->path, p->writer->ends, &p->output, p->problem);
 }
 
-static void add_chunk(fsdpi_writer *writer, size_t i, const piece *at, const void *bytes)
+static void add_chunk(fsdpi_file_chunk *chunk, const piece *at, const void *bytes)
 {
-    writer->chunks[i] = (fsdpi_file_chunk){
+    *chunk = (fsdpi_file_chunk){
         .file = at->file, .begin = at->begin, .bytes = at->bytes, .sum = fsdpi_checksum(bytes, at->bytes)};
 }
 
@@ -179,11 +184,15 @@ static fsdp_status flush(pieces *p)
         return FSDP_OK;
     }
     const size_t i = p->n++;
+    if (p->listed != NULL) {
+        p->listed[i] = (fsdpi_cached_chunk){
+            .file = whole.file, .begin = whole.begin, .bytes = whole.bytes, .at = p->image_begins + whole.image_at};
+    }
     if (p->counts_only) {
         return FSDP_OK;
     }
     FSDP_TRY(open_file(p, whole.file));
-    add_chunk(p->writer, i, &whole, bytes);
+    add_chunk(&p->writer->chunks[i], &whole, bytes);
     return fsdpi_output_write(&p->output, p->path, whole.begin, bytes, whole.bytes, p->problem);
 }
 
@@ -238,21 +247,28 @@ static fsdp_status add_runs(pieces *p)
     return flush(p);
 }
 
-/* The chunks of the headers come first. Returns how many; without `chunks` only counts. */
-static size_t list_beginnings(fsdpi_writer *writer, bool counts_only)
+/* The chunks of the headers come first, in either list. Returns how many; without a list only counts. */
+static size_t list_beginnings(const fsdpi_writer *writer, fsdpi_file_chunk *chunks, fsdpi_cached_chunk *cached)
 {
     size_t n = 0;
 
     for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
         size_t      bytes;
-        const char *text = beginning_of(writer->stems, file, &bytes);
+        const char *text = fsdpi_writer_file_beginning(writer->stems, file, &bytes);
 
         for (size_t at = 0; at < bytes; at += FSDPI_CHUNK_MOST) {
             const size_t left = bytes - at;
             const piece chunk = {.file = file, .begin = at, .bytes = left < FSDPI_CHUNK_MOST ? left : FSDPI_CHUNK_MOST};
 
-            if (!counts_only) {
-                add_chunk(writer, n, &chunk, text + at);
+            if (chunks != NULL) {
+                add_chunk(&chunks[n], &chunk, text + at);
+            }
+            if (cached != NULL) {
+                cached[n] = (fsdpi_cached_chunk){.file  = file,
+                                                 .begin = at,
+                                                 .bytes = chunk.bytes,
+                                                 .at    = FSDPI_CACHE_NOWHERE,
+                                                 .sum   = fsdpi_checksum(text + at, chunk.bytes)};
             }
             n++;
         }
@@ -264,7 +280,7 @@ static size_t count_chunks(fsdpi_writer *writer)
 {
     pieces p = {.writer = writer, .counts_only = true};
 
-    p.n = writer->writes_headers ? list_beginnings(writer, true) : 0;
+    p.n = writer->writes_headers ? list_beginnings(writer, NULL, NULL) : 0;
     (void)add_runs(&p);
     return p.n;
 }
@@ -371,7 +387,7 @@ fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *fold
 
     for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
         size_t      bytes;
-        const char *beginning = beginning_of(writer->stems, file, &bytes);
+        const char *beginning = fsdpi_writer_file_beginning(writer->stems, file, &bytes);
 
         fsdpi_path_join(path, folder, fsdpi_writer_file_name(writer->stems, file));
         FSDP_TRY(fsdpi_output_make(path, beginning, bytes, fsdpi_writer_file_bytes(writer->stems, file), problem));
@@ -392,6 +408,24 @@ void fsdpi_writer_snapshot(fsdpi_writer *writer)
             copy(writer, to, w, 0, w->run.count);
         }
     }
+}
+
+fsdp_status fsdpi_writer_copy(const fsdpi_writer *writer, unsigned char *image)
+{
+    fsdpi_writer into = *writer; /* what is written behind the steps has its own image */
+
+    into.image = image;
+    fsdpi_writer_snapshot(&into);
+    return into.copied;
+}
+
+void fsdpi_writer_list(const fsdpi_writer *writer, uint64_t image_begins, fsdpi_cached_chunk *chunks)
+{
+    fsdpi_writer same = *writer;
+    pieces       p    = {.writer = &same, .counts_only = true, .listed = chunks, .image_begins = image_begins};
+
+    p.n = writer->writes_headers ? list_beginnings(writer, NULL, chunks) : 0;
+    (void)add_runs(&p);
 }
 
 /* Also those of whose tensors this rank holds nothing. */
@@ -441,7 +475,7 @@ fsdp_status fsdpi_writer_write(fsdpi_writer *writer, bool from_image, const char
 {
     pieces p = {.writer = writer, .from_image = from_image, .folder = folder, .output = {.fd = -1}, .problem = problem};
 
-    p.n          = writer->writes_headers ? list_beginnings(writer, false) : 0;
+    p.n          = writer->writes_headers ? list_beginnings(writer, writer->chunks, NULL) : 0;
     writer->ends = writer->image_room;
     return from_image ? write_all(&p) : write_from_memory(&p);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shard/checkpoint/cache/cache_file.h"
 #include "shard/checkpoint/common/parts.h"
 #include "shard/checkpoint/format/checksums.h"
 #include "shard/checkpoint/format/tensor_files.h"
@@ -78,12 +79,21 @@ const char *fsdpi_writer_file_name(const fsdpi_stem *stems, size_t file);
 /** How many BYTES it has in the end. */
 uint64_t fsdpi_writer_file_bytes(const fsdpi_stem *stems, size_t file);
 
+/** What it is made with: an index, or what comes before the tensors. */
+const char *fsdpi_writer_file_beginning(const fsdpi_stem *stems, size_t file, size_t *bytes);
+
 /** Makes all files in `folder`, with headers and their final length, and the indices. What is not synced here the writer of headers
  * syncs in fsdpi_writer_write(). */
 fsdp_status fsdpi_writer_make_files(const fsdpi_writer *writer, const char *folder, fsdpi_problem *problem);
 
 /** Copies all runs into the image, as they will be in the files. */
 void fsdpi_writer_snapshot(fsdpi_writer *writer);
+
+/** The same into memory of the caller's, of `writer->bytes`. Also while the image is being written. FSDP_OK; why it could not. */
+fsdp_status fsdpi_writer_copy(const fsdpi_writer *writer, unsigned char *image);
+
+/** Lists what such a copy consists of, `writer->n_chunks`, without sums but those of headers: it begins at `image_begins`. */
+void fsdpi_writer_list(const fsdpi_writer *writer, uint64_t image_begins, fsdpi_cached_chunk *chunks);
 
 /** Writes all runs into the files in `folder`, from the image or from memory, and syncs them. Sets the chunks. */
 fsdp_status fsdpi_writer_write(fsdpi_writer *writer, bool from_image, const char *folder, fsdpi_problem *problem);
