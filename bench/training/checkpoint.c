@@ -161,13 +161,73 @@ static fsdp_status save_behind_steps(saving *s, size_t i)
     return go_on(s, &seconds[BENCH_STEP_BEHIND][i], &seconds[BENCH_BEHIND][i]);
 }
 
+/* ---- levels ------------------------------------------------------------------------------------------------------ */
+
+static fsdp_status cache(saving *s)
+{
+    const fsdp_checkpoint_state state = {.step = ++s->saves};
+
+    return fsdp_checkpoint_cache(s->checkpoint, &state);
+}
+
+/* SECONDS of one, as a mean of as many as lie between two states. */
+static fsdp_status time_steps(saving *s, double *seconds)
+{
+    double all = 0, one;
+
+    for (int i = 0; i < BENCH_CACHE_STEPS; i++) {
+        BENCH_TRY(time_it(s, step, &one));
+        all += one;
+    }
+    *seconds = all / BENCH_CACHE_STEPS;
+    return FSDP_OK;
+}
+
+/* The first state lets the library see how many steps there are from one to the next: over these it spreads the copy. */
+static fsdp_status cache_behind_steps(saving *s, size_t i)
+{
+    double *const *seconds = s->run->seconds;
+    double         ignored;
+
+    BENCH_TRY(fsdp_checkpoint_wait(s->checkpoint));
+    BENCH_TRY(time_steps(s, &seconds[BENCH_PLAIN][i]));
+    BENCH_TRY(time_it(s, cache, &ignored));
+    BENCH_TRY(time_steps(s, &ignored));
+    BENCH_TRY(time_copy(s, &seconds[BENCH_CACHE_COPY][i]));
+    BENCH_TRY(fsdp_checkpoint_wait(s->checkpoint));
+    BENCH_TRY(time_it(s, cache, &seconds[BENCH_CACHE][i]));
+    return time_steps(s, &seconds[BENCH_FOLLOWED][i]);
+}
+
+/* Where nothing can be cached, that is said, and the rest is measured all the same. */
+static fsdp_status measure_levels(saving *s)
+{
+    const fsdp_checkpoint_options cached = {.size = sizeof cached, .dtype = FSDP_F32, .cached = 1};
+    bench_job                    *job    = s->run->job;
+
+    s->checkpoint = NULL;
+    if (fsdp_checkpoint_open(s->model.model, s->model.optimizer, s->disk.folder, &cached, &s->checkpoint) != FSDP_OK) {
+        (void)snprintf(s->run->why_not, sizeof s->run->why_not, "%s", fsdp_last_error(s->model.world.ctx));
+        return FSDP_OK;
+    }
+    s->run->cached     = 1;
+    fsdp_status status = FSDP_OK;
+    for (size_t i = 0; i < job->options->repeat && status == FSDP_OK; i++) {
+        status = cache_behind_steps(s, i);
+        bench_progress_bar_step(&job->bar);
+    }
+    status                   = status == FSDP_OK ? save(s) : status; /* so that nothing of it stays */
+    const fsdp_status closed = fsdp_checkpoint_close(s->checkpoint);
+    return status != FSDP_OK ? status : closed;
+}
+
 static fsdp_status measure(saving *s)
 {
     const size_t n   = s->run->job->options->repeat;
     bench_job   *job = s->run->job;
 
     bench_checkpoint_head(s->run);
-    bench_progress_bar_open(&job->bar, job->world, job->options->progress, 2 * n);
+    bench_progress_bar_open(&job->bar, job->world, job->options->progress, 3 * n);
     BENCH_TRY(step(s)); /* the first one records the order of units */
     for (size_t i = 0; i < n; i++) {
         BENCH_TRY(save_and_load(s, i));
@@ -177,8 +237,6 @@ static fsdp_status measure(saving *s)
         BENCH_TRY(save_behind_steps(s, i));
         bench_progress_bar_step(&job->bar);
     }
-    bench_progress_bar_clear(&job->bar);
-    bench_checkpoint_rows(s->run);
     return FSDP_OK;
 }
 
@@ -192,8 +250,15 @@ static fsdp_status open_and_measure(saving *s, const bench_options *options)
     fsdp_config_init(&config);
     BENCH_TRY(bench_step_model_open(&s->model, s->run->job->world, options, FSDP_ADAMW, &config));
     BENCH_TRY(fsdp_checkpoint_open(s->model.model, s->model.optimizer, s->disk.folder, &keep_all, &s->checkpoint));
-    const fsdp_status status = measure(s), closed = fsdp_checkpoint_close(s->checkpoint);
-    return status != FSDP_OK ? status : closed;
+    fsdp_status       status = measure(s);
+    const fsdp_status closed = fsdp_checkpoint_close(s->checkpoint);
+    status                   = status != FSDP_OK ? status : closed;
+    status                   = status == FSDP_OK ? measure_levels(s) : status;
+    bench_progress_bar_clear(&s->run->job->bar);
+    if (status == FSDP_OK) {
+        bench_checkpoint_rows(s->run);
+    }
+    return status;
 }
 
 /* A model of the size that was asked for, or a little more. */

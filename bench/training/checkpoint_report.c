@@ -74,8 +74,25 @@ static void print_steps(const double *m)
     printf("  %10.1f %12.1f %10.1f %12.1f | %12.1f %14.1f\n", m[BENCH_STEP_ALONE] * MS, m[BENCH_STEP_COPIES] * MS,
            (m[BENCH_STEP_COPIES] - m[BENCH_STEP_ALONE]) * MS, m[BENCH_COPY] * MS, m[BENCH_STEP_BEHIND] * MS,
            m[BENCH_BEHIND] * MS);
-    printf("#\n# medians of each; memcpy alone: of as many bytes, by all ranks at once\n");
-    (void)fflush(stdout);
+}
+
+/* What caching holds a step up for, and what the steps behind it are slower by: per step, where every so many cache. */
+static void print_levels(const bench_checkpoint_run *r, const double *m)
+{
+    const double slower = m[BENCH_FOLLOWED] - m[BENCH_PLAIN];
+
+    if (!r->cached) {
+        printf("#\n# levels     not measured: %s\n", r->why_not);
+        return;
+    }
+    printf("#\n# levels, in ms: a state is cached every %d steps, and then copied to the next node, if there are "
+           "several\n",
+           BENCH_CACHE_STEPS);
+    printf("# %8s %12s %12s | %10s %12s %10s | %14s\n", "cache", "memcpy alone", "cache/memcpy", "step", "while copied",
+           "slower by", "cost per step");
+    printf("  %8.1f %12.1f %12.2f | %10.1f %12.1f %9.1f%% | %14.2f\n", m[BENCH_CACHE] * MS, m[BENCH_CACHE_COPY] * MS,
+           m[BENCH_CACHE] / m[BENCH_CACHE_COPY], m[BENCH_PLAIN] * MS, m[BENCH_FOLLOWED] * MS,
+           100 * slower / m[BENCH_PLAIN], (m[BENCH_CACHE] / BENCH_CACHE_STEPS + slower) * MS);
 }
 
 static void print_rows(const bench_checkpoint_run *r, const comparison *save, const comparison *load, const double *m)
@@ -85,6 +102,9 @@ static void print_rows(const bench_checkpoint_run *r, const comparison *save, co
     print_row(r, "save", save, 0);
     print_row(r, "load", load, checked);
     print_steps(m);
+    print_levels(r, m);
+    printf("#\n# medians of each; memcpy alone: of as many bytes, by all ranks at once\n");
+    (void)fflush(stdout);
 }
 
 static double gb_s(const bench_checkpoint_run *r, double seconds)
@@ -121,6 +141,11 @@ void bench_checkpoint_rows(const bench_checkpoint_run *r)
         {"memcpy_ms", NULL, m[BENCH_COPY] * MS},
         {"step_while_saving_ms", NULL, m[BENCH_STEP_BEHIND] * MS},
         {"saved_behind_ms", NULL, m[BENCH_BEHIND] * MS},
+        {"cache_ms", NULL, r->cached ? m[BENCH_CACHE] * MS : -1},
+        {"cache_memcpy_ms", NULL, r->cached ? m[BENCH_CACHE_COPY] * MS : -1},
+        {"cached_every", NULL, BENCH_CACHE_STEPS},
+        {"step_plain_ms", NULL, r->cached ? m[BENCH_PLAIN] * MS : -1},
+        {"step_while_copied_ms", NULL, r->cached ? m[BENCH_FOLLOWED] * MS : -1},
         {"wrong", NULL, o->no_check ? -1 : (double)r->wrong},
     };
     bench_records_row(&r->job->records, fields, sizeof fields / sizeof fields[0]);

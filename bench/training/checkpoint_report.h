@@ -18,8 +18,14 @@ typedef enum bench_saving {
     BENCH_STEP_BEHIND, /* one of those */
     BENCH_COPY,        /* of as much memory, by memcpy() */
     BENCH_BEHIND,      /* from the copy until the checkpoint is on the disk */
+    BENCH_CACHE,       /* fsdp_checkpoint_cache() */
+    BENCH_CACHE_COPY,  /* as BENCH_COPY, just before */
+    BENCH_PLAIN,       /* a step, with no state on its way to a partner; the mean of BENCH_CACHE_STEPS */
+    BENCH_FOLLOWED,    /* one of as many behind fsdp_checkpoint_cache() */
     BENCH_N_SAVINGS
 } bench_saving;
+
+enum { BENCH_CACHE_STEPS = 10 }; /* from one state that is cached to the next */
 
 typedef struct bench_checkpoint_run {
     bench_job *job;
@@ -27,6 +33,8 @@ typedef struct bench_checkpoint_run {
     int        drops;              /* whether the kernel's caches are dropped */
     double    *seconds[BENCH_N_SAVINGS];
     size_t     wrong;
+    int        cached;       /* whether states could be cached */
+    char       why_not[512]; /* else: what was wrong */
 } bench_checkpoint_run;
 
 /** Only rank 0 prints. */
