@@ -66,6 +66,7 @@ fsdp_status example_checkpoint_open_with(example_checkpoint *checkpoint, const e
     saving.dtype        = options->dtype;
     saving.keep_last    = options->keep;
     saving.asynchronous = options->asynchronous;
+    saving.cached       = options->cache > 0;
     EXAMPLE_TRY(fsdp_checkpoint_open(model, optimizer, options->folder, &saving, &checkpoint->saver));
     if (add_arrays) {
         EXAMPLE_TRY(add_arrays(checkpoint->saver));
@@ -99,7 +100,12 @@ fsdp_status example_checkpoint_step(example_checkpoint *checkpoint, const fsdp_c
         checkpoint->stopped = 0; /* there is nothing left to stop */
     }
     checkpoint->saved = last || checkpoint->stopped || state->step % checkpoint->options->every == 0;
-    return checkpoint->saved ? save(checkpoint, state) : FSDP_OK;
+    if (checkpoint->saved) {
+        return save(checkpoint, state);
+    }
+    return checkpoint->options->cache > 0 && state->step % checkpoint->options->cache == 0
+               ? fsdp_checkpoint_cache(checkpoint->saver, state)
+               : FSDP_OK;
 }
 
 fsdp_status example_checkpoint_close(example_checkpoint *checkpoint)

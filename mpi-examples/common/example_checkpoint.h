@@ -15,6 +15,7 @@ typedef struct example_checkpoint_options {
     size_t      keep;   /* the last so many stay */
     fsdp_dtype  dtype;  /* of the parameters in model.safetensors */
     int         asynchronous;
+    size_t      cache; /* steps from one state that the nodes keep to the next; 0: none */
 } example_checkpoint_options;
 
 /** The rows of these options, for a structure that has them in its field `checkpoint`. */
@@ -55,16 +56,24 @@ typedef struct example_checkpoint_options {
          0,                                                                                                            \
          example_save_dtypes,                                                                                          \
          "type of the parameters in model.safetensors: f32 or bf16; masters in f32 are beside it then"},               \
+        {"async",                                                                                                      \
+         EXAMPLE_FLAG,                                                                                                 \
+         offsetof(structure, checkpoint.asynchronous),                                                                 \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         "write checkpoints behind the following steps, from a copy"},                                                 \
     {                                                                                                                  \
-        "async", EXAMPLE_FLAG, offsetof(structure, checkpoint.asynchronous), 0, 0, NULL,                               \
-            "write checkpoints behind the following steps, from a copy"                                                \
+        "cache", EXAMPLE_SIZE, offsetof(structure, checkpoint.cache), 0, EXAMPLE_MOST_SIZE, NULL,                      \
+            "steps from one state to the next that the nodes keep in memory, each for itself and the one before it, "  \
+            "between checkpoints; 0: none"                                                                             \
     }
 
 extern const char *const example_save_dtypes[];
 
 #define EXAMPLE_CHECKPOINT_OPTIONS_DEFAULT                                                                             \
     {                                                                                                                  \
-        NULL, "auto", 100, 3, FSDP_F32, 0                                                                              \
+        NULL, "auto", 100, 3, FSDP_F32, 0, 0                                                                           \
     }
 
 typedef struct example_checkpoint {
@@ -97,7 +106,7 @@ fsdp_status example_checkpoint_open_with(example_checkpoint *checkpoint, const e
                                          example_checkpoint_arrays add_arrays);
 
 /**
- * Behind each step: saves if it is time, or if it is the last one, or if a signal has come on any rank: then `stopped` is set,
+ * Behind each step: keeps the state in the nodes if it is time, saves if it is time, or if it is the last one, or if a signal has come on any rank: then `stopped` is set,
  * and training ends here. Collective. `state`: as after this step.
  */
 fsdp_status example_checkpoint_step(example_checkpoint *checkpoint, const fsdp_checkpoint_state *state, int last);
