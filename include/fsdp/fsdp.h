@@ -27,6 +27,7 @@
 #include "fsdp/model.h"
 #include "fsdp/mpi_header.h"
 #include "fsdp/optimizer.h"
+#include "fsdp/pipeline.h"
 #include "fsdp/random.h"
 #include "fsdp/sampler.h"
 #include "fsdp/shard.h"

@@ -15,7 +15,7 @@ bool fsdpi_has_micro(fsdpi_work work)
 
 bool fsdpi_is_compute(fsdpi_work work)
 {
-    return work <= FSDPI_BACKWARD_WEIGHT;
+    return work <= FSDPI_RUN_BACKWARD_WEIGHT;
 }
 
 bool fsdpi_is_message(fsdpi_work work)

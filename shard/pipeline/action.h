@@ -10,17 +10,17 @@
 #include <stddef.h>
 
 typedef enum fsdpi_work {
-    FSDPI_FORWARD,         /* F */
-    FSDPI_BACKWARD,        /* B: the two that follow in one */
-    FSDPI_BACKWARD_INPUT,  /* I: the gradient of the stage's input */
-    FSDPI_BACKWARD_WEIGHT, /* W: those of its parameters, at any time after I */
-    FSDPI_SEND_F,          /* the output, to the stage behind */
-    FSDPI_RECV_F,          /* the input, from the stage before */
-    FSDPI_SEND_B,          /* the gradient of the input, to the stage before */
-    FSDPI_RECV_B,          /* that of the output, from the stage behind */
-    FSDPI_UNSHARD,         /* this and the next two without a micro-batch: the parameters are gathered */
-    FSDPI_RESHARD,         /* and given back */
-    FSDPI_REDUCE_GRAD,     /* the gradients of all micro-batches are reduced */
+    FSDPI_RUN_FORWARD,         /* F */
+    FSDPI_RUN_BACKWARD,        /* B: the two that follow in one */
+    FSDPI_RUN_BACKWARD_INPUT,  /* I: the gradient of the stage's input */
+    FSDPI_RUN_BACKWARD_WEIGHT, /* W: those of its parameters, at any time after I */
+    FSDPI_SEND_F,              /* the output, to the stage behind */
+    FSDPI_RECV_F,              /* the input, from the stage before */
+    FSDPI_SEND_B,              /* the gradient of the input, to the stage before */
+    FSDPI_RECV_B,              /* that of the output, from the stage behind */
+    FSDPI_UNSHARD,             /* this and the next two without a micro-batch: the parameters are gathered */
+    FSDPI_RESHARD,             /* and given back */
+    FSDPI_REDUCE_GRAD,         /* the gradients of all micro-batches are reduced */
     FSDPI_N_WORKS
 } fsdpi_work;
 

@@ -30,10 +30,10 @@ static int smaller(int a, int b)
 static void write_gpipe(writer *w)
 {
     for (int m = 0; m < w->micros; m++) {
-        add(w, FSDPI_FORWARD, w->rank, m);
+        add(w, FSDPI_RUN_FORWARD, w->rank, m);
     }
     for (int m = 0; m < w->micros; m++) {
-        add(w, FSDPI_BACKWARD, w->rank, m);
+        add(w, FSDPI_RUN_BACKWARD, w->rank, m);
     }
 }
 
@@ -42,13 +42,13 @@ static void write_1f1b(writer *w)
     const int ahead = smaller(w->ranks - 1 - w->rank, w->micros);
 
     for (int m = 0; m < ahead; m++) {
-        add(w, FSDPI_FORWARD, w->rank, m);
+        add(w, FSDPI_RUN_FORWARD, w->rank, m);
     }
     for (int m = 0; m < w->micros; m++) {
         if (ahead + m < w->micros) {
-            add(w, FSDPI_FORWARD, w->rank, ahead + m);
+            add(w, FSDPI_RUN_FORWARD, w->rank, ahead + m);
         }
-        add(w, FSDPI_BACKWARD, w->rank, m);
+        add(w, FSDPI_RUN_BACKWARD, w->rank, m);
     }
 }
 
@@ -56,7 +56,7 @@ static void write_1f1b(writer *w)
 static void add_in_groups(writer *w, fsdpi_work work, int k)
 {
     const int turn  = k / w->ranks % w->each;
-    const int chunk = work == FSDPI_FORWARD ? turn : w->each - 1 - turn;
+    const int chunk = work == FSDPI_RUN_FORWARD ? turn : w->each - 1 - turn;
 
     add(w, work, chunk * w->ranks + w->rank, k / (w->ranks * w->each) * w->ranks + k % w->ranks);
 }
@@ -67,13 +67,13 @@ static void write_interleaved(writer *w)
     const int ahead = smaller(2 * (w->ranks - 1 - w->rank) + (w->each - 1) * w->ranks, all);
 
     for (int k = 0; k < ahead; k++) {
-        add_in_groups(w, FSDPI_FORWARD, k);
+        add_in_groups(w, FSDPI_RUN_FORWARD, k);
     }
     for (int k = 0; k < all; k++) {
         if (ahead + k < all) {
-            add_in_groups(w, FSDPI_FORWARD, ahead + k);
+            add_in_groups(w, FSDPI_RUN_FORWARD, ahead + k);
         }
-        add_in_groups(w, FSDPI_BACKWARD, k);
+        add_in_groups(w, FSDPI_RUN_BACKWARD, k);
     }
 }
 
@@ -84,19 +84,19 @@ static void write_zb_h1(writer *w)
     int       paid  = 0;
 
     for (int m = 0; m < ahead; m++) {
-        add(w, FSDPI_FORWARD, w->rank, m);
+        add(w, FSDPI_RUN_FORWARD, w->rank, m);
     }
     for (int m = 0; m < w->micros; m++) {
         if (ahead + m < w->micros) {
-            add(w, FSDPI_FORWARD, w->rank, ahead + m);
+            add(w, FSDPI_RUN_FORWARD, w->rank, ahead + m);
         }
-        add(w, FSDPI_BACKWARD_INPUT, w->rank, m);
+        add(w, FSDPI_RUN_BACKWARD_INPUT, w->rank, m);
         if (m + 1 - paid > w->rank) {
-            add(w, FSDPI_BACKWARD_WEIGHT, w->rank, paid++);
+            add(w, FSDPI_RUN_BACKWARD_WEIGHT, w->rank, paid++);
         }
     }
     while (paid < w->micros) {
-        add(w, FSDPI_BACKWARD_WEIGHT, w->rank, paid++);
+        add(w, FSDPI_RUN_BACKWARD_WEIGHT, w->rank, paid++);
     }
 }
 

@@ -45,7 +45,7 @@ static void print_row(const fsdpi_actions *row, const fsdpi_rank_run *run, doubl
     }
 }
 
-void fsdpi_grid_print(const fsdpi_schedule *schedule, const fsdpi_pace *pace, const fsdpi_run *run, FILE *file)
+void fsdpi_grid_print(const fsdpi_schedule *schedule, const fsdpi_pace *pace, const fsdpi_simulation *run, FILE *file)
 {
     const int    width = width_of(schedule);
     const double unit  = shortest(pace);
@@ -71,7 +71,8 @@ static void print_around(const fsdpi_actions *row, size_t at, bool marked, FILE 
     (void)fprintf(file, "%s", end < row->n ? "..." : "");
 }
 
-void fsdpi_grid_print_flaw(const fsdpi_schedule *schedule, const fsdpi_run *run, const fsdpi_flaw *flaw, FILE *file)
+void fsdpi_grid_print_flaw(const fsdpi_schedule *schedule, const fsdpi_simulation *run, const fsdpi_flaw *flaw,
+                           FILE *file)
 {
     for (int r = 0; r < schedule->ranks; r++) {
         const fsdpi_actions *row = &schedule->rows[r];

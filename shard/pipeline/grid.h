@@ -7,9 +7,10 @@
 #include "shard/pipeline/simulate.h"
 
 /** A column for each step of the shortest of the times. */
-void fsdpi_grid_print(const fsdpi_schedule *schedule, const fsdpi_pace *pace, const fsdpi_run *run, FILE *file);
+void fsdpi_grid_print(const fsdpi_schedule *schedule, const fsdpi_pace *pace, const fsdpi_simulation *run, FILE *file);
 
 /** Some actions of each rank, by their order alone, those of `flaw`'s place among them, which is marked. */
-void fsdpi_grid_print_flaw(const fsdpi_schedule *schedule, const fsdpi_run *run, const fsdpi_flaw *flaw, FILE *file);
+void fsdpi_grid_print_flaw(const fsdpi_schedule *schedule, const fsdpi_simulation *run, const fsdpi_flaw *flaw,
+                           FILE *file);
 
 #endif

@@ -20,7 +20,7 @@ static void add(lowering *l, fsdpi_work work, int stage, int micro)
 
 static bool makes_gradient(fsdpi_work work)
 {
-    return work == FSDPI_BACKWARD || work == FSDPI_BACKWARD_INPUT;
+    return work == FSDPI_RUN_BACKWARD || work == FSDPI_RUN_BACKWARD_INPUT;
 }
 
 static void add_before(lowering *l, const fsdpi_action *a)
@@ -29,7 +29,7 @@ static void add_before(lowering *l, const fsdpi_action *a)
         add(l, FSDPI_UNSHARD, a->stage, 0);
         l->gathered[a->stage] = true;
     }
-    if (a->work == FSDPI_FORWARD && fsdpi_before(l->passes, a->stage) >= 0) {
+    if (a->work == FSDPI_RUN_FORWARD && fsdpi_before(l->passes, a->stage) >= 0) {
         add(l, FSDPI_RECV_F, a->stage, a->micro);
     }
     if (makes_gradient(a->work) && fsdpi_behind(l->passes, a->stage) >= 0) {
@@ -39,7 +39,7 @@ static void add_before(lowering *l, const fsdpi_action *a)
 
 static void add_behind(lowering *l, const fsdpi_action *a, size_t at)
 {
-    if (a->work == FSDPI_FORWARD && fsdpi_behind(l->passes, a->stage) >= 0) {
+    if (a->work == FSDPI_RUN_FORWARD && fsdpi_behind(l->passes, a->stage) >= 0) {
         add(l, FSDPI_SEND_F, a->stage, a->micro);
     }
     if (makes_gradient(a->work) && fsdpi_before(l->passes, a->stage) >= 0) {

@@ -18,9 +18,9 @@ uint32_t fsdpi_action_place(const fsdpi_passes *passes, fsdpi_work work, int sta
 
 uint32_t fsdpi_gradient_place(const fsdpi_passes *passes, int stage, int micro)
 {
-    const uint32_t whole = fsdpi_action_place(passes, FSDPI_BACKWARD, stage, micro);
+    const uint32_t whole = fsdpi_action_place(passes, FSDPI_RUN_BACKWARD, stage, micro);
 
-    return whole > 0 ? whole : fsdpi_action_place(passes, FSDPI_BACKWARD_INPUT, stage, micro);
+    return whole > 0 ? whole : fsdpi_action_place(passes, FSDPI_RUN_BACKWARD_INPUT, stage, micro);
 }
 
 int fsdpi_before(const fsdpi_passes *passes, int stage)

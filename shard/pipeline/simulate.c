@@ -15,20 +15,20 @@ typedef struct machine {
     const fsdpi_passes *passes;
     const fsdpi_pace   *pace;
     channel            *channels; /* of F, then of B, by receiving stage */
-    fsdpi_run          *run;
+    fsdpi_simulation   *run;
     fsdpi_flaw         *flaw;
 } machine;
 
 double fsdpi_duration(const fsdpi_pace *pace, fsdpi_work work)
 {
     switch (work) {
-    case FSDPI_FORWARD:
+    case FSDPI_RUN_FORWARD:
         return pace->forward;
-    case FSDPI_BACKWARD:
+    case FSDPI_RUN_BACKWARD:
         return pace->backward_input + pace->backward_weight;
-    case FSDPI_BACKWARD_INPUT:
+    case FSDPI_RUN_BACKWARD_INPUT:
         return pace->backward_input;
-    case FSDPI_BACKWARD_WEIGHT:
+    case FSDPI_RUN_BACKWARD_WEIGHT:
         return pace->backward_weight;
     default:
         return 0;
@@ -86,8 +86,10 @@ static bool receive(const machine *m, fsdpi_rank_run *rank, const fsdpi_action *
 
 static void count_held(fsdpi_rank_run *rank, fsdpi_work work)
 {
-    rank->held += work == FSDPI_FORWARD ? 1 : work == FSDPI_BACKWARD || work == FSDPI_BACKWARD_INPUT ? -1 : 0;
-    rank->owed += work == FSDPI_BACKWARD_INPUT ? 1 : work == FSDPI_BACKWARD_WEIGHT ? -1 : 0;
+    rank->held += work == FSDPI_RUN_FORWARD                                        ? 1
+                  : work == FSDPI_RUN_BACKWARD || work == FSDPI_RUN_BACKWARD_INPUT ? -1
+                                                                                   : 0;
+    rank->owed += work == FSDPI_RUN_BACKWARD_INPUT ? 1 : work == FSDPI_RUN_BACKWARD_WEIGHT ? -1 : 0;
     rank->most_held = rank->held > rank->most_held ? rank->held : rank->most_held;
     rank->most_owed = rank->owed > rank->most_owed ? rank->owed : rank->most_owed;
 }
@@ -218,9 +220,9 @@ static void close_channels(machine *m)
     }
 }
 
-static bool open_run(fsdpi_run *run, const fsdpi_schedule *schedule)
+static bool open_run(fsdpi_simulation *run, const fsdpi_schedule *schedule)
 {
-    *run      = (fsdpi_run){.n_ranks = schedule->ranks, .ranks = calloc((size_t)schedule->ranks, sizeof *run->ranks)};
+    *run = (fsdpi_simulation){.n_ranks = schedule->ranks, .ranks = calloc((size_t)schedule->ranks, sizeof *run->ranks)};
     bool good = run->ranks != NULL;
 
     for (int r = 0; good && r < schedule->ranks; r++) {
@@ -230,7 +232,7 @@ static bool open_run(fsdpi_run *run, const fsdpi_schedule *schedule)
     return good;
 }
 
-bool fsdpi_simulate(const fsdpi_passes *passes, const fsdpi_pace *pace, fsdpi_run *run, fsdpi_flaw *flaw)
+bool fsdpi_simulate(const fsdpi_passes *passes, const fsdpi_pace *pace, fsdpi_simulation *run, fsdpi_flaw *flaw)
 {
     machine    m    = {.passes = passes, .pace = pace, .run = run, .flaw = flaw};
     const bool room = open_run(run, passes->schedule) && open_channels(&m);
@@ -240,11 +242,11 @@ bool fsdpi_simulate(const fsdpi_passes *passes, const fsdpi_pace *pace, fsdpi_ru
     return good;
 }
 
-void fsdpi_run_close(fsdpi_run *run)
+void fsdpi_simulation_close(fsdpi_simulation *run)
 {
     for (int r = 0; run->ranks != NULL && r < run->n_ranks; r++) {
         free(run->ranks[r].begin);
     }
     free(run->ranks);
-    *run = (fsdpi_run){0};
+    *run = (fsdpi_simulation){0};
 }

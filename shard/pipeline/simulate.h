@@ -25,20 +25,20 @@ typedef struct fsdpi_rank_run {
     size_t  n_done;
 } fsdpi_rank_run;
 
-typedef struct fsdpi_run {
+typedef struct fsdpi_simulation {
     fsdpi_rank_run *ranks;
     int             n_ranks;
     double          seconds; /* until the last rank is done; in the unit of the times */
     size_t          messages;
-} fsdpi_run;
+} fsdpi_simulation;
 
 /**
  * @param passes  of a schedule that fsdpi_verify_passes() and fsdpi_verify_order() have found good
  * @return false where it deadlocks, with the ranks that wait for each other, or holds too much, or memory is short. `run` says how
- *         far ranks came also then; fsdpi_run_close() it
+ *         far ranks came also then; fsdpi_simulation_close() it
  */
-bool fsdpi_simulate(const fsdpi_passes *passes, const fsdpi_pace *pace, fsdpi_run *run, fsdpi_flaw *flaw);
-void fsdpi_run_close(fsdpi_run *run);
+bool fsdpi_simulate(const fsdpi_passes *passes, const fsdpi_pace *pace, fsdpi_simulation *run, fsdpi_flaw *flaw);
+void fsdpi_simulation_close(fsdpi_simulation *run);
 
 /** SECONDS of an action of computing; 0 of others. */
 double fsdpi_duration(const fsdpi_pace *pace, fsdpi_work work);

@@ -7,17 +7,17 @@
 static bool verify_pass(const fsdpi_passes *passes, int stage, int micro, fsdpi_flaw *flaw)
 {
     const int  rank    = passes->owner[stage];
-    const bool forward = fsdpi_action_place(passes, FSDPI_FORWARD, stage, micro) > 0;
-    const bool whole   = fsdpi_action_place(passes, FSDPI_BACKWARD, stage, micro) > 0;
-    const bool input   = fsdpi_action_place(passes, FSDPI_BACKWARD_INPUT, stage, micro) > 0;
-    const bool weight  = fsdpi_action_place(passes, FSDPI_BACKWARD_WEIGHT, stage, micro) > 0;
+    const bool forward = fsdpi_action_place(passes, FSDPI_RUN_FORWARD, stage, micro) > 0;
+    const bool whole   = fsdpi_action_place(passes, FSDPI_RUN_BACKWARD, stage, micro) > 0;
+    const bool input   = fsdpi_action_place(passes, FSDPI_RUN_BACKWARD_INPUT, stage, micro) > 0;
+    const bool weight  = fsdpi_action_place(passes, FSDPI_RUN_BACKWARD_WEIGHT, stage, micro) > 0;
 
     if (!forward) {
         return fsdpi_flaw_set(flaw, -1, 0, "%dF%d is missing on rank %d: stage %d never runs micro-batch %d forward",
                               stage, micro, rank, stage, micro);
     }
     if (whole && (input || weight)) {
-        return fsdpi_flaw_set(flaw, rank, fsdpi_action_place(passes, FSDPI_BACKWARD, stage, micro) - 1,
+        return fsdpi_flaw_set(flaw, rank, fsdpi_action_place(passes, FSDPI_RUN_BACKWARD, stage, micro) - 1,
                               "%dB%d and %d%s%d: a backward pass is one action, B, or two, I and W", stage, micro,
                               stage, input ? "I" : "W", micro);
     }
@@ -85,10 +85,10 @@ static bool comes_behind_its(const step *s, fsdpi_work work)
 static bool comes_behind_gradient(const step *s, int stage)
 {
     const int  micro = s->action->micro;
-    const bool whole = fsdpi_action_place(s->passes, FSDPI_BACKWARD, stage, micro) > 0;
+    const bool whole = fsdpi_action_place(s->passes, FSDPI_RUN_BACKWARD, stage, micro) > 0;
 
-    return comes_behind(s, fsdpi_gradient_place(s->passes, stage, micro), whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_INPUT,
-                        stage);
+    return comes_behind(s, fsdpi_gradient_place(s->passes, stage, micro),
+                        whole ? FSDPI_RUN_BACKWARD : FSDPI_RUN_BACKWARD_INPUT, stage);
 }
 
 static bool verify_forward(const step *s)
@@ -100,15 +100,15 @@ static bool verify_forward(const step *s)
     }
     return fsdpi_before(s->passes, stage) >= 0
                ? comes_behind_its(s, FSDPI_RECV_F)
-               : comes_behind(s, fsdpi_action_place(s->passes, FSDPI_FORWARD, stage - 1, s->action->micro),
-                              FSDPI_FORWARD, stage - 1);
+               : comes_behind(s, fsdpi_action_place(s->passes, FSDPI_RUN_FORWARD, stage - 1, s->action->micro),
+                              FSDPI_RUN_FORWARD, stage - 1);
 }
 
 static bool verify_backward(const step *s)
 {
     const int stage = s->action->stage;
 
-    if (!comes_behind_its(s, FSDPI_FORWARD)) {
+    if (!comes_behind_its(s, FSDPI_RUN_FORWARD)) {
         return false;
     }
     if (stage + 1 == s->passes->schedule->stages) {
@@ -137,13 +137,13 @@ static bool has_other_end(const step *s, fsdpi_work work, int step_to)
 static bool verify_reduction(const step *s)
 {
     for (int m = 0; m < s->passes->schedule->micros; m++) {
-        const bool     whole = fsdpi_action_place(s->passes, FSDPI_BACKWARD, s->action->stage, m) > 0;
+        const bool     whole = fsdpi_action_place(s->passes, FSDPI_RUN_BACKWARD, s->action->stage, m) > 0;
         const uint32_t place =
-            fsdpi_action_place(s->passes, whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_WEIGHT, s->action->stage, m);
+            fsdpi_action_place(s->passes, whole ? FSDPI_RUN_BACKWARD : FSDPI_RUN_BACKWARD_WEIGHT, s->action->stage, m);
 
         if (place == 0 || place - 1 > s->at) {
             const fsdpi_action other = {
-                .work = whole ? FSDPI_BACKWARD : FSDPI_BACKWARD_WEIGHT, .stage = s->action->stage, .micro = m};
+                .work = whole ? FSDPI_RUN_BACKWARD : FSDPI_RUN_BACKWARD_WEIGHT, .stage = s->action->stage, .micro = m};
             return wrong(s, "must come behind", &other);
         }
     }
@@ -153,15 +153,15 @@ static bool verify_reduction(const step *s)
 static bool verify_needs(const step *s)
 {
     switch (s->action->work) {
-    case FSDPI_FORWARD:
+    case FSDPI_RUN_FORWARD:
         return verify_forward(s);
-    case FSDPI_BACKWARD:
-    case FSDPI_BACKWARD_INPUT:
+    case FSDPI_RUN_BACKWARD:
+    case FSDPI_RUN_BACKWARD_INPUT:
         return verify_backward(s);
-    case FSDPI_BACKWARD_WEIGHT:
-        return comes_behind_its(s, FSDPI_BACKWARD_INPUT);
+    case FSDPI_RUN_BACKWARD_WEIGHT:
+        return comes_behind_its(s, FSDPI_RUN_BACKWARD_INPUT);
     case FSDPI_SEND_F:
-        return comes_behind_its(s, FSDPI_FORWARD) && has_other_end(s, FSDPI_RECV_F, 1);
+        return comes_behind_its(s, FSDPI_RUN_FORWARD) && has_other_end(s, FSDPI_RECV_F, 1);
     case FSDPI_RECV_F:
         return has_other_end(s, FSDPI_SEND_F, -1);
     case FSDPI_SEND_B:

@@ -412,6 +412,13 @@ void fsdpi_gather_release(fsdp_unit *unit)
     }
 }
 
+void fsdpi_gather_reshard(fsdp_unit *unit)
+{
+    if (unit->slot != NULL && unit->pass == FSDPI_CLOSED) {
+        drop(unit);
+    }
+}
+
 /* ---- after a step ------------------------------------------------------------------------------------------------ */
 
 fsdp_status fsdpi_gather_settle(fsdp_model *model)

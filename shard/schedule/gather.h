@@ -15,6 +15,9 @@ fsdp_status fsdpi_gather(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status);
 /** Behind the end of a pass: the view stays where it will be wanted next, or its slot becomes free. */
 void fsdpi_gather_release(fsdp_unit *unit);
 
+/** What has stayed in a slot from an earlier pass is dropped, whatever is expected next. Alike on all ranks. */
+void fsdpi_gather_reshard(fsdp_unit *unit);
+
 /** Before the masters change: gathered views are of no use any more, and nobody reads what they are gathered from. */
 void fsdpi_gather_drop(fsdp_model *model);
 

@@ -82,6 +82,7 @@ ROOMS = [
     ("shard", "checkpoint/write", "saving, at once or behind the next steps"),
     ("shard", "checkpoint/read", "loading, on any number of ranks"),
     ("shard", "pipeline", "schedules of pipelines: made, read, proved and simulated, without MPI"),
+    ("shard", "pipeline/run", "pipelines: what passes between stages, and steps in the order of a schedule"),
     ("fortran", "base", "constants, structs, handles, what becomes of a status, and contexts"),
     ("fortran", "collectives", "collectives and symmetric buffers, on addresses and on arrays"),
     ("fortran", "training", "models and their views, optimizers, hooks and checkpoints"),

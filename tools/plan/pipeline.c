@@ -14,7 +14,7 @@ typedef struct plan {
     const plan_options *options;
     fsdpi_schedule      given, lowered;
     fsdpi_passes        passes; /* of the lowered one */
-    fsdpi_run           run;
+    fsdpi_simulation    run;
     fsdpi_flaw          flaw;
 } plan;
 
@@ -185,7 +185,7 @@ int plan_pipeline(const plan_options *options)
     if (result == PLAN_GOOD) {
         result = prove(&p) ? show(&p) : refuse(&p);
     }
-    fsdpi_run_close(&p.run);
+    fsdpi_simulation_close(&p.run);
     fsdpi_passes_close(&p.passes);
     fsdpi_schedule_close(&p.lowered);
     fsdpi_schedule_close(&p.given);

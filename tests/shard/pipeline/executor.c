@@ -64,7 +64,7 @@ static int backward(machine *m, int rank, const fsdpi_action *a)
         return -1;
     }
     p->gradient_out = true;
-    if (a->work == FSDPI_BACKWARD) {
+    if (a->work == FSDPI_RUN_BACKWARD) {
         if (p->weights) {
             return -1;
         }
@@ -143,12 +143,12 @@ static int attempt(machine *m, int rank, const fsdpi_action *a)
         return -1;
     }
     switch (a->work) {
-    case FSDPI_FORWARD:
+    case FSDPI_RUN_FORWARD:
         return forward(m, rank, a);
-    case FSDPI_BACKWARD:
-    case FSDPI_BACKWARD_INPUT:
+    case FSDPI_RUN_BACKWARD:
+    case FSDPI_RUN_BACKWARD_INPUT:
         return backward(m, rank, a);
-    case FSDPI_BACKWARD_WEIGHT:
+    case FSDPI_RUN_BACKWARD_WEIGHT:
         return backward_weight(m, a);
     case FSDPI_SEND_F:
         return send(m, a, a->stage + 1, p->output, m->forward);

@@ -45,11 +45,11 @@ static fsdpi_schedule lower(fsdpi_schedule *schedule)
 }
 
 /* All that is proved of a lowered schedule. `run` is to be closed. */
-static bool is_good(const fsdpi_schedule *lowered, const fsdpi_pace *pace, fsdpi_run *run, fsdpi_flaw *flaw)
+static bool is_good(const fsdpi_schedule *lowered, const fsdpi_pace *pace, fsdpi_simulation *run, fsdpi_flaw *flaw)
 {
     fsdpi_passes passes;
 
-    *run = (fsdpi_run){0};
+    *run = (fsdpi_simulation){0};
     if (!fsdpi_passes_open(&passes, lowered, flaw)) {
         return false;
     }
@@ -81,10 +81,10 @@ static int expected_held(fsdpi_pipeline_kind kind, int ranks, int each, int micr
 
 static void check_generated(fsdpi_pipeline_kind kind, int ranks, int each, int micros)
 {
-    fsdpi_schedule schedule = generate(kind, ranks, each, micros), lowered = lower(&schedule);
-    const double   computed = 3.0 * micros * each, bubble = fsdpi_bubble(kind, ranks, each, micros);
-    fsdpi_run      run;
-    fsdpi_flaw     flaw;
+    fsdpi_schedule   schedule = generate(kind, ranks, each, micros), lowered = lower(&schedule);
+    const double     computed = 3.0 * micros * each, bubble = fsdpi_bubble(kind, ranks, each, micros);
+    fsdpi_simulation run;
+    fsdpi_flaw       flaw;
 
     if (!is_good(&lowered, &PACE, &run, &flaw)) {
         fail_msg("%s, %d ranks of %d stages, %d micro-batches: %s", fsdpi_pipeline_kind_text(kind), ranks, each, micros,
@@ -100,7 +100,7 @@ static void check_generated(fsdpi_pipeline_kind kind, int ranks, int each, int m
         assert_int_equal(expected_held(kind, ranks, each, micros, r), run.ranks[r].most_held);
         assert_in_range(run.ranks[r].most_owed, 0, kind == FSDPI_ZB_H1 ? r + 1 : 0);
     }
-    fsdpi_run_close(&run);
+    fsdpi_simulation_close(&run);
     fsdpi_schedule_close(&lowered);
 }
 
@@ -121,16 +121,16 @@ static void generated_ones_are_good_and_as_fast_as_the_formulas_say(void **state
 
 static void transfers_are_waited_for(void **state)
 {
-    fsdpi_schedule schedule = generate(FSDPI_1F1B, 2, 1, 1), lowered = lower(&schedule);
-    fsdpi_pace     pace = PACE;
-    fsdpi_run      run;
-    fsdpi_flaw     flaw;
+    fsdpi_schedule   schedule = generate(FSDPI_1F1B, 2, 1, 1), lowered = lower(&schedule);
+    fsdpi_pace       pace = PACE;
+    fsdpi_simulation run;
+    fsdpi_flaw       flaw;
 
     (void)state;
     pace.transfer = 10;
     assert_true(is_good(&lowered, &pace, &run, &flaw));
     assert_true(run.seconds == 1 + 10 + 1 + 2 + 10 + 2); /* forward, there, forward, backward, back, backward */
-    fsdpi_run_close(&run);
+    fsdpi_simulation_close(&run);
     fsdpi_schedule_close(&lowered);
 }
 
@@ -265,16 +265,16 @@ static void flaws_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
-        fsdpi_schedule schedule;
-        fsdpi_flaw     flaw;
-        fsdpi_run      run;
+        fsdpi_schedule   schedule;
+        fsdpi_flaw       flaw;
+        fsdpi_simulation run;
 
         assert_true(read_text(&schedule, BAD[i].text, &flaw));
         assert_false(is_good(&schedule, &PACE, &run, &flaw));
         if (strstr(flaw.text, BAD[i].flaw) == NULL) {
             fail_msg("'%s' is not in '%s'", BAD[i].flaw, flaw.text);
         }
-        fsdpi_run_close(&run);
+        fsdpi_simulation_close(&run);
         fsdpi_schedule_close(&schedule);
     }
 }
@@ -287,20 +287,20 @@ static void buffers_decide_whether_it_deadlocks(void **state)
     fsdpi_pace        pace   = PACE;
     fsdpi_schedule    schedule;
     fsdpi_flaw        flaw;
-    fsdpi_run         run;
+    fsdpi_simulation  run;
 
     (void)state;
     assert_true(read_text(&schedule, TEXT, &flaw));
     assert_false(is_good(&schedule, &pace, &run, &flaw));
     assert_non_null(strstr(flaw.text, "deadlock with 1 buffer"));
-    fsdpi_run_close(&run);
+    fsdpi_simulation_close(&run);
     pace.buffers = 2;
     assert_true(is_good(&schedule, &pace, &run, &flaw));
-    fsdpi_run_close(&run);
+    fsdpi_simulation_close(&run);
     pace.most_held = 1;
     assert_false(is_good(&schedule, &pace, &run, &flaw));
     assert_string_equal("with 0F1, rank 0 holds the activations of 2 micro-batches at once: the limit is 1", flaw.text);
-    fsdpi_run_close(&run);
+    fsdpi_simulation_close(&run);
     fsdpi_schedule_close(&schedule);
 }
 
@@ -314,16 +314,16 @@ static void neither_more_nor_fewer_are_refused_than_cannot_be_executed(void **st
 
     (void)state;
     for (int i = 0; i < MUTATIONS; i++) {
-        fsdpi_schedule schedule = any_schedule(&chance, 2 + i % 3);
-        fsdpi_pace     pace     = PACE;
-        fsdpi_run      run;
-        fsdpi_flaw     flaw;
+        fsdpi_schedule   schedule = any_schedule(&chance, 2 + i % 3);
+        fsdpi_pace       pace     = PACE;
+        fsdpi_simulation run;
+        fsdpi_flaw       flaw;
 
         pace.buffers = 1 + (int)draw(&chance, 2);
         if (draw(&chance, 2) == 0) { /* as much as it holds unspoiled */
             assert_true(is_good(&schedule, &pace, &run, &flaw));
             pace.most_held = run.ranks[0].most_held;
-            fsdpi_run_close(&run);
+            fsdpi_simulation_close(&run);
         }
         spoil(&chance, &schedule);
         const bool     good = is_good(&schedule, &pace, &run, &flaw);
@@ -333,7 +333,7 @@ static void neither_more_nor_fewer_are_refused_than_cannot_be_executed(void **st
             fail_msg("mutation %d is %s, but the executor ends with %d", i, good ? "good" : flaw.text, (int)done);
         }
         found[done]++;
-        fsdpi_run_close(&run);
+        fsdpi_simulation_close(&run);
         fsdpi_schedule_close(&schedule);
     }
     (void)printf("  executed %d, stuck %d, missed %d, held too much %d\n", found[EXECUTED], found[STUCK], found[MISSED],

@@ -72,12 +72,12 @@ static void carry_out(rank_state *s, const fsdpi_action *a)
     const bool is_last = a->stage + 1 == s->passes->schedule->stages;
 
     switch (a->work) {
-    case FSDPI_FORWARD:
+    case FSDPI_RUN_FORWARD:
         s->output[a->stage][a->micro] =
             forward(a->stage, a->micro, a->stage > 0 ? s->output[a->stage - 1][a->micro] : 0);
         break;
-    case FSDPI_BACKWARD:
-    case FSDPI_BACKWARD_INPUT:
+    case FSDPI_RUN_BACKWARD:
+    case FSDPI_RUN_BACKWARD_INPUT:
         s->gradient[a->stage][a->micro] =
             backward(s->output[a->stage][a->micro], is_last ? 0 : s->gradient[a->stage + 1][a->micro]);
         break;
@@ -141,10 +141,10 @@ static void what_is_called_good_is_carried_out(void **state)
         fsdpi_schedule   schedule = any_schedule(&chance, fsdp_test_size());
         const fsdpi_pace pace     = {
                 .forward = 1, .backward_input = 1, .backward_weight = 1, .buffers = 1 + (int)draw(&chance, 2)};
-        const bool   is_spoiled = draw(&chance, 8) > 0; /* most of these are refused */
-        fsdpi_passes passes;
-        fsdpi_run    run = {0};
-        fsdpi_flaw   flaw;
+        const bool       is_spoiled = draw(&chance, 8) > 0; /* most of these are refused */
+        fsdpi_passes     passes;
+        fsdpi_simulation run = {0};
+        fsdpi_flaw       flaw;
 
         if (is_spoiled) {
             spoil(&chance, &schedule);
@@ -156,7 +156,7 @@ static void what_is_called_good_is_carried_out(void **state)
                 good += !is_spoiled;
                 spoiled += is_spoiled;
             }
-            fsdpi_run_close(&run);
+            fsdpi_simulation_close(&run);
             fsdpi_passes_close(&passes);
         }
         fsdpi_schedule_close(&schedule);

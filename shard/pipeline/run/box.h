@@ -1,0 +1,76 @@
+/**
+ * @file
+ * Where messages between two stages on different ranks leave, and where they arrive. Two ways lead from one to the other: through
+ * memory that both ranks see (near.c), and by MPI's messages (far.c).
+ *
+ * On either, a rank that has failed, or has heard that another one has, sends on what the schedule says, but marked as spoiled and
+ * without data, so that every rank comes to the end of its row.
+ */
+#ifndef FSDPI_PIPELINE_BOX_H
+#define FSDPI_PIPELINE_BOX_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fsdp/pipeline.h"
+#include "fsdp/status.h"
+#include "shard/pipeline/run/shelf.h"
+
+/** Of a micro-batch, in the sender's memory: where it lies, and how far it has come. */
+typedef struct fsdpi_sent_note {
+    _Atomic uint64_t sent; /* in this step the receiver may read it */
+    uint32_t         place, spoiled;
+    _Atomic uint64_t taken; /* in this step the receiver has read it */
+} fsdpi_sent_note;
+
+typedef struct fsdpi_way fsdpi_way;
+
+typedef struct fsdpi_outbox {
+    fsdpi_shelf      shelf;
+    const fsdpi_way *way;
+    int              peer;      /* the rank that receives; -1: there is none */
+    bool            *sent;      /* of each place: what is there has been sent */
+    int              under_way; /* sent, and not known to be received */
+    fsdpi_sent_note *notes;     /* of each micro-batch */
+    MPI_Request     *requests;  /* of each place, one for each piece; far */
+    int              pieces, tag;
+} fsdpi_outbox;
+
+typedef struct fsdpi_inbox {
+    fsdpi_shelf          shelf;
+    const fsdpi_way     *way;
+    int                  peer;   /* the rank that sends; -1: there is none */
+    fsdpi_sent_note     *notes;  /* near: the sender's */
+    const unsigned char *memory; /* and its places */
+    size_t               pitch;
+    int         *order; /* far: micro-batches as they are received, and how many receives have begun in this step */
+    int          n_order, n_begun;
+    MPI_Request *requests;
+    int          pieces, tag;
+} fsdpi_inbox;
+
+struct fsdpi_way {
+    /** What lies at a place leaves. Never waits. */
+    fsdp_status (*send)(fsdp_pipeline *pipeline, fsdpi_outbox *box, int place);
+
+    /** Whether it has been received. */
+    fsdp_status (*ask)(fsdp_pipeline *pipeline, fsdpi_outbox *box, int place, bool *received);
+
+    /** Lets what comes next arrive while this rank computes, as far as there are places. */
+    fsdp_status (*expect)(fsdp_pipeline *pipeline, fsdpi_inbox *box);
+
+    /** Whether a micro-batch has come; if so it has a place, and `spoiled` is set or left. */
+    fsdp_status (*look)(fsdp_pipeline *pipeline, fsdpi_inbox *box, int micro, bool *there, bool *spoiled);
+};
+
+extern const fsdpi_way fsdpi_way_near, fsdpi_way_far;
+
+/** BYTES of the notes for so many micro-batches. */
+static inline size_t fsdpi_notes_bytes(int micros)
+{
+    return fsdpi_shelf_pitch((size_t)micros * sizeof(fsdpi_sent_note));
+}
+
+#endif

@@ -1,0 +1,368 @@
+/*
+ * A step: this rank's row, action by action. What fails is noted, and from there on nothing is computed, here or where it is heard
+ * of, but all messages are still sent and received, so that no rank waits for one that has given up.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/collectives.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "shard/pipeline/run/pipeline.h"
+#include "shard/pipeline/run/units.h"
+#include "shard/pipeline/run/wait.h"
+
+static const char function[] = "fsdp_pipeline_step";
+
+/* ---- failing ------------------------------------------------------------------------------------------------------------ */
+
+/* Of this rank; the first one counts. */
+static void __attribute__((format(printf, 3, 4))) spoil(fsdp_pipeline *p, fsdp_status status, const char *format, ...)
+{
+    va_list arguments;
+
+    p->spoiled = true;
+    if (p->status != FSDP_OK) {
+        return;
+    }
+    p->status = status;
+    va_start(arguments, format);
+    (void)vsnprintf(p->text, sizeof p->text, format, arguments);
+    va_end(arguments);
+}
+
+/* What a callback has returned. */
+static bool accept(fsdp_pipeline *p, fsdp_status status, const char *callback, const fsdpi_action *a)
+{
+    const bool known = strcmp(fsdp_status_name(status), "FSDP_UNKNOWN") != 0;
+
+    if (status != FSDP_OK) {
+        spoil(p, known ? status : FSDP_ERR_STATE,
+              "%s: the callback `%s` returned %d (%s) in stage %d with micro-batch %d", function, callback, (int)status,
+              fsdp_status_name(status), a->stage, a->micro);
+    }
+    return status == FSDP_OK;
+}
+
+/* What the passes of a stage's units have returned. */
+static bool accept_pass(fsdp_pipeline *p, const fsdpi_stage *stage, fsdp_status status)
+{
+    if (status != FSDP_OK) {
+        spoil(p, status, "%s", fsdpi_stage_error(stage));
+    }
+    return status == FSDP_OK;
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+
+/* Frees the places of what has been received. */
+static fsdp_status tidy(fsdp_pipeline *p, fsdpi_outbox *box)
+{
+    for (int i = 0; i < box->shelf.n && box->under_way > 0; i++) {
+        bool received = false;
+
+        if (!box->sent[i]) {
+            continue;
+        }
+        FSDP_TRY(box->way->ask(p, box, i, &received));
+        if (received) {
+            box->sent[i]        = false;
+            box->shelf.micro[i] = -1;
+            box->under_way--;
+        }
+    }
+    return FSDP_OK;
+}
+
+/* Until the box has a free place (`sends`: until it may send one more). */
+static fsdp_status wait_for_room(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_outbox *box, bool sends)
+{
+    fsdpi_vigil vigil = fsdpi_vigil_begin(a, box->peer);
+
+    FSDP_TRY(tidy(p, box));
+    while (sends ? box->under_way >= p->buffers : fsdpi_shelf_find(&box->shelf, -1) < 0) {
+        FSDP_TRY(fsdpi_vigil_pause(p, &vigil));
+        FSDP_TRY(tidy(p, box));
+    }
+    fsdpi_vigil_end(p, &vigil);
+    return FSDP_OK;
+}
+
+static fsdp_status send(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_outbox *box)
+{
+    FSDP_TRY(wait_for_room(p, a, box, true));
+    const int place  = fsdpi_shelf_find(&box->shelf, a->micro);
+    box->sent[place] = true;
+    box->under_way++;
+    return box->way->send(p, box, place);
+}
+
+static fsdp_status receive(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_inbox *box)
+{
+    fsdpi_vigil vigil = fsdpi_vigil_begin(a, box->peer);
+    bool        there = false;
+
+    FSDP_TRY(box->way->expect(p, box));
+    FSDP_TRY(box->way->look(p, box, a->micro, &there, &p->spoiled));
+    while (!there) {
+        FSDP_TRY(fsdpi_vigil_pause(p, &vigil));
+        FSDP_TRY(box->way->look(p, box, a->micro, &there, &p->spoiled));
+    }
+    fsdpi_vigil_end(p, &vigil);
+    return FSDP_OK;
+}
+
+/* Place for what a pass puts out: the next stage's input, where that is on this rank too. */
+static fsdp_status find_place(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_outbox *box, fsdpi_shelf *here,
+                              unsigned char **memory)
+{
+    if (here != NULL) {
+        *memory = fsdpi_shelf_take(here, a->micro);
+        return FSDP_OK;
+    }
+    FSDP_TRY(wait_for_room(p, a, box, false));
+    *memory = fsdpi_shelf_take(&box->shelf, a->micro);
+    return FSDP_OK;
+}
+
+/* ---- computing ---------------------------------------------------------------------------------------------------------- */
+
+static void compute_loss(fsdp_pipeline *p, const fsdpi_action *a, const void *out, void *gradient)
+{
+    double value = 0;
+
+    if (accept(p, p->callbacks.loss(p->callbacks.user, a->micro, out, gradient, &value), "loss", a)) {
+        p->losses[a->micro] = value;
+    }
+}
+
+static fsdp_status forward(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action *a)
+{
+    const void    *in  = fsdpi_shelf_of(&s->inputs.shelf, a->micro);
+    unsigned char *out = s->scratch.memory, *gradient = NULL;
+
+    if (s->is_last) {
+        gradient = fsdpi_shelf_take(&s->output_gradients.shelf, a->micro);
+    } else {
+        FSDP_TRY(find_place(p, a, &s->outputs, s->behind != NULL ? &s->behind->inputs.shelf : NULL, &out));
+    }
+    if (!p->spoiled && accept_pass(p, s, fsdpi_stage_begin(s, false)) &&
+        accept(p,
+               p->callbacks.forward(p->callbacks.user, a->stage, a->micro, in,
+                                    s->is_last && s->scratch.bytes == 0 ? NULL : out),
+               "forward", a) &&
+        accept_pass(p, s, fsdpi_stage_end(s, false)) && s->is_last) {
+        compute_loss(p, a, s->scratch.bytes == 0 ? NULL : out, gradient);
+    }
+    return FSDP_OK;
+}
+
+/* The gradient of the input; with `weights` those of the parameters in the same pass. */
+static fsdp_status backward(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action *a, bool weights)
+{
+    const fsdp_pipeline_callbacks *c        = &p->callbacks;
+    const void                    *in       = fsdpi_shelf_of(&s->inputs.shelf, a->micro);
+    const void                    *gradient = fsdpi_shelf_of(&s->output_gradients.shelf, a->micro);
+    unsigned char                 *put      = NULL;
+
+    if (!s->is_first) {
+        FSDP_TRY(
+            find_place(p, a, &s->input_gradients, s->before != NULL ? &s->before->output_gradients.shelf : NULL, &put));
+    }
+    if (!p->spoiled && accept_pass(p, s, fsdpi_stage_begin(s, weights)) &&
+        accept(p, c->backward_input(c->user, a->stage, a->micro, in, gradient, put), "backward_input", a) &&
+        (!weights || c->backward_weight == NULL ||
+         accept(p, c->backward_weight(c->user, a->stage, a->micro, in, gradient), "backward_weight", a))) {
+        (void)accept_pass(p, s, fsdpi_stage_end(s, weights));
+    }
+    return FSDP_OK;
+}
+
+static void backward_weight(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action *a)
+{
+    const fsdp_pipeline_callbacks *c = &p->callbacks;
+
+    if (!p->spoiled && accept_pass(p, s, fsdpi_stage_begin(s, true)) &&
+        accept(p,
+               c->backward_weight(c->user, a->stage, a->micro, fsdpi_shelf_of(&s->inputs.shelf, a->micro),
+                                  fsdpi_shelf_of(&s->output_gradients.shelf, a->micro)),
+               "backward_weight", a)) {
+        (void)accept_pass(p, s, fsdpi_stage_end(s, true));
+    }
+}
+
+static void let_go(fsdpi_stage *s, int micro)
+{
+    fsdpi_shelf_give(&s->inputs.shelf, micro);
+    fsdpi_shelf_give(&s->output_gradients.shelf, micro);
+}
+
+static fsdp_status carry_out(fsdp_pipeline *p, const fsdpi_action *a)
+{
+    fsdpi_stage *s = fsdpi_stage_of(p, a->stage);
+
+    switch (a->work) {
+    case FSDPI_RUN_FORWARD:
+        return forward(p, s, a);
+    case FSDPI_RUN_BACKWARD_INPUT:
+        return backward(p, s, a, false);
+    case FSDPI_RUN_BACKWARD:
+        FSDP_TRY(backward(p, s, a, true));
+        let_go(s, a->micro);
+        return FSDP_OK;
+    case FSDPI_RUN_BACKWARD_WEIGHT:
+        backward_weight(p, s, a);
+        let_go(s, a->micro);
+        return FSDP_OK;
+    case FSDPI_SEND_F:
+        return send(p, a, &s->outputs);
+    case FSDPI_SEND_B:
+        return send(p, a, &s->input_gradients);
+    case FSDPI_RECV_F:
+        return receive(p, a, &s->inputs);
+    case FSDPI_RECV_B:
+        return receive(p, a, &s->output_gradients);
+    case FSDPI_RESHARD:
+        if (!p->spoiled) {
+            fsdpi_stage_reshard(s);
+        }
+        return FSDP_OK;
+    default: /* the first pass behind UNSHARD gathers, and the last one before REDUCE_GRAD reduces */
+        return FSDP_OK;
+    }
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+
+static fsdp_status check_ready(const fsdp_pipeline *p)
+{
+    for (int i = 0; i < p->info.stages_here; i++) {
+        if (!p->stages[i].has_units) {
+            return fsdpi_fail_together(
+                p->ctx, FSDP_ERR_STATE,
+                "%s: the units of stage %d are not named; call fsdp_pipeline_set_units on rank %d, "
+                "with 0 units for a stage without parameters",
+                function, p->stages[i].number, p->ctx->rank);
+        }
+    }
+    return FSDP_OK;
+}
+
+static void begin(fsdp_pipeline *p)
+{
+    p->ready   = true;
+    p->status  = FSDP_OK;
+    p->spoiled = false;
+    p->waited  = 0;
+    p->step++;
+    for (int i = 0; i < p->info.stages_here; i++) {
+        p->stages[i].passes_left              = p->stages[i].n_passes;
+        p->stages[i].inputs.n_begun           = 0;
+        p->stages[i].output_gradients.n_begun = 0;
+    }
+}
+
+/* What comes by MPI may come from the beginning. */
+static fsdp_status expect_all(fsdp_pipeline *p)
+{
+    for (int i = 0; i < p->info.stages_here; i++) {
+        fsdpi_inbox *const boxes[] = {&p->stages[i].inputs, &p->stages[i].output_gradients};
+
+        for (int b = 0; b < 2; b++) {
+            if (boxes[b]->peer >= 0) {
+                FSDP_TRY(boxes[b]->way->expect(p, boxes[b]));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status run(fsdp_pipeline *p)
+{
+    FSDP_TRY(expect_all(p));
+    for (size_t i = 0; i < p->n_row; i++) {
+        FSDP_TRY(carry_out(p, &p->row[i]));
+    }
+    return FSDP_OK;
+}
+
+/* In the order of micro-batches, whatever the schedule's. 0 on the ranks that do not know it. */
+static double sum_of_losses(const fsdp_pipeline *p)
+{
+    double sum = 0;
+
+    for (int m = 0; m < p->info.micros && p->owner[p->info.stages - 1] == p->ctx->rank; m++) {
+        sum += p->losses[m];
+    }
+    return sum;
+}
+
+/* All ranks are at the end of their rows. */
+static fsdp_status conclude(fsdp_pipeline *p, double *loss)
+{
+    const double        begun = fsdpi_seconds(), mine = p->status == FSDP_OK ? sum_of_losses(p) : 0;
+    const fsdpi_purpose purpose = {.name = function, .label = "the end of the step", .status = p->status};
+
+    if (p->status != FSDP_OK) {
+        (void)fsdpi_fail_together(p->ctx, p->status, "%s", p->text);
+    }
+    const fsdp_status status = fsdpi_allreduce(p->ctx, &purpose, &mine, loss, 1, FSDP_F64, FSDP_SUM);
+    p->waited += fsdpi_seconds() - begun;
+    return status;
+}
+
+/* They have been received, or the context has failed. */
+static fsdp_status tidy_up(fsdp_pipeline *p)
+{
+    for (int i = 0; i < p->info.stages_here; i++) {
+        fsdpi_outbox *const boxes[] = {&p->stages[i].outputs, &p->stages[i].input_gradients};
+
+        for (int b = 0; b < 2; b++) {
+            while (boxes[b]->under_way > 0) {
+                FSDP_TRY(tidy(p, boxes[b]));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status take_step(fsdp_pipeline *p, double *loss)
+{
+    const double begun = fsdpi_seconds();
+
+    FSDP_TRY(run(p));
+    const fsdp_status status = conclude(p, loss);
+    if (fsdpi_is_at_rest(&p->ctx->core)) {
+        FSDP_TRY(tidy_up(p));
+    }
+    p->info.step_seconds = fsdpi_seconds() - begun;
+    p->info.wait_seconds = p->waited;
+    p->info.steps += status == FSDP_OK;
+    return status;
+}
+
+fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss)
+{
+    double sum = 0;
+
+    if (pipeline == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the pipeline is NULL; pass one from fsdp_pipeline_create", function);
+    }
+    const fsdp_status ready = pipeline->ready ? FSDP_OK : check_ready(pipeline);
+    FSDP_TRY(fsdpi_agree(pipeline->ctx, function, "the begin of a step", pipeline->step, ready, !pipeline->ready));
+    begin(pipeline);
+    const fsdp_status status = take_step(pipeline, &sum);
+    if (status != FSDP_OK) {
+        char text[FSDPI_DETAIL_BYTES];
+
+        (void)snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, fsdpi_error_recorded(pipeline->ctx));
+        fsdpi_pipeline_fail_models(pipeline, status, text);
+        (void)fsdpi_record(pipeline->ctx, status, "%s", text);
+        return status;
+    }
+    if (loss != NULL) {
+        *loss = sum;
+    }
+    return FSDP_OK;
+}

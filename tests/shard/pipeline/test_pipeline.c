@@ -1,0 +1,298 @@
+/**
+ * @file
+ * Pipelines have the losses and parameters of one rank that computes micro-batch after micro-batch, bit by bit: by all schedules, in
+ * several pipelines beside each other, within a node and between nodes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/device/memory.h"
+#include "shard/pipeline/generate.h"
+#include "shard/pipeline/lower.h"
+#include "shard/pipeline/schedule_text.h"
+#include "tests/shard/pipeline/net.h"
+
+enum { STEPS = 3, PARAMETERS = NET_WIDTH * (NET_WIDTH + 1) };
+
+/* How a pipeline is made, and beside how many others. */
+typedef struct shape {
+    const char *schedule, *text;
+    int         pipes, each, micros, buffers, node_size, local_gradients, bare;
+} shape;
+
+typedef struct place {
+    fsdp_context  *ctx;
+    fsdp_pipeline *pipeline;
+    net            n, serial;
+} place;
+
+static fsdp_context *open_context(MPI_Comm comm, int node_size)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    fsdp_config_init(&config);
+    config.node_size = node_size;
+    assert_int_equal(FSDP_OK, fsdp_init(comm, &config, &ctx));
+    return ctx;
+}
+
+static void set_units(place *p, int stages)
+{
+    for (int s = 0; s < stages; s++) {
+        if (fsdp_pipeline_rank_of_stage(p->pipeline, s) == fsdp_rank(p->ctx)) {
+            assert_int_equal(FSDP_OK, fsdp_pipeline_set_units(p->pipeline, s, &p->n.units[s], p->n.units[s] != NULL));
+        }
+    }
+}
+
+static void open_place(place *p, const shape *o)
+{
+    const int               ranks = fsdp_test_size() / o->pipes, rank = fsdp_test_rank() % ranks;
+    const int               pipe = fsdp_test_rank() / ranks, stages = ranks * o->each;
+    fsdp_pipeline_options   options   = FSDP_PIPELINE_OPTIONS_DEFAULT;
+    fsdp_pipeline_callbacks callbacks = NET_CALLBACKS;
+    MPI_Comm                along, across;
+    int                     here[NET_STAGES], all[NET_STAGES];
+
+    for (int s = 0; s < stages; s++) {
+        here[s] = s % ranks == rank;
+        all[s]  = 1;
+    }
+    MPI_Comm_split(MPI_COMM_WORLD, pipe, rank, &along);
+    MPI_Comm_split(MPI_COMM_WORLD, rank, pipe, &across);
+    p->ctx = open_context(along, o->node_size);
+    net_open(&p->n, across, stages, o->micros, o->bare, here, o->local_gradients);
+    net_open(&p->serial, across, stages, o->micros, o->bare, all, o->local_gradients);
+    p->n.data = p->serial.data = pipe;
+    MPI_Comm_free(&along);
+    MPI_Comm_free(&across);
+    options.schedule        = o->schedule;
+    options.text            = o->text;
+    options.stages_per_rank = o->each;
+    options.micros          = o->text != NULL ? 0 : o->micros;
+    options.buffers         = o->buffers;
+    options.bytes           = NET_BYTES;
+    options.output_bytes    = NET_BYTES;
+    callbacks.user          = &p->n;
+    assert_int_equal(FSDP_OK, fsdp_pipeline_create(p->ctx, &options, &callbacks, &p->pipeline));
+    set_units(p, stages);
+}
+
+static void close_place(place *p)
+{
+    fsdp_pipeline_destroy(p->pipeline);
+    net_close(&p->n);
+    net_close(&p->serial);
+    assert_int_equal(FSDP_OK, fsdp_finalize(p->ctx));
+}
+
+static void compare_parameters(place *p)
+{
+    for (int s = 0; s < p->n.stages; s++) {
+        float mine[PARAMETERS], theirs[PARAMETERS];
+
+        if (p->n.units[s] != NULL) {
+            net_parameters(&p->n, s, mine);
+            net_parameters(&p->serial, s, theirs);
+            assert_memory_equal(mine, theirs, sizeof mine);
+        }
+    }
+}
+
+/* A step of both; the same bits. */
+static void step_and_compare(place *p)
+{
+    double loss = -1;
+
+    assert_int_equal(FSDP_OK, fsdp_pipeline_step(p->pipeline, &loss));
+    const double expected = net_serial_step(&p->serial);
+    assert_memory_equal(&loss, &expected, sizeof loss);
+    net_update(&p->n);
+    net_update(&p->serial);
+}
+
+static void train(const shape *o)
+{
+    place p;
+
+    open_place(&p, o);
+    for (int step = 0; step < STEPS; step++) {
+        step_and_compare(&p);
+    }
+    compare_parameters(&p);
+    close_place(&p);
+}
+
+/* ---- schedules ----------------------------------------------------------------------------------------------------------- */
+
+static const char *const KINDS[] = {"gpipe", "1f1b", "interleaved", "zb-h1"};
+
+static void for_all_schedules(int pipes, int node_size, int local_gradients, int buffers)
+{
+    const int ranks = fsdp_test_size() / pipes;
+
+    for (int k = 0; k < 4; k++) {
+        for (int micros = ranks; micros <= 2 * ranks + 1; micros += ranks + (k != 2)) {
+            const shape o = {.schedule        = KINDS[k],
+                             .pipes           = pipes,
+                             .each            = k == 2 ? 2 : 1,
+                             .micros          = micros,
+                             .buffers         = buffers,
+                             .node_size       = node_size,
+                             .local_gradients = local_gradients,
+                             .bare            = -1};
+            train(&o);
+        }
+    }
+}
+
+static void all_schedules_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    for_all_schedules(1, 0, 0, 1);
+}
+
+static void so_have_those_whose_messages_go_between_nodes(void **state)
+{
+    (void)state;
+    for_all_schedules(1, 1, 1, 2);
+    for_all_schedules(1, 2, 1, 1);
+}
+
+static void so_have_several_pipelines_beside_each_other(void **state)
+{
+    (void)state;
+    if (fsdp_test_size() % 2 == 0) {
+        for_all_schedules(2, 0, 1, 1);
+        for_all_schedules(2, 1, 0, 2);
+    }
+}
+
+static void a_stage_without_parameters_is_one_like_others(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        const shape o = {.schedule = KINDS[k],
+                         .pipes    = 1,
+                         .each     = k == 2 ? 2 : 1,
+                         .micros   = fsdp_test_size(),
+                         .buffers  = 1,
+                         .bare     = fsdp_test_size() * (k == 2 ? 2 : 1) - 1};
+        if (fsdp_test_size() > 1) {
+            train(&o);
+        }
+    }
+}
+
+/* Of compute alone, or lowered. */
+static char *text_of(fsdpi_pipeline_kind kind, int each, int micros, bool lowered)
+{
+    fsdpi_schedule schedule, with_messages;
+    fsdpi_passes   passes;
+    fsdpi_flaw     flaw;
+    char          *text  = NULL;
+    size_t         bytes = 0;
+
+    assert_true(fsdpi_generate(&schedule, kind, fsdp_test_size(), each, micros, &flaw));
+    assert_true(fsdpi_passes_open(&passes, &schedule, &flaw));
+    assert_true(fsdpi_lower(&passes, &with_messages, &flaw));
+    FILE *file = open_memstream(&text, &bytes);
+    assert_non_null(file);
+    fsdpi_schedule_write(lowered ? &with_messages : &schedule, file);
+    assert_int_equal(0, fclose(file));
+    fsdpi_passes_close(&passes);
+    fsdpi_schedule_close(&with_messages);
+    fsdpi_schedule_close(&schedule);
+    return text;
+}
+
+static void schedules_come_as_text_too(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        const int each = k == FSDPI_INTERLEAVED ? 2 : 1;
+
+        for (int lowered = 0; lowered < 2; lowered++) {
+            char       *text = text_of((fsdpi_pipeline_kind)k, each, fsdp_test_size(), lowered != 0);
+            const shape o    = {
+                   .text = text, .pipes = 1, .each = each, .micros = fsdp_test_size(), .buffers = 1, .bare = -1};
+            train(&o);
+            free(text);
+        }
+    }
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+
+static size_t buffers_of(fsdp_context *ctx)
+{
+    fsdp_memory memory;
+
+    assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
+    return memory.current[FSDP_MEMORY_BUFFERS];
+}
+
+/* The activations of 1f1b on one node, counted by hand: rank r holds p - r micro-batches. */
+static size_t expected_bytes(int ranks, int rank)
+{
+    const size_t held = (size_t)(ranks - rank), pitch = fsdpi_alloc_size(NET_BYTES);
+    const size_t notes = (size_t)(fsdpi_alloc_size((size_t)2 * (size_t)ranks * 24));
+    const size_t in = rank > 0 ? held * pitch : 0, gradient = pitch, scratch = rank + 1 == ranks ? pitch : 0;
+    const size_t box = notes + 2 * pitch; /* one that is being made, and one that is not received yet */
+
+    return in + gradient + scratch + (rank > 0) * box + (rank + 1 < ranks) * box;
+}
+
+static void as_many_bytes_are_held_as_are_said_before(void **state)
+{
+    const int ranks = fsdp_test_size();
+
+    (void)state;
+    for (int node_size = 0; node_size < 2; node_size++) {
+        place              p;
+        const shape        o = {.schedule  = "1f1b",
+                                .pipes     = 1,
+                                .each      = 1,
+                                .micros    = 2 * ranks,
+                                .buffers   = 1,
+                                .node_size = node_size,
+                                .bare      = -1};
+        fsdp_pipeline_info info;
+        fsdp_memory        memory;
+
+        open_place(&p, &o);
+        assert_int_equal(FSDP_OK, fsdp_pipeline_get_info(p.pipeline, &info));
+        assert_int_equal(info.bytes, buffers_of(p.ctx));
+        if (node_size == 0) {
+            assert_int_equal(expected_bytes(ranks, fsdp_test_rank()), info.bytes);
+        }
+        assert_int_equal(ranks - fsdp_test_rank(), info.most_held);
+        assert_int_equal(0, info.most_owed);
+        step_and_compare(&p);
+        assert_int_equal(FSDP_OK, fsdp_memory_usage(p.ctx, &memory));
+        assert_int_equal(info.bytes, memory.current[FSDP_MEMORY_BUFFERS]);
+        assert_int_equal(FSDP_OK, fsdp_pipeline_get_info(p.pipeline, &info));
+        assert_int_equal(1, info.steps);
+        assert_true(info.step_seconds > 0 && info.wait_seconds >= 0 && info.wait_seconds <= info.step_seconds);
+        fsdp_pipeline_destroy(p.pipeline);
+        p.pipeline = NULL;
+        assert_int_equal(0, buffers_of(p.ctx));
+        close_place(&p);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_schedules_have_the_bits_of_one_rank),
+        cmocka_unit_test(so_have_those_whose_messages_go_between_nodes),
+        cmocka_unit_test(so_have_several_pipelines_beside_each_other),
+        cmocka_unit_test(a_stage_without_parameters_is_one_like_others),
+        cmocka_unit_test(schedules_come_as_text_too),
+        cmocka_unit_test(as_many_bytes_are_held_as_are_said_before),
+    };
+
+    return fsdp_test_main(argc, argv, tests, NULL, NULL);
+}
