@@ -53,7 +53,7 @@ bool fsdpi_schedule_is_lowered(const fsdpi_schedule *schedule)
 {
     for (int r = 0; r < schedule->ranks; r++) {
         for (size_t i = 0; i < schedule->rows[r].n; i++) {
-            if (fsdpi_is_message(schedule->rows[r].list[i].work)) {
+            if (!fsdpi_is_compute(schedule->rows[r].list[i].work)) {
                 return true;
             }
         }

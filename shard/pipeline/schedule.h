@@ -33,7 +33,7 @@ bool fsdpi_schedule_open(fsdpi_schedule *schedule, int ranks);
 bool fsdpi_schedule_add(fsdpi_schedule *schedule, int rank, fsdpi_action action);
 void fsdpi_schedule_close(fsdpi_schedule *schedule);
 
-/** Whether it has messages. */
+/** Whether it has more than compute. */
 bool fsdpi_schedule_is_lowered(const fsdpi_schedule *schedule);
 
 /** Sets what is wrong; returns false. */

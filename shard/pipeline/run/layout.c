@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "lib/device/memory.h"
+
 /* One way through all that there is: with `memory` NULL it counts. */
 typedef struct piece {
     unsigned char *memory;
@@ -269,7 +271,7 @@ void fsdpi_pipeline_count(fsdp_pipeline *pipeline, fsdpi_pipeline_plan *plan)
 
     draw(&d);
     plan->held  = d.held.used;
-    plan->shown = d.shown.used > 0 || pipeline->ctx->size == 1 ? d.shown.used : fsdpi_shelf_pitch(1);
+    plan->shown = pipeline->ctx->size == 1 ? 0 : fsdpi_alloc_size(d.shown.used > 0 ? d.shown.used : 1);
     plan->lists = d.lists.used;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/device/memory.h"
 #include "shard/pipeline/generate.h"
 #include "shard/pipeline/lower.h"
 #include "shard/pipeline/schedule_text.h"
@@ -234,15 +233,20 @@ static size_t buffers_of(fsdp_context *ctx)
     return memory.current[FSDP_MEMORY_BUFFERS];
 }
 
-/* The activations of 1f1b on one node, counted by hand: rank r holds p - r micro-batches. */
+static size_t up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* The activations of 1f1b on one node with 2 p micro-batches, counted by hand: rank r holds p - r of them. */
 static size_t expected_bytes(int ranks, int rank)
 {
-    const size_t held = (size_t)(ranks - rank), pitch = fsdpi_alloc_size(NET_BYTES);
-    const size_t notes = (size_t)(fsdpi_alloc_size((size_t)2 * (size_t)ranks * 24));
-    const size_t in = rank > 0 ? held * pitch : 0, gradient = pitch, scratch = rank + 1 == ranks ? pitch : 0;
-    const size_t box = notes + 2 * pitch; /* one that is being made, and one that is not received yet */
+    enum { LINE = 64, ALLOCATION = 256, NOTE = 24 };
+    const size_t held = (size_t)(ranks - rank), one = up(NET_BYTES, LINE);
+    const size_t in = rank > 0 ? held * one : 0, gradient = rank + 1 == ranks ? 2 * one : one; /* and the last output */
+    const size_t box = up((size_t)2 * (size_t)ranks * NOTE, LINE) + 2 * one; /* one is made, one is not received yet */
 
-    return in + gradient + scratch + (rank > 0) * box + (rank + 1 < ranks) * box;
+    return up(in + gradient, ALLOCATION) + up((rank > 0) * box + (rank + 1 < ranks) * box, ALLOCATION);
 }
 
 static void as_many_bytes_are_held_as_are_said_before(void **state)
