@@ -33,6 +33,7 @@
 #include "bench/kernels/kernels.h"
 #include "bench/lanes/lanes.h"
 #include "bench/machine/disk.h"
+#include "bench/pipeline/pipeline.h"
 #include "bench/record/record.h"
 #include "bench/training/checkpoint.h"
 #include "bench/training/step.h"
@@ -55,6 +56,7 @@ static fsdp_status run_job(bench_world *world, const bench_options *options, siz
                  : options->shards     ? bench_shards(&job, wrong)
                  : options->step       ? bench_step(&job, wrong)
                  : options->checkpoint ? bench_checkpoint(&job, wrong)
+                 : options->pipeline   ? bench_pipeline(&job, wrong)
                  : options->kernels    ? bench_kernels(&job, wrong)
                  : options->tune       ? bench_tune(&job, wrong)
                                        : bench_sweep(&job, wrong);

@@ -27,6 +27,7 @@ module fsdp
    use fsdp_views_of_f32
    use fsdp_views_of_16_bits
    use fsdp_hooks
+   use fsdp_pipelines
    use fsdp_checkpoints
    use fsdp_tensor_parallel
    use fsdp_topologies

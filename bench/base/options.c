@@ -144,14 +144,22 @@ static const cli_option rows[] = {
      .help = "of that model: " STRATEGIES},
     {"fixed-addresses", CLI_FLAG, FIELD(fixed_addresses),
      .help = "parameters of a unit are seen at the same addresses in each pass of that model"},
-    {"compute-us", CLI_COUNT, FIELD(compute_us), 1, 1e9, .fallback = "as long as the communication",
-     .help = "compute of a unit's forward pass, its backward pass takes twice as long; see --overlap-compute"},
+    {"compute-us", CLI_COUNT, FIELD(compute_us), 1, 1e9,
+     .fallback = "as long as the communication; 10000 with --pipeline",
+     .help     = "compute of a unit's forward pass, its backward pass takes twice as long; see --overlap-compute"},
     {"checkpoint", CLI_TEXT, FIELD(checkpoint),
      .help = "save and load a state in this folder, in alternation with one dd per rank, and while steps go on"},
     {"state-bytes", CLI_BYTES, FIELD(state_bytes), 1, MOST_BYTES, .fallback = "1G",
      .help =
          "parameters and AdamW's moments of that state, in --units; as much again is taken for a copy, and twice on "
          "the disk"},
+    {"pipeline", CLI_FLAG, FIELD(pipeline),
+     .help = "steps of pipelines by every schedule, beside the formula and the simulation; --compute-us is of a third "
+             "of a pass"},
+    {"micro", CLI_COUNT, FIELD(micro), 1, 65536, .fallback = "once, twice and four times the ranks",
+     .help = "micro-batches of these steps"},
+    {"activation-bytes", CLI_BYTES, FIELD(activation_bytes), 1, 1e9, .fallback = "64K",
+     .help = "that a stage of these pipelines passes on with each; K, M, G are 1024s"},
     {"kernels", CLI_FLAG, FIELD(kernels),
      .help = "with --device gpu: bytes per second of the reduce, cast and AdamW kernels, beside a copy inside the GPU"},
     {"tune", CLI_TEXT, FIELD(tune),
@@ -176,14 +184,15 @@ static const cli_option rows[] = {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
 static const bench_options defaults = {
-    .collectives = ALL_THREE,
-    .dtype       = FSDP_F32,
-    .warmup      = 3,
-    .repeat      = 5,
-    .units       = 16,
-    .unit_params = 1 << 20,
-    .strategy    = FSDP_FULL_SHARD,
-    .state_bytes = (size_t)1 << 30,
+    .collectives      = ALL_THREE,
+    .dtype            = FSDP_F32,
+    .warmup           = 3,
+    .repeat           = 5,
+    .units            = 16,
+    .unit_params      = 1 << 20,
+    .strategy         = FSDP_FULL_SHARD,
+    .state_bytes      = (size_t)1 << 30,
+    .activation_bytes = (size_t)64 << 10,
 };
 
 /* The option that asks for a run which has no use for GPU memory; NULL: none does. */
@@ -197,6 +206,7 @@ static const char *only_on_host(const bench_options *o)
            : o->drop_in    ? "drop-in"
            : o->step       ? "step"
            : o->checkpoint ? "checkpoint"
+           : o->pipeline   ? "pipeline"
            : o->tune       ? "tune"
            : o->algorithms ? "algorithms"
                            : NULL;
@@ -230,7 +240,7 @@ static void check_network(const bench_options *o, char *message)
 static int count_modes(const bench_options *o)
 {
     return !!o->overlap + !!o->floor + !!o->async + !!o->lanes + !!o->record + !!o->drop_in + !!o->shards + !!o->step +
-           !!o->checkpoint + !!o->kernels + !!o->tune + !!o->algorithms;
+           !!o->checkpoint + !!o->pipeline + !!o->kernels + !!o->tune + !!o->algorithms;
 }
 
 int bench_options_sweep(const bench_options *options)
@@ -251,8 +261,9 @@ static void check_together(const bench_options *o, char *message)
     } else if (o->begin > o->end) {
         CLI_SAY(message, "--begin is %zu, above --end %zu; use at most as much", o->begin, o->end);
     } else if (modes > 1) {
-        CLI_SAY(message, "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, "
-                         "--checkpoint, --kernels, --tune and --algorithms are runs of their own; use one of them");
+        CLI_SAY(message,
+                "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, "
+                "--checkpoint, --pipeline, --kernels, --tune and --algorithms are runs of their own; use one of them");
     } else if (modes && o->plot) {
         CLI_SAY(message, "--plot is '%.60s', but only the plain sweep is drawn; leave out the other one", o->plot);
     } else if (o->drop_in && (o->shared || o->thread_level)) {

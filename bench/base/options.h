@@ -54,6 +54,9 @@ typedef struct bench_options {
     size_t      compute_us;         /* per forward pass of a unit; 0: as much as there is communication */
     const char *checkpoint;         /* a folder; NULL: another run */
     size_t      state_bytes;        /* of what is saved */
+    int         pipeline;
+    size_t      micro;            /* micro-batches of its steps; 0: once, twice and four times the ranks */
+    size_t      activation_bytes; /* that its stages pass on */
     int         kernels;
     int         algorithms;
     size_t      nodes;       /* of the algorithms; 0: the job's */

@@ -7,7 +7,7 @@
 /* Those with memory of their own. */
 static int needs_none(const bench_options *o)
 {
-    return o->step || o->checkpoint || o->kernels || o->record;
+    return o->step || o->checkpoint || o->pipeline || o->kernels || o->record;
 }
 
 int bench_job_takes_turns(const bench_options *options)

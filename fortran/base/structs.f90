@@ -295,6 +295,45 @@ module fsdp_structs
       type(c_ptr)       :: state = c_null_ptr
    end type
 
+   type, bind(C), public :: fsdp_pipeline_options
+      integer(c_size_t) :: size = 0
+      type(c_ptr)       :: schedule = c_null_ptr ! a text; fsdp_pipeline_create() sets these three
+      type(c_ptr)       :: file = c_null_ptr
+      type(c_ptr)       :: text = c_null_ptr
+      integer(c_int)    :: stages_per_rank = 0
+      integer(c_int)    :: micros = 0
+      integer(c_int)    :: buffers = 0
+      integer(c_int)    :: most_held = 0
+      integer(c_size_t) :: bytes = 0
+      type(c_ptr)       :: bytes_of = c_null_ptr
+      integer(c_size_t) :: output_bytes = 0
+      integer(c_size_t) :: batch = 0
+      integer(c_size_t) :: memory_limit = 0
+   end type
+
+   type, bind(C), public :: fsdp_pipeline_callbacks
+      integer(c_size_t) :: size = 0
+      type(c_funptr)    :: forward = c_null_funptr
+      type(c_funptr)    :: loss = c_null_funptr
+      type(c_funptr)    :: backward_input = c_null_funptr
+      type(c_funptr)    :: backward_weight = c_null_funptr
+      type(c_ptr)       :: user = c_null_ptr
+   end type
+
+   type, bind(C), public :: fsdp_pipeline_info
+      integer(c_int)    :: ranks = 0
+      integer(c_int)    :: stages = 0
+      integer(c_int)    :: micros = 0
+      integer(c_int)    :: stages_here = 0
+      integer(c_int)    :: most_held = 0
+      integer(c_int)    :: most_owed = 0
+      integer(c_size_t) :: messages = 0
+      integer(c_size_t) :: bytes = 0
+      integer(c_size_t) :: steps = 0
+      real(c_double)    :: step_seconds = 0
+      real(c_double)    :: wait_seconds = 0
+   end type
+
    type, bind(C), public :: fsdp_int8_options
       integer(c_size_t) :: size = 0
       integer(c_size_t) :: block = 0
@@ -431,7 +470,38 @@ module fsdp_structs
          type(c_ptr), value          :: state
          real(c_double), intent(out) :: loss
       end function
+
+      ! Of fsdp_pipeline_callbacks. `in` is null in stage 0, as `grad_in` is.
+      integer(c_int) function fsdp_pipeline_forward(user, stage, micro, in, out) bind(C)
+         import :: c_int, c_ptr
+         type(c_ptr), value    :: user
+         integer(c_int), value :: stage, micro
+         type(c_ptr), value    :: in, out
+      end function
+
+      integer(c_int) function fsdp_pipeline_loss(user, micro, out, grad_out, value) bind(C)
+         import :: c_double, c_int, c_ptr
+         type(c_ptr), value          :: user
+         integer(c_int), value       :: micro
+         type(c_ptr), value          :: out, grad_out
+         real(c_double), intent(out) :: value
+      end function
+
+      integer(c_int) function fsdp_pipeline_backward_input(user, stage, micro, in, grad_out, grad_in) bind(C)
+         import :: c_int, c_ptr
+         type(c_ptr), value    :: user
+         integer(c_int), value :: stage, micro
+         type(c_ptr), value    :: in, grad_out, grad_in
+      end function
+
+      integer(c_int) function fsdp_pipeline_backward_weight(user, stage, micro, in, grad_out) bind(C)
+         import :: c_int, c_ptr
+         type(c_ptr), value    :: user
+         integer(c_int), value :: stage, micro
+         type(c_ptr), value    :: in, grad_out
+      end function
    end interface
 
    public :: fsdp_fill_function, fsdp_hook_function, fsdp_lbfgs_closure, fsdp_log_function, fsdp_update_function
+   public :: fsdp_pipeline_backward_input, fsdp_pipeline_backward_weight, fsdp_pipeline_forward, fsdp_pipeline_loss
 end module

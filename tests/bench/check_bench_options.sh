@@ -34,13 +34,13 @@ wrong "--result is shared, which --memory user cannot be; use" --result shared -
 wrong "--repeat is '0'; give" --repeat 0
 wrong "--iterations is '-3'; give" --iterations -3
 wrong "--thread-level is ''; use multiple" --thread-level=
-wrong "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --overlap --shards
-wrong "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --shards
+wrong "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, --checkpoint, --pipeline, --kernels, --tune and --algorithms are runs of their own; use one" --overlap --shards
+wrong "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, --checkpoint, --pipeline, --kernels, --tune and --algorithms are runs of their own; use one" --step --shards
 wrong "--units is '0'; give" --step --units 0
 wrong "--unit-params is '0'; give" --step --unit-params 0
 wrong "--compute-us is '1.5'; give a whole number" --step --compute-us 1.5
 wrong "--strategy is 'ZERO'; use full_shard[|]no_shard[|]shard_grad_op" --step --strategy ZERO
-wrong "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, --checkpoint, --kernels, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
+wrong "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, --checkpoint, --pipeline, --kernels, --tune and --algorithms are runs of their own; use one" --step --checkpoint x
 wrong "--state-bytes is '0'; give" --state-bytes 0
 wrong "--checkpoint is '/nowhere', where no folder can be made: No such file or directory; name another" --checkpoint /nowhere
 wrong "--dtype is i32, which no model has; use f32, bf16 or f16" --step --dtype i32

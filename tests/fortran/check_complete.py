@@ -25,6 +25,10 @@ OWN = {
     "fsdp_set_text": "texts of C",
     "fsdp_tensor_spec": "fsdp_tensor without pointers",
     "fsdp_hook_function": "the type of members of fsdp_hook_callbacks",
+    "fsdp_pipeline_forward": "of a member of fsdp_pipeline_callbacks, as the next three",
+    "fsdp_pipeline_loss": "",
+    "fsdp_pipeline_backward_input": "",
+    "fsdp_pipeline_backward_weight": "",
 }
 # Functions that take C's handles of communicators, and by what the module reaches them.
 REACHED = {"fsdp_init": "fsdp_init_f", "fsdp_comm_order_by_node": "fsdpi_comm_order_by_node_f"}

@@ -209,6 +209,80 @@ MAKE(make_int8, fsdp_int8_options, fsdp_int8_options_init, FSDP_INT8_OPTIONS_DEF
 MAKE(make_power_sgd, fsdp_power_sgd_options, fsdp_power_sgd_options_init, FSDP_POWER_SGD_OPTIONS_DEFAULT)
 MAKE(make_batch_norm, fsdp_batch_norm_options, fsdp_batch_norm_options_init, FSDP_BATCH_NORM_OPTIONS_DEFAULT)
 
+static fsdp_status pipeline_forward(void *user, int stage, int micro, const void *in, void *out)
+{
+    (void)user, (void)stage, (void)micro, (void)in, (void)out;
+    return FSDP_OK;
+}
+
+static fsdp_status pipeline_loss(void *user, int micro, const void *out, void *grad_out, double *value)
+{
+    (void)user, (void)micro, (void)out, (void)grad_out;
+    *value = 0;
+    return FSDP_OK;
+}
+
+static fsdp_status pipeline_backward(void *user, int stage, int micro, const void *in, const void *grad_out,
+                                     void *grad_in)
+{
+    (void)user, (void)stage, (void)micro, (void)in, (void)grad_out, (void)grad_in;
+    return FSDP_OK;
+}
+
+MAKE(make_plain_pipeline, fsdp_pipeline_options, fsdp_pipeline_options_init, FSDP_PIPELINE_OPTIONS_DEFAULT)
+
+static void set_pipeline(fsdp_pipeline_options *options)
+{
+    options->micros = 2;
+    options->bytes  = 8;
+}
+
+static void make_pipeline(void *by_init, void *by_macro)
+{
+    make_plain_pipeline(by_init, by_macro);
+    set_pipeline(by_init);
+    set_pipeline(by_macro);
+}
+
+static void set_pipeline_callbacks(fsdp_pipeline_callbacks *callbacks)
+{
+    fsdp_pipeline_callbacks_init(callbacks);
+    callbacks->forward        = pipeline_forward;
+    callbacks->loss           = pipeline_loss;
+    callbacks->backward_input = pipeline_backward;
+}
+
+static void make_pipeline_callbacks(void *by_init, void *by_macro)
+{
+    set_pipeline_callbacks(by_init);
+    set_pipeline_callbacks(by_macro);
+}
+
+static fsdp_status create_pipeline(place *p, const void *options, const void *callbacks)
+{
+    fsdp_pipeline    *pipeline = NULL;
+    const fsdp_status status   = fsdp_pipeline_create(p->m.ctx, options, callbacks, &pipeline);
+
+    fsdp_pipeline_destroy(pipeline);
+    return status;
+}
+
+static fsdp_status use_pipeline(place *p, const void *options)
+{
+    fsdp_pipeline_callbacks callbacks;
+
+    set_pipeline_callbacks(&callbacks);
+    return create_pipeline(p, options, &callbacks);
+}
+
+static fsdp_status use_pipeline_callbacks(place *p, const void *callbacks)
+{
+    fsdp_pipeline_options options = FSDP_PIPELINE_OPTIONS_DEFAULT;
+
+    set_pipeline(&options);
+    return create_pipeline(p, &options, callbacks);
+}
+
 static void make_scaler(void *by_init, void *by_macro)
 {
     make_plain_scaler(by_init, by_macro);
@@ -235,6 +309,10 @@ static const struct options_struct {
     {"fsdp_int8_options", sizeof(fsdp_int8_options), 16, make_int8, use_int8},
     {"fsdp_power_sgd_options", sizeof(fsdp_power_sgd_options), 16, make_power_sgd, use_power_sgd},
     {"fsdp_hook_callbacks", sizeof(fsdp_hook_callbacks), 16, make_callbacks, use_callbacks},
+    {"fsdp_pipeline_options", sizeof(fsdp_pipeline_options), offsetof(fsdp_pipeline_options, bytes_of), make_pipeline,
+     use_pipeline},
+    {"fsdp_pipeline_callbacks", sizeof(fsdp_pipeline_callbacks), offsetof(fsdp_pipeline_callbacks, backward_weight),
+     make_pipeline_callbacks, use_pipeline_callbacks},
     {"fsdp_batch_norm_options", sizeof(fsdp_batch_norm_options), 16, make_batch_norm, use_batch_norm},
 };
 enum { N_STRUCTS = sizeof STRUCTS / sizeof STRUCTS[0] };
