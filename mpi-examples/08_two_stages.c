@@ -251,7 +251,7 @@ static char *plain_schedule(const training *t)
 static fsdp_status add_stage(training *t, int stage)
 {
     const size_t width = (size_t)t->o->width;
-    char         name[16], names[2 * LAYERS][32];
+    char         name[32], names[2 * LAYERS][32];
     fsdp_tensor  tensors[2 * LAYERS] = {{0}};
     const int    n                   = layers_of_stage(t);
 
@@ -355,7 +355,7 @@ static void report(const training *t, const char *name, const result *r)
     const double loss = r->losses[t->o->steps - 1];
 
     if (example_speaks()) {
-        printf("%-10s %d stages on %d ranks, %d micro-batches: %d steps in %6.2f s, rank 0 waits %4.1f%%, loss %.6f\n",
+        printf("%-11s %d stages on %d ranks, %d micro-batches: %d steps in %6.2f s, rank 0 waits %4.1f%%, loss %.6f\n",
                name, t->o->stages, t->ranks, t->o->micros, t->o->steps, r->seconds, 100 * r->waited, loss);
         for (int i = 0; t->o->exact && i < t->o->steps; i++) {
             printf("loss %d %a\n", i, r->losses[i]);

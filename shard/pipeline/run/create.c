@@ -253,7 +253,7 @@ static void free_units(fsdp_pipeline *pipeline)
 {
     for (int i = 0; pipeline->stages != NULL && i < pipeline->info.stages_here; i++) {
         fsdpi_stage *stage = &pipeline->stages[i];
-        fsdpi_free(pipeline->ctx, FSDP_MEMORY_BOOKKEEPING, stage->units, stage->n_units * sizeof *stage->units);
+        fsdpi_free(pipeline->ctx, FSDP_MEMORY_BOOKKEEPING, stage->units, stage->n_units * sizeof(fsdp_unit *));
     }
 }
 

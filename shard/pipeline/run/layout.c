@@ -113,7 +113,7 @@ static int pieces_of(const fsdp_pipeline *pipeline, size_t bytes)
 static MPI_Request *draw_requests(drawing *d, int places, int pieces)
 {
     const int    n    = places * pieces;
-    MPI_Request *list = carve(&d->lists, (size_t)n * sizeof *list);
+    MPI_Request *list = carve(&d->lists, (size_t)n * sizeof(MPI_Request));
 
     for (int i = 0; list != NULL && i < n; i++) {
         list[i] = MPI_REQUEST_NULL;
