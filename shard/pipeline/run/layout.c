@@ -100,7 +100,7 @@ static void draw_shelf(drawing *d, fsdpi_shelf *shelf, piece *from, size_t bytes
 
 static bool is_near(const fsdp_pipeline *pipeline, int peer)
 {
-    return pipeline->ctx->nodes.node_of[peer] == pipeline->ctx->nodes.mine;
+    return fsdpi_is_on_node(&pipeline->ctx->nodes, peer);
 }
 
 static int pieces_of(const fsdp_pipeline *pipeline, size_t bytes)
