@@ -197,10 +197,11 @@ static void check_places(int nodes, int largest, size_t staging)
 
     for (int mine = 0; mine < nodes; mine++) {
         fsdpi_nodes          all      = {.count = nodes, .largest = largest, .mine = mine};
-        fsdpi_exchange       exchange = {.nodes = &all, .box = &box, .together = fsdpi_link_together(1e9)};
+        fsdpi_exchange       exchange = {.nodes = &all, .box = &box};
         const size_t         own_room = largest == 1 ? 0 : most;
         const unsigned char *end      = memory + 2 * slot;
 
+        fsdpi_pairs_settle(&exchange, fsdpi_link_together(1e9));
         for (int k = 0; k < nodes; k++) { /* in the order in which they lie */
             const unsigned char *payload = fsdpi_pairs_payload(&exchange, (mine + k) % nodes);
 
@@ -208,9 +209,8 @@ static void check_places(int nodes, int largest, size_t staging)
             end = payload + (k == 0 ? own_room : most);
         }
         assert_true(end <= memory + staging);
-        assert_true(fsdpi_pairs_together(&exchange) <= most);
-        assert_true(((size_t)nodes - 1) * (sizeof(fsdpi_record_head) + fsdpi_pairs_together(&exchange)) <=
-                    fsdpi_slot_capacity(&box));
+        assert_true(exchange.together <= most);
+        assert_true(((size_t)nodes - 1) * (sizeof(fsdpi_record_head) + exchange.together) <= fsdpi_slot_capacity(&box));
     }
 }
 
