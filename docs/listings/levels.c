@@ -9,12 +9,11 @@ enum { N = 1000, STEPS = 40, CACHE_EVERY = 5, SAVE_EVERY = 20 };
 
 static int train_step(fsdp_unit *unit, fsdp_optimizer *optimizer)
 {
-    float *dx;
-
     TRY(fsdp_unit_begin_backward(unit));
-    dx = fsdp_unit_grad(unit, 0);
+    const float *x  = fsdp_unit_param(unit, 0);
+    float       *dx = fsdp_unit_grad(unit, 0);
     for (size_t i = 0; i < N; i++) {
-        dx[i] = fsdp_unit_param(unit, 0)[i] - 1.0F;
+        dx[i] = x[i] - 1.0F;
     }
     TRY(fsdp_unit_end_backward(unit));
     TRY(fsdp_optimizer_step(optimizer));
