@@ -104,7 +104,7 @@ static void what_does_not_go_together_is_refused(void **state)
          "--async measures the progress thread, which needs --thread-level multiple; use that"},
         {"--async --begin 128M", "--begin is 134217728, above --end 67108864; use at most as much"},
         {"--floor --async", "--overlap, --floor, --async, --lanes, --record, --drop-in, --shards, --step, "
-                            "--checkpoint, --kernels, --tune and "
+                            "--checkpoint, --pipeline, --kernels, --tune and "
                             "--algorithms are runs of their own; use one of them"},
         {"--alpha 3", "--alpha is for --algorithms on nodes that are made up; give --algorithms and --nodes with it"},
         {"--nodes 3 --floor",
