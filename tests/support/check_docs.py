@@ -48,7 +48,7 @@ SCRIPTS = {"demo.sh": "mpi-examples/demo.sh", "run.sh": "tests/run.sh", "cluster
            "dependencies.sh": "cmake/dependencies.sh", "deb.sh": "packaging/deb.sh"}
 ALSO_TAKES = {"demo.sh": "03_gpt"}  # options that a program hands on
 UNDOCUMENTED = {"cluster.sh", "dependencies.sh"}  # those whose --help is the only place
-FOREIGN = {"--oversubscribe", "--allow-run-as-root", "--bind-to", "--tune"}  # of mpirun
+FOREIGN = {"--oversubscribe", "--allow-run-as-root", "--bind-to", "--tune", "--host", "--nodelist", "--requeue"}  # of mpirun, srun and sbatch
 TOPS = ("include", "lib", "kernels", "collectives", "shard", "fortran", "bench", "tests", "mpi-examples", "docs", "tools", "cmake", "packaging", ".ci")
 NOT_LISTED = {"text", "sh", ""}  # fenced blocks that are no code of ours
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
