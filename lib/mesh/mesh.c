@@ -137,8 +137,8 @@ static void destroy(void *object)
     fsdp_context *ctx  = mesh->ctx;
 
     fsdpi_disown(ctx, &mesh->owned);
-    for (size_t i = 0; i < sizeof mesh->parts / sizeof *mesh->parts; i++) {
-        fsdpi_part_close(ctx, mesh->parts[i]);
+    for (fsdpi_axis_set set = 0; set <= fsdpi_axes_all(&mesh->axes); set++) {
+        fsdpi_part_close(ctx, mesh->parts[set]);
     }
     release(mesh);
 }
@@ -258,14 +258,14 @@ static fsdp_status look_up(const fsdp_mesh *mesh, const char *function, const ch
 
 int fsdp_mesh_size(const fsdp_mesh *mesh, const char *axes)
 {
-    fsdpi_axis_set set;
+    fsdpi_axis_set set = 0;
 
     return look_up(mesh, "fsdp_mesh_size", axes, &set) == FSDP_OK ? fsdpi_axes_size(&mesh->axes, set) : -1;
 }
 
 int fsdp_mesh_position(const fsdp_mesh *mesh, const char *axes)
 {
-    fsdpi_axis_set set;
+    fsdpi_axis_set set = 0;
 
     return look_up(mesh, "fsdp_mesh_position", axes, &set) == FSDP_OK
                ? fsdpi_axes_position(&mesh->axes, set, mesh->place)
