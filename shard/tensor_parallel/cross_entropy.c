@@ -98,21 +98,6 @@ static void exponentiate(const entropy *e, const double *largest, double *sums)
     }
 }
 
-static void scale_row(const entropy *e, void *row, double factor)
-{
-    const float narrow = (float)factor;
-
-    if (e->wide) {
-        for (size_t k = 0; k < e->mine.count; k++) {
-            ((double *)row)[k] *= factor;
-        }
-    } else {
-        for (size_t k = 0; k < e->mine.count; k++) {
-            ((float *)row)[k] *= narrow;
-        }
-    }
-}
-
 static void take_target(const entropy *e, void *row, size_t target)
 {
     if (target < e->mine.count && e->wide) {
@@ -134,7 +119,7 @@ static void finish(const entropy *e, const double *sums, double *losses)
             continue;
         }
         losses[i] = log(sums[2 * i]) - sums[2 * i + 1];
-        scale_row(e, row, e->scale / sums[2 * i]);
+        e->tp->kernels->scale(row, e->scale / sums[2 * i], e->mine.count, e->wide ? FSDP_F64 : FSDP_F32);
         take_target(e, row, (size_t)e->targets[i] - e->mine.begin);
     }
 }

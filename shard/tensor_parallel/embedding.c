@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "lib/base/error.h"
 #include "lib/context/context.h"
 #include "shard/tensor_parallel/arguments.h"
@@ -51,20 +52,6 @@ fsdp_status fsdp_tp_embed(fsdp_context *tp, const fsdp_tp_activations *activatio
     return FSDP_OK;
 }
 
-static void add_f32(float *to, const float *from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        to[i] += from[i];
-    }
-}
-
-static void add_f64(double *to, const double *from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        to[i] += from[i];
-    }
-}
-
 fsdp_status fsdp_tp_embed_backward(fsdp_context *tp, const fsdp_tp_activations *activations, const int32_t *words,
                                    size_t vocabulary, const void *d_out, void *d_table)
 {
@@ -81,9 +68,11 @@ fsdp_status fsdp_tp_embed_backward(fsdp_context *tp, const fsdp_tp_activations *
         const size_t word = (size_t)words[i] - mine.begin;
 
         if (word < mine.count && activations->dtype == FSDP_F32) {
-            add_f32((float *)d_table + word * width, (const float *)d_out + i * width, width);
+            tp->kernels->accumulate((float *)d_table + word * width, false, (const float *)d_out + i * width, FSDP_F32,
+                                    1.0, width);
         } else if (word < mine.count) {
-            add_f64((double *)d_table + word * width, (const double *)d_out + i * width, width);
+            fsdpi_accumulate_f64((double *)d_table + word * width, false, (const double *)d_out + i * width, 1.0,
+                                 width);
         }
     }
     return FSDP_OK;

@@ -125,7 +125,7 @@ run 2 env LD_PRELOAD="$library" FSDP_MPI_TABLE="$TMPDIR/table" FSDP_MPI_REPORT=/
 prints "$two"
 says 1 "FSDP_MPI_TABLE: line 4 of $TMPDIR/table has a second word that is neither one nor several"
 says 1 "FSDP_MPI_REPORT: /nowhere/report cannot be written: No such file or directory"
-printf 'allreduce one never # for now\n' >"$TMPDIR/table"
+printf 'allreduce one never # not at all\n' >"$TMPDIR/table"
 run 2 env LD_PRELOAD="$library" FSDP_MPI_TABLE="$TMPDIR/table" FSDP_MPI_REPORT="$TMPDIR/report" "$odd" sum
 prints "$two"
 grep -qE '^allreduce +<4M +2 +2097152 +0 +2 .* size$' "$TMPDIR/report" || fail "a table does not keep calls from being taken: $(<"$TMPDIR/report")"
