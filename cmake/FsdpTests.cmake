@@ -15,12 +15,12 @@
 # CORE marks what also runs on more ranks where FSDP_TEST_MAX_RANKS limits the rest, and on one where FSDP_TEST_FEW is set.
 #
 # Each entry has one of the labels quick, full and soak. `tests/run.sh` runs quick, `--full` quick and full, `--soak` soak.
-# QUICK names the rank counts that are in the quick set, or marks a test of one process, FULL and SOAK those that are in these; what
-# nothing is said of is in full on up to FSDP_TEST_FULL_RANKS ranks and on the fewest it has, and in soak on more.
+# QUICK names the rank counts that are in the quick set, or marks a test of one process, FULL and SOAK those that are in these. A
+# test that names none of its rank counts for quick or full is in full on one of them, at most 3 where it can be; core tests are in
+# full on one rank as well. The rest is in soak.
 # ctest itself leaves soak out, unless it is called with `-C soak`; and so with what has another CONFIGURATION.
 set(FSDP_TEST_MAX_RANKS 1000 CACHE STRING "Leave out tests on more ranks than this")
 set(FSDP_TEST_MAX_RANKS_CORE ${FSDP_TEST_MAX_RANKS} CACHE STRING "The same for tests marked CORE")
-set(FSDP_TEST_FULL_RANKS 3 CACHE STRING "On more ranks than this a test is in soak, unless it says otherwise")
 option(FSDP_TEST_FEW "Run each test on one of its numbers of ranks, the core ones on one rank as well; move what takes longest to soak" OFF)
 option(FSDP_TEST_UNITS "Test what is the same with any MPI; OFF moves it to soak" ON)
 set(FSDP_TEST_TIME_FACTOR 1 CACHE STRING "Multiplies every time limit of the tests")
@@ -203,18 +203,22 @@ function(fsdp_test_first result wanted ranks)
             set(first ${n})
         endif()
     endforeach()
-    set(${result} ${first} PARENT_SCOPE)
+    set(${result} "${first}" PARENT_SCOPE)
 endfunction()
 
-# Gives in `result` the set of a test on `n` of `ranks`.
-function(fsdp_test_set result n ranks quick full soak)
-    set(chosen full)
-    list(SORT ranks COMPARE NATURAL)
-    list(GET ranks 0 fewest)
+# Gives in `result` the set of a test on `n` of `ranks`, those that may be used here.
+function(fsdp_test_set result n core ranks quick full soak)
+    fsdp_test_first(named "${quick};${full}" "${ranks}")
+    if(named STREQUAL "")
+        fsdp_test_few(full "${core}" "${ranks}")
+    elseif(core)
+        list(APPEND full 1)
+    endif()
+    set(chosen soak)
     if(n IN_LIST quick)
         set(chosen quick)
-    elseif(n IN_LIST soak OR (n GREATER FSDP_TEST_FULL_RANKS AND NOT n IN_LIST full AND NOT n EQUAL fewest))
-        set(chosen soak)
+    elseif(n IN_LIST full AND NOT n IN_LIST soak)
+        set(chosen full)
     endif()
     set(${result} ${chosen} PARENT_SCOPE)
 endfunction()
@@ -252,7 +256,7 @@ function(fsdp_mpi_entries)
         fsdp_test_first(allowed "${T_ALWAYS}" "${T_RANKS}")
     endif()
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_RANKS}" "${T_QUICK}" "${T_FULL}" "${T_SOAK}")
+        fsdp_test_set(chosen ${n} "${T_CORE}" "${allowed}" "${T_QUICK}" "${T_FULL}" "${T_SOAK}")
         set(configuration "")
         if(NOT n IN_LIST T_ALWAYS)
             set(configuration ${T_CONFIGURATION})
@@ -293,7 +297,7 @@ function(fsdp_mpi_program_test)
     endif()
     list(TRANSFORM T_OUTPUT PREPEND "--output=" OUTPUT_VARIABLE outputs)
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_RANKS}" "${T_QUICK}" "${T_FULL}" "")
+        fsdp_test_set(chosen ${n} "${T_CORE}" "${allowed}" "${T_QUICK}" "${T_FULL}" "")
         fsdp_add_test(NAME ${T_NAME}.n${n} RANKS ${n} SET ${chosen} LABELS ${T_LABELS} TIMEOUT ${T_TIMEOUT}
                       ENVIRONMENT ${T_ENVIRONMENT}
                       COMMAND "${FSDP_TEST_EXPECT}" ${expected} ${n} ${outputs} --

@@ -45,7 +45,7 @@ awk -v a="$(forces)" -v b="$both" 'BEGIN { exit !(a > 0.85 * b && a < 1.15 * b) 
     fail "what is learned from the file has an error of $(forces), and without it $both"
 [[ ! -e $folder/dump ]] || fail "the file is still there"
 run "${short[@]}" --mode md
-grep -q '^seconds  *simulation 0[.0-9]*, training 0.000, reading 0.000; in all ' "$folder/out" || fail "--mode md"
+grep -qE '^seconds +simulation [0-9.]+, training 0.000, reading 0.000; in all ' "$folder/out" || fail "--mode md"
 
 "$compare" --repeat 1 "${launch[@]}" "${short[@]}" >"$folder/out" || fail "the comparison"
 (($(grep -cE '^simulation.* [0-9.]+ of ' "$folder/out") == 2)) || fail "the comparison has no ratios"

@@ -14,7 +14,7 @@ function(shallow_water_check)
     cmake_parse_arguments(T "" "NAME;SCRIPT" "RANKS;QUICK;ARGS" ${ARGN})
     fsdp_test_allowed_ranks(allowed ON "${T_RANKS}")
     foreach(n IN LISTS allowed)
-        fsdp_test_set(chosen ${n} "${T_RANKS}" "${T_QUICK}" "" "")
+        fsdp_test_set(chosen ${n} "" "${allowed}" "${T_QUICK}" "" "")
         fsdp_add_test(NAME examples.shallow_water_${T_NAME}.n${n} RANKS ${n} SET ${chosen}
                       COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${T_SCRIPT}" ${n} $<TARGET_FILE:07_shallow_water> ${T_ARGS}
                               ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
