@@ -237,11 +237,16 @@ static void set_pipeline(fsdp_pipeline_options *options)
     options->bytes  = 8;
 }
 
+/* The schedule's name may be another string of the same text in the library. */
 static void make_pipeline(void *by_init, void *by_macro)
 {
+    fsdp_pipeline_options *macro = by_macro;
+
     make_plain_pipeline(by_init, by_macro);
     set_pipeline(by_init);
-    set_pipeline(by_macro);
+    set_pipeline(macro);
+    assert_string_equal(((fsdp_pipeline_options *)by_init)->schedule, macro->schedule);
+    macro->schedule = ((fsdp_pipeline_options *)by_init)->schedule;
 }
 
 static void set_pipeline_callbacks(fsdp_pipeline_callbacks *callbacks)
