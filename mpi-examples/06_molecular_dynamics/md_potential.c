@@ -247,6 +247,9 @@ int md_forces(md_workspace *w, const md_potential *p, size_t own, size_t n, cons
     size_t i;
 
     *energy = 0;
+    if (n == 0) {
+        return 0;
+    }
     if (prepare(w, n, x) != 0) {
         return -1;
     }
