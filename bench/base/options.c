@@ -145,7 +145,7 @@ static const cli_option rows[] = {
     {"fixed-addresses", CLI_FLAG, FIELD(fixed_addresses),
      .help = "parameters of a unit are seen at the same addresses in each pass of that model"},
     {"compute-us", CLI_COUNT, FIELD(compute_us), 1, 1e9,
-     .fallback = "as long as the communication; 10000 with --pipeline",
+     .fallback = "as long as the communication; 10000 with --pipeline; none with --checkpoint",
      .help     = "compute of a unit's forward pass, its backward pass takes twice as long; see --overlap-compute"},
     {"checkpoint", CLI_TEXT, FIELD(checkpoint),
      .help = "save and load a state in this folder, in alternation with one dd per rank, and while steps go on"},

@@ -18,6 +18,8 @@ typedef struct saving {
     fsdp_checkpoint      *checkpoint;
     size_t                share; /* BYTES that dd reads and writes on this rank */
     uint64_t              saves;
+    bench_work            compute; /* of a unit's forward pass, where some is asked for */
+    const bench_work     *work;    /* that, or NULL */
 } saving;
 
 typedef fsdp_status (*timed)(saving *s);
@@ -52,7 +54,7 @@ static fsdp_status load(saving *s)
 /* With no gradients, but weight decay: values change. */
 static fsdp_status step(saving *s)
 {
-    BENCH_TRY(bench_step_do(&s->model, NULL));
+    BENCH_TRY(bench_step_do(&s->model, s->work));
     return fsdp_checkpoint_progress(s->checkpoint, NULL);
 }
 
@@ -249,6 +251,10 @@ static fsdp_status open_and_measure(saving *s, const bench_options *options)
 
     fsdp_config_init(&config);
     BENCH_TRY(bench_step_model_open(&s->model, s->run->job->world, options, FSDP_ADAMW, &config));
+    if (options->compute_us > 0) {
+        s->compute = bench_work_make(&s->model.world, options->overlap_compute, 1e-6 * (double)options->compute_us);
+        s->work    = &s->compute;
+    }
     BENCH_TRY(fsdp_checkpoint_open(s->model.model, s->model.optimizer, s->disk.folder, &keep_all, &s->checkpoint));
     fsdp_status       status = measure(s);
     const fsdp_status closed = fsdp_checkpoint_close(s->checkpoint);

@@ -15,6 +15,10 @@ void bench_checkpoint_head(const bench_checkpoint_run *r)
     printf("#\n# checkpoints of %.3f GB in %s: %zu units of %zu parameters and AdamW's moments, %s\n",
            (double)r->bytes / GB, o->checkpoint, o->units, r->unit_params,
            fsdp_strategy_name((fsdp_strategy)o->strategy));
+    if (o->compute_us > 0) {
+        printf("# compute    %zu us of each unit's forward pass, %s; twice as long of its backward pass\n", o->compute_us,
+               o->overlap_compute == BENCH_COMPUTE_CPU ? "cpu" : "timed");
+    }
     printf("# caches     %s before each read\n",
            r->drops ? "dropped"
                     : "files in them forgotten, as far as the kernel does so without root's right to drop all,");
@@ -130,6 +134,7 @@ void bench_checkpoint_rows(const bench_checkpoint_run *r)
         {"strategy", fsdp_strategy_name((fsdp_strategy)o->strategy), 0},
         {"ranks", NULL, r->job->world->size},
         {"caches_dropped", NULL, r->drops},
+        {"compute_us", NULL, (double)o->compute_us},
         {"save_gb_s", NULL, gb_s(r, save.ours)},
         {"dd_write_gb_s", NULL, gb_s(r, save.dd)},
         {"save_over_dd", NULL, save.ratio},
