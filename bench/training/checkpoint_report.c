@@ -16,8 +16,8 @@ void bench_checkpoint_head(const bench_checkpoint_run *r)
            (double)r->bytes / GB, o->checkpoint, o->units, r->unit_params,
            fsdp_strategy_name((fsdp_strategy)o->strategy));
     if (o->compute_us > 0) {
-        printf("# compute    %zu us of each unit's forward pass, %s; twice as long of its backward pass\n", o->compute_us,
-               o->overlap_compute == BENCH_COMPUTE_CPU ? "cpu" : "timed");
+        printf("# compute    %zu us of each unit's forward pass, %s; twice as long of its backward pass\n",
+               o->compute_us, o->overlap_compute == BENCH_COMPUTE_CPU ? "cpu" : "timed");
     }
     printf("# caches     %s before each read\n",
            r->drops ? "dropped"
