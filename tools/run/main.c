@@ -14,6 +14,7 @@
 #include "fsdp/version.h"
 #include "tools/common/options.h"
 #include "tools/run/ask.h"
+#include "tools/run/command.h"
 #include "tools/run/session.h"
 
 #define FIELD(name) .field = offsetof(run_options, name)

@@ -8,9 +8,10 @@
 #include <limits.h>
 
 #include "tools/run/ask.h"
+#include "tools/run/command.h"
 #include "tools/run/decide.h"
 #include "tools/run/fence.h"
-#include "tools/run/session.h"
+#include "tools/run/options.h"
 
 typedef struct run_state {
     const run_options *o;
