@@ -5,8 +5,8 @@
  *     fsdp-run --checkpoint run --spares 1 --min-nodes 4 -- srun --mpi=pmix --ntasks-per-node=8 ./program --checkpoint run
  *
  * Without MPI. Where things are: nodes.c which nodes there are, command.c the launcher's command line, session.c one attempt
- * after the other, attempt.c one of them, keeper.c the process above the launcher, blame.c what went wrong, decide.c what follows,
- * fence.c the folder, ask.c other hosts, processes.c this one.
+ * after the other, choose.c on which nodes, attempt.c one of them, keeper.c the process above the launcher, blame.c what went
+ * wrong, decide.c what follows, fence.c the folder, ask.c other hosts, processes.c this one.
  */
 #include <stdlib.h>
 #include <string.h>
