@@ -14,8 +14,8 @@ Installs the packages that are missing (as root, or through sudo), builds, and r
   --quick          the quick set: each collective, the engine, checkpoints, topology, examples and sources, in under two
                    minutes on two cores. This is what runs if nothing else is said
   --full           all tests of the preset but those of --soak
-  --soak           only what takes hours together: most tests on more than 3 ranks, and those that are long by themselves; nothing
-                   else runs them
+  --soak           only what takes hours together: most tests on other numbers of ranks than these, and those that are long by
+                   themselves; nothing else runs them
   --preset NAME    how to build: default, debug, asan-ubsan, tsan, mpich, gpu-double or
                    hip; see CMakePresets.json
   --time-factor N  multiply every time limit, on a machine that is much slower or has much else to do
