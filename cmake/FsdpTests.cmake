@@ -49,6 +49,15 @@ set(FSDP_TEST_FEW_SOAK
     "^gpu\\.model\\.(without_ipc|aware)" "^bench\\.(nodes|memory|network|tune|in_place|shared_result|overlap)"
     "^collectives\\..*\\.(without_cma|without_ipc)")
 
+# In soak where FSDP_TEST_FEW is not set, which has one number of ranks anyway: the same script or variant of a model's test on others.
+set(FSDP_TEST_OTHERS_SOAK
+    "^examples\\.gpt_node_shapes\\.n[1236]$" "^examples\\.(gpt|fashion|md)_bad_input\\.n1$" "^examples\\.gpt_stopped_rank\\.nodes_of_[01]"
+    "^examples\\.gpt_(resume_f32|resume_f16|weights|muon_exact|budget)\\.n[12]$" "^examples\\.fashion_learns_[bf0-9]+\\.n[14]$"
+    "^examples\\.gpu_mlp\\.n[12]$" "^docs\\.with_(onednn|libtorch)\\.n[12]$"
+    "^shard\\.(initial_values|model|clip|norms|shard_dot|loss_scaler|tensor_io|tensor_groups|custom_optimizer)\\.device\\.offloaded"
+    "^shard\\.(gradient_sums|tensors|trace|granularity|alignment|unused_units|step_divisor|grad_norms)\\.device\\.offloaded"
+    "^shard\\.(group_sync|kept_units|replay|strategies_16_bits)\\.device\\.offloaded")
+
 # In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs; and of
 # models, what calls collectives of the library in no other way than the tests that stay.
 set(FSDP_TEST_UNITS_SOAK
@@ -135,8 +144,9 @@ function(fsdp_add_test)
         set(T_TIMEOUT ${FSDP_TEST_TIMEOUT})
     endif()
     fsdp_matches(long "${T_NAME}" "${FSDP_TEST_FEW_SOAK}")
+    fsdp_matches(other "${T_NAME}" "${FSDP_TEST_OTHERS_SOAK}")
     fsdp_matches(same "${T_NAME}" "${FSDP_TEST_UNITS_SOAK}")
-    if((FSDP_TEST_FEW AND T_SET STREQUAL "full" AND long) OR (NOT FSDP_TEST_UNITS AND same))
+    if((FSDP_TEST_FEW AND T_SET STREQUAL "full" AND long) OR (NOT FSDP_TEST_FEW AND other) OR (NOT FSDP_TEST_UNITS AND same))
         set(T_SET soak)
     endif()
     if(T_SET STREQUAL "soak")
