@@ -49,6 +49,7 @@
 #include "fsdp/dtype.h"
 #include "fsdp/export.h"
 #include "fsdp/layout.h"
+#include "fsdp/mesh.h"
 #include "fsdp/status.h"
 
 /** Most dimensions of a tensor. */
@@ -102,7 +103,7 @@ typedef enum fsdp_fill {
  *
  * @param[in]  state   fsdp_tensor::fill_state
  * @param[in]  tensor  its name
- * @param[in]  first   index of the first element in the tensor, row-major
+ * @param[in]  first   index of the first element in the tensor, row-major; of a tensor that is divided over a mesh, in the whole one
  * @param[in]  count   ELEMENTS, at least 1
  * @param[out] values  `count` elements on the host
  * @param[in]  dtype   of `values`: the masters' type, FSDP_F32; FSDP_F64 where `param_dtype` is
@@ -150,6 +151,8 @@ typedef enum fsdp_placement {
 #define FSDP_TENSOR_IGNORED 4u
 #define FSDP_TENSOR_KEEP_DTYPE                                                                                         \
     8u /**< gathered in its `dtype` even if that is FSDP_F32 and the model's is not (norms) */
+/** Divided over the model's `tensor_axis`, along the dimension `tp_dim`. Without this flag each position there has all of it. */
+#define FSDP_TENSOR_TP 16u
 
 /**
  * One tensor of a unit. Initial values are a pure function of (model seed, name, element index): the same for every
@@ -184,7 +187,20 @@ typedef struct fsdp_tensor {
     fsdp_fill_function fill_values; /**< with FSDP_FILL_CALLBACK; else NULL. Not compared between ranks */
     void              *fill_state;  /**< handed to it; stays the caller's */
 
-    uint64_t reserved[6]; /**< zero: room for fields of later versions */
+    /**
+     * With FSDP_TENSOR_TP: the dimension, from 0, along which it is divided into equal parts over the model's `tensor_axis`; else 0.
+     * `shape` is the whole tensor's. Each position holds shape[tp_dim] / tp of it, row-major: views, gradients, shards and
+     * fsdp_tensor_export() are of this part. Where the model has no such axis, or one of size 1, the part is the whole.
+     */
+    uint32_t tp_dim;
+
+    /**
+     * 0 or 1; or of how many equal blocks that dimension consists, each divided by itself: 3 where the columns of one matrix are
+     * those of queries, keys and values, so that each position has its heads' of all three, one block's behind the other's.
+     */
+    uint32_t tp_blocks;
+
+    uint64_t reserved[5]; /**< zero: room for fields of later versions */
 } fsdp_tensor;
 
 typedef struct fsdp_model_options {
@@ -264,6 +280,15 @@ typedef struct fsdp_model_options {
      * strategy and on GPUs are FSDP_ERR_UNSUPPORTED.
      */
     size_t keep_on_node;
+
+    /**
+     * NULL; or the mesh (fsdp/mesh.h) that the model belongs to. It is then made on the context of the mesh's data axes, as
+     * fsdp_mesh_context() opens it ("dp"), over which each part of it is sharded, and says which other axes there are: see
+     * "Models on a mesh" above. Stays the caller's, and has to be there as long as the model.
+     */
+    fsdp_mesh  *mesh;
+    const char *tensor_axis; /**< NULL; or the axis over which tensors with FSDP_TENSOR_TP are divided: "tp" */
+    const char *stage_axis;  /**< NULL; or the axis of pipeline stages, which have units of their own: "pp" */
 } fsdp_model_options;
 
 /** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
@@ -271,7 +296,7 @@ typedef struct fsdp_model_options {
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
-            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0, 0                                                     \
+            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0, 0, NULL, NULL, NULL                                   \
     }
 
 /**
@@ -349,9 +374,13 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
 /**
  * Makes an empty model. Collective. Allocates bookkeeping only.
  *
- * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks; copied
+ * With a `mesh` it is collective over the mesh, and opens the context of the axes that the model has, unless that is there.
+ *
+ * @param[in]  ctx      the ranks that the model is sharded over; with a `mesh`, one of its contexts
+ * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks, with a `mesh` of all of that; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
- * @return FSDP_OK; FSDP_ERR_ARG: an option out of range, or options that are all zero; FSDP_ERR_UNSUPPORTED: `quantized_params` or
+ * @return FSDP_OK; FSDP_ERR_ARG: an option out of range, or options that are all zero; axes without a mesh, that it does not have, or
+ *         that `ctx` has as well, or a context that is none of the mesh's; FSDP_ERR_UNSUPPORTED: `quantized_params` or
  *         `keep_on_node` with another strategy than FULL_SHARD; `keep_on_node` on a GPU; a `param_dtype` of FSDP_F64 with
  *         `quantized_params`, moments in 8 bits or a placement on the GPU; or a placement on the GPU in a context that uses none
  *         (says why); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
@@ -365,7 +394,8 @@ FSDP_API fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_optio
  * @param[in]  tensors  `n_tensors` descriptions, at least one; copied
  * @param[out] unit     belongs to the model; valid until the model is destroyed
  * @return FSDP_OK; FSDP_ERR_ARG: a name that is missing, too long or taken, a tensor without elements or with too many,
- *         an unknown dtype, fill or flag, a tie to a tensor that is not there or has another shape; FSDP_ERR_UNSUPPORTED: an
+ *         an unknown dtype, fill or flag, a tie to a tensor that is not there or has another shape, a dimension that the ranks of the
+ *         tensor axis do not divide (names it, its size and theirs); FSDP_ERR_UNSUPPORTED: an
  *         element type other than f32, bf16 and f16; FSDP_ERR_STATE: the model is
  *         committed; FSDP_ERR_MEMORY. The model is unchanged, and its fsdp_model_commit() will fail with the same error on
  *         every rank, so that a rank that failed here cannot leave the others waiting.
@@ -388,6 +418,16 @@ FSDP_API fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fs
  *         FULL_SHARD or HYBRID_SHARD with `fixed_addresses` on a GPU. The unit is then as it was.
  */
 FSDP_API fsdp_status fsdp_unit_set_strategy(fsdp_unit *unit, fsdp_strategy strategy);
+
+/**
+ * Where a unit stands among those of all stages of a pipeline, before fsdp_model_commit(): files have tensors in this order, whatever
+ * the number of stages. Units of equal places come in the order of stages, and in that in which they were added; without this
+ * call all have 0. Stages that are interleaved need it, where a rank's second stage comes behind the first one of the next rank:
+ * give the number of the layer, on one rank too. Local; the same on ranks that have the unit.
+ *
+ * @return FSDP_OK; FSDP_ERR_ARG: `unit` is NULL; FSDP_ERR_STATE: the model is committed.
+ */
+FSDP_API fsdp_status fsdp_unit_set_place(fsdp_unit *unit, size_t place);
 
 /**
  * Declares that the tensors whose names match a pattern have an optimizer of their own: the one that is made with this pattern in

@@ -61,8 +61,9 @@ struct fsdp_context {
     fsdpi_table    table; /* of algorithms */
     fsdpi_lock     owned_lock;
     fsdpi_owned   *owned;
-    fsdpi_trace    trace;
-    fsdpi_recorder recorder;
+    struct fsdp_mesh *mesh; /* that has opened it; NULL */
+    fsdpi_trace       trace;
+    fsdpi_recorder    recorder;
     fsdp_context  *next_watched; /* see lib/context/forks.h */
     int            mpi_end_key;  /* see lib/context/mpi_end.h */
     bool           expects_mpi_end;

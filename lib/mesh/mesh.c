@@ -198,12 +198,14 @@ static fsdp_status open_part(fsdp_mesh *mesh, fsdpi_axis_set set)
     const fsdpi_axis_set others = fsdpi_axes_all(axes) & ~set;
     fsdp_context        *ctx    = mesh->ctx;
 
-    if (others == 0 && is_in_rank_order(mesh)) {
+    if (fsdpi_axes_size(axes, others) == 1 && is_in_rank_order(mesh)) {
         mesh->parts[set] = ctx;
         return FSDP_OK;
     }
-    return fsdpi_part_open(ctx, false, fsdpi_axes_position(axes, others, mesh->place),
-                           fsdpi_axes_position(axes, set, mesh->place), &ctx->config, &mesh->parts[set]);
+    FSDP_TRY(fsdpi_part_open(ctx, false, fsdpi_axes_position(axes, others, mesh->place),
+                             fsdpi_axes_position(axes, set, mesh->place), &ctx->config, &mesh->parts[set]));
+    mesh->parts[set]->mesh = mesh;
+    return FSDP_OK;
 }
 
 static fsdp_status open_together(fsdp_mesh *mesh, const char *axes, fsdpi_axis_set set, fsdp_status status)

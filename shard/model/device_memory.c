@@ -8,6 +8,7 @@
 #include "lib/device/gpu.h"
 #include "shard/model/budget.h"
 #include "shard/state/plan.h"
+#include "shard/state/plane.h"
 
 /* What a rank tells the others of its node. */
 typedef struct card {
@@ -75,21 +76,20 @@ static fsdp_status compare(const fsdp_model *model, const card *mine, const card
 
 fsdp_status fsdpi_device_memory_check(fsdp_model *model)
 {
-    fsdp_context *ctx   = model->ctx;
-    card          mine  = {{0}, 0};
-    card         *cards = NULL;
-    int           n     = 0;
+    card  mine  = {{0}, 0};
+    card *cards = NULL;
+    int   n     = 0;
 
     if (!fsdpi_is_on_device(model)) {
         return FSDP_OK;
     }
     fsdp_status       status    = fill_card(model, &mine);
-    const fsdp_status exchanged = exchange_cards(ctx, &mine, &cards, &n);
+    const fsdp_status exchanged = exchange_cards(model->plane.ctx, &mine, &cards, &n);
 
     status = status != FSDP_OK ? status : exchanged;
     if (status == FSDP_OK && cards != NULL) {
         status = compare(model, &mine, cards, n);
     }
     free(cards);
-    return fsdpi_agree(ctx, "fsdp_model_commit", "device memory", 0, status, true);
+    return fsdpi_plane_agree(model, "fsdp_model_commit", "device memory", 0, status);
 }

@@ -21,6 +21,7 @@
 #include "shard/state/model.h"
 #include "shard/state/optimizer_kind.h"
 #include "shard/state/plan.h"
+#include "shard/state/plane.h"
 #include "shard/state/strategy.h"
 #include "shard/state/tensor_groups.h"
 #include "shard/storage/compute.h"
@@ -198,17 +199,47 @@ void fsdp_model_options_init_size(fsdp_model_options *options, size_t size)
     fsdpi_options_give(&defaults, sizeof defaults, options, size);
 }
 
+static void describe(const fsdp_model_options *o, char *label, size_t size)
+{
+    (void)snprintf(label, size,
+                   "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
+                   "%s, moments %s, divisor %g, placement %d, unused %d, %d kept, %zu recorded%s%s%s%s%s%.31s%s%.31s",
+                   fsdp_strategy_name(o->strategy), o->seed, o->memory_limit, (int)o->optimizer, o->n_states,
+                   o->group_size, fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype),
+                   fsdp_dtype_name(o->buffer_dtype), fsdp_dtype_name(o->moment_dtype), o->gradient_divisor,
+                   (int)o->placement, (int)o->unused, o->kept_units, o->recorded_passes,
+                   o->local_gradients ? ", local gradients" : "", o->quantized_params ? ", quantised" : "",
+                   o->fixed_addresses ? ", fixed addresses" : "", o->keep_on_node ? ", kept on nodes" : "",
+                   o->tensor_axis != NULL ? ", tensor axis " : "", o->tensor_axis != NULL ? o->tensor_axis : "",
+                   o->stage_axis != NULL ? ", stage axis " : "", o->stage_axis != NULL ? o->stage_axis : "");
+}
+
+/* The context of the mesh and the groups. Collective over the mesh, or over `ctx` where there is none. */
+static fsdp_status open_contexts(fsdp_model *model)
+{
+    FSDP_TRY(fsdpi_plane_open(model->ctx, &model->plane));
+    return fsdpi_plane_follow(model, "fsdp_model_create", fsdpi_groups_open(model));
+}
+
 fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model)
 {
     fsdp_model_options chosen = FSDP_MODEL_OPTIONS_DEFAULT;
-    char        label[2 * FSDPI_DETAIL_BYTES]; /* all of it is compared, and as much printed as there is room for */
-    fsdp_model *made = NULL;
+    char          label[2 * FSDPI_DETAIL_BYTES]; /* all of it is compared, and as much printed as there is room for */
+    fsdp_context *all;
+    fsdpi_plane   plane = {.ctx = ctx};
+    fsdp_model   *made  = NULL;
 
     if (ctx == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_create: the context is NULL; pass one from fsdp_init");
     }
-    fsdp_status status = fsdpi_options_take(ctx, "fsdp_model_options", options, &chosen, sizeof chosen);
-    status             = status == FSDP_OK ? check_options(ctx, &chosen) : status;
+    fsdp_status       status = fsdpi_options_take(ctx, "fsdp_model_options", options, &chosen, sizeof chosen);
+    const fsdp_status met    = fsdpi_plane_meet(ctx, &chosen, &all);
+    if (all == NULL) {
+        return met;
+    }
+    status = status == FSDP_OK ? met : status;
+    status = status == FSDP_OK ? check_options(ctx, &chosen) : status;
+    status = status == FSDP_OK ? fsdpi_plane_find(ctx, &chosen, &plane) : status;
     if (model == NULL) {
         status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
     } else if (status == FSDP_OK) {
@@ -216,27 +247,21 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         made   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof(fsdp_model));
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
-    (void)snprintf(label, sizeof label,
-                   "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
-                   "%s, moments %s, divisor %g, placement %d, unused %d, %d kept, %zu recorded%s%s%s%s",
-                   fsdp_strategy_name(chosen.strategy), chosen.seed, chosen.memory_limit, (int)chosen.optimizer,
-                   chosen.n_states, chosen.group_size, fsdp_dtype_name(chosen.param_dtype),
-                   fsdp_dtype_name(chosen.reduce_dtype), fsdp_dtype_name(chosen.buffer_dtype),
-                   fsdp_dtype_name(chosen.moment_dtype), chosen.gradient_divisor, (int)chosen.placement,
-                   (int)chosen.unused, chosen.kept_units, chosen.recorded_passes,
-                   chosen.local_gradients ? ", local gradients" : "", chosen.quantized_params ? ", quantised" : "",
-                   chosen.fixed_addresses ? ", fixed addresses" : "", chosen.keep_on_node ? ", kept on nodes" : "");
-    status = fsdpi_agree(ctx, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, false);
+    describe(&chosen, label, sizeof label);
+    fsdpi_error_hand_on(ctx, all, status);
+    status = fsdpi_agree(all, "fsdp_model_create", label, fsdpi_hash_text(FSDPI_HASH_START, label), status, all != ctx);
+    fsdpi_error_hand_on(all, ctx, status);
     if (status != FSDP_OK || made == NULL || model == NULL) {
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));
         return status;
     }
     made->ctx          = ctx;
+    made->plane        = plane;
     made->options      = chosen;
     made->master_dtype = master_dtype_of(&chosen);
     made->keeps        = chosen.kept_units > 0;
     made->compute      = chosen.placement == FSDP_ON_HOST ? &fsdpi_compute_host : &fsdpi_compute_device;
-    status             = fsdpi_groups_open(made);
+    status             = open_contexts(made);
     if (status != FSDP_OK) {
         fsdpi_groups_close(made);
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, made, sizeof(fsdp_model));
@@ -296,7 +321,8 @@ static fsdp_status agree_on_units(const fsdp_model *model, fsdp_status status)
         (void)snprintf(label, sizeof label, "unit '%.100s' with %zu tensor%s of %zu element%s%s%s", unit->name,
                        unit->n_tensors, fsdpi_s(unit->n_tensors), unit->elements, fsdpi_s(unit->elements),
                        unit->has_strategy ? ", " : "", unit->has_strategy ? fsdp_strategy_name(unit->strategy) : "");
-        FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, unit->fingerprint, FSDP_OK, false));
+        FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_model_commit", label, fsdpi_hash_u64(unit->fingerprint, unit->place),
+                             FSDP_OK, false));
     }
     return FSDP_OK;
 }
@@ -317,17 +343,25 @@ static fsdp_status agree_on_groups(const fsdp_model *model)
     return FSDP_OK;
 }
 
+static fsdp_status agree_on_description(fsdp_model *model)
+{
+    fsdp_status status = agree_on_units(model, check_commit(model));
+
+    status = status == FSDP_OK ? agree_on_groups(model) : status;
+    return fsdpi_plane_follow(model, "fsdp_model_commit", status);
+}
+
 fsdp_status fsdp_model_commit(fsdp_model *model)
 {
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_model_commit: the model is NULL; pass one from fsdp_model_create");
     }
-    FSDP_TRY(agree_on_units(model, check_commit(model)));
-    FSDP_TRY(agree_on_groups(model));
+    FSDP_TRY(agree_on_description(model));
     FSDP_TRY(fsdpi_node_memory_check(model));
     FSDP_TRY(fsdpi_device_memory_check(model));
     fsdp_status status = fsdpi_storage_open(model);
     status             = status == FSDP_OK ? fsdpi_draw_initial_values(model) : status;
+    status             = fsdpi_plane_follow(model, "fsdp_model_commit", status);
     if (status != FSDP_OK) {
         fsdpi_storage_close(model);
         return status;

@@ -10,6 +10,7 @@
 #include "lib/base/yielding.h"
 #include "shard/model/budget.h"
 #include "shard/state/plan.h"
+#include "shard/state/plane.h"
 
 /* BYTES, but for `ranks`. */
 typedef struct node_need {
@@ -114,9 +115,9 @@ fsdp_status fsdpi_node_memory_check(fsdp_model *model)
     int           position = 0;
     fsdp_status   status   = need_of_rank(model, &need);
 
-    FSDP_TRY(add_up_node(ctx, &need, &room, &position));
+    FSDP_TRY(add_up_node(model->plane.ctx, &need, &room, &position));
     if (status == FSDP_OK && position == 0) { /* one rank speaks for its node */
         status = compare(model, &need, &room);
     }
-    return fsdpi_agree(ctx, "fsdp_model_commit", "node memory", 0, status, true);
+    return fsdpi_plane_agree(model, "fsdp_model_commit", "node memory", 0, status);
 }

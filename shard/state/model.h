@@ -21,6 +21,7 @@
 #include "fsdp/model.h"
 #include "kernels/kernels.h"
 #include "lib/context/context.h"
+#include "lib/mesh/axes.h"
 #include "lib/node/window.h"
 #include "shard/state/names.h"
 
@@ -46,8 +47,12 @@ typedef struct fsdpi_tensor {
     bool                 shared; /* tied from another unit */
     fsdpi_tensor_group  *group;  /* the first that its name matches; NULL. Of a tied tensor its owner's counts */
     size_t               n_dims;
-    size_t               shape[FSDP_MAX_DIMS];
-    size_t               count; /* ELEMENTS */
+    size_t               shape[FSDP_MAX_DIMS]; /* of this position's part, as `count`: see shard/state/tp_part.h */
+    size_t               whole_shape[FSDP_MAX_DIMS];
+    size_t               count;     /* ELEMENTS */
+    int                  tp_parts;  /* over how many positions of the tensor axis it is divided; 1: not */
+    size_t               tp_row;    /* ELEMENTS of its part that follow each other in the whole */
+    bool                 elsewhere; /* an earlier stage has it too, and its elements count there */
     /* from commit on; of a tied tensor its owner's */
     fsdpi_member  *member; /* NULL for an ignored tensor */
     size_t         offset; /* of its first element in the flat parameter */
@@ -129,6 +134,7 @@ struct fsdp_unit {
     size_t         elements; /* of all its tensors, of tied and ignored ones too */
     size_t         bytes;    /* of this structure with all that it points to before commit */
     uint64_t       fingerprint;
+    size_t         place;        /* see fsdp_unit_set_place() */
     bool           has_strategy; /* of its own */
     fsdp_strategy  strategy;
     size_t         n_members; /* from commit on, as the rest */
@@ -220,10 +226,20 @@ typedef struct fsdpi_offload {
     fsdpi_gpu_stream in, out; /* NULL where nothing is offloaded */
 } fsdpi_offload;
 
+/** Where on a mesh this rank's part of a model is: see shard/state/plane.h. Along an axis that there is not, position 0 of 1. */
+typedef struct fsdpi_plane {
+    fsdp_context  *ctx;  /* of all ranks that have parts of the model: its own, unless there are others */
+    fsdp_mesh     *mesh; /* NULL: none */
+    fsdpi_axis_set axes, stage_axes;
+    int            tp_size, tp_position; /* along the tensor axis */
+    int            n_stages, stage;
+} fsdpi_plane;
+
 struct fsdp_model {
     fsdp_context      *ctx;
     fsdp_context      *shards;   /* the ranks that share one copy; `ctx` itself unless there are several */
     fsdp_context      *replicas; /* the ranks that hold the same part of other copies; NULL where there is one */
+    fsdpi_plane        plane;
     fsdpi_owned        owned;
     fsdp_model_options options;
     fsdp_dtype         master_dtype;     /* of masters, reduced gradients and gradients that have not been reduced */

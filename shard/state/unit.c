@@ -14,13 +14,14 @@
 #include "shard/state/strategy.h"
 #include "shard/state/tensor.h"
 #include "shard/state/tensor_groups.h"
+#include "shard/state/tp_part.h"
 
 /* What `dtype` is where it has not been set. */
 static const fsdp_dtype MODELS_OWN = FSDP_F64;
 _Static_assert(FSDP_F64 == 0, "the type of a zeroed description");
 
 static const unsigned KNOWN_FLAGS =
-    FSDP_TENSOR_NO_WEIGHT_DECAY | FSDP_TENSOR_FROZEN | FSDP_TENSOR_IGNORED | FSDP_TENSOR_KEEP_DTYPE;
+    FSDP_TENSOR_NO_WEIGHT_DECAY | FSDP_TENSOR_FROZEN | FSDP_TENSOR_IGNORED | FSDP_TENSOR_KEEP_DTYPE | FSDP_TENSOR_TP;
 
 /* ---- what can be wrong ------------------------------------------------------------------------------------------- */
 
@@ -73,8 +74,11 @@ static fsdp_status count_elements(fsdp_context *ctx, const char *unit, const fsd
 }
 
 /* All that can be wrong with one tensor but a name that is used twice. */
-static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, const fsdp_tensor *tensor, size_t *count)
+static fsdp_status check_tensor(const fsdp_model *model, const char *unit, size_t i, const fsdp_tensor *tensor,
+                                size_t *count)
 {
+    fsdp_context *ctx = model->ctx;
+
     if (!name_is_good(tensor->name)) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "unit '%s', tensor %zu: the name must have 1 to %d bytes", unit, i,
                           FSDPI_NAME_BYTES - 1);
@@ -104,7 +108,8 @@ static fsdp_status check_tensor(fsdp_context *ctx, const char *unit, size_t i, c
             unit, tensor->name, fsdp_dtype_name(tensor->dtype));
     }
     FSDP_TRY(check_fill(ctx, unit, tensor));
-    return count_elements(ctx, unit, tensor, count);
+    FSDP_TRY(count_elements(ctx, unit, tensor, count));
+    return fsdpi_tp_check(model, unit, tensor);
 }
 
 static const fsdp_tensor *find_description(const fsdp_tensor *tensors, size_t n, const char *name)
@@ -146,7 +151,7 @@ static fsdp_status check_tie(const fsdp_model *model, const char *unit, const fs
                           unit, tied->name, tied->tied_to);
     }
     if (here != NULL ? !shapes_are_equal(here->n_dims, here->shape, tied)
-                     : !shapes_are_equal(known->n_dims, known->shape, tied)) {
+                     : !shapes_are_equal(known->n_dims, known->whole_shape, tied)) {
         return fsdpi_fail(
             model->ctx, FSDP_ERR_ARG,
             "unit '%s', tensor '%s': its shape is not that of '%s', to which it is tied; give it the same", unit,
@@ -170,7 +175,7 @@ static fsdp_status check_tensors(const fsdp_model *model, const char *name, cons
     for (size_t i = 0; i < n; i++) {
         size_t count = 0;
 
-        FSDP_TRY(check_tensor(model->ctx, name, i, &tensors[i], &count));
+        FSDP_TRY(check_tensor(model, name, i, &tensors[i], &count));
         FSDP_TRY(check_name_is_new(model, name, tensors, i));
         FSDP_TRY(tensors[i].tied_to != NULL ? check_tie(model, name, tensors, i) : FSDP_OK);
         extent->elements += count; /* each below 2^60: the sum is checked before it can overflow */
@@ -232,6 +237,9 @@ static fsdp_tensor with_dtype(const fsdp_tensor *tensor)
         own.dtype = FSDP_F32;
         own.flags &= ~FSDP_TENSOR_KEEP_DTYPE;
     }
+    if (tensor->tied_to != NULL) {
+        own.flags &= ~FSDP_TENSOR_TP; /* divided as its owner is */
+    }
     return own;
 }
 
@@ -247,6 +255,7 @@ static uint64_t hash_tensor(uint64_t hash, const fsdp_tensor *tensor)
     hash = fsdpi_hash_u64(hash, (uint64_t)tensor->fill);
     hash = fsdpi_hash_bytes(hash, &tensor->a, sizeof tensor->a);
     hash = fsdpi_hash_bytes(hash, &tensor->b, sizeof tensor->b);
+    hash = fsdpi_hash_u64(hash, (uint64_t)tensor->tp_dim << 32 | tensor->tp_blocks);
     return fsdpi_hash_u64(hash, tensor->flags);
 }
 
@@ -264,15 +273,21 @@ static void describe_tensor(fsdp_unit *unit, const fsdp_tensor *tensor, char **n
                            .fill_values = tensor->fill_values,
                            .fill_state  = tensor->fill_state,
                            .flags       = tensor->flags,
-                           .n_dims      = tensor->n_dims,
-                           .count       = 1};
-    memcpy(made->shape, tensor->shape, sizeof made->shape);
-    for (size_t d = 0; d < made->n_dims; d++) {
-        made->count *= made->shape[d];
-    }
+                           .n_dims      = tensor->n_dims};
+    fsdpi_tp_divide(unit->model, tensor, made);
     unit->n_tensors++;
-    unit->elements += made->count;
     unit->fingerprint = hash_tensor(unit->fingerprint, tensor);
+}
+
+static void tie_to(fsdpi_tensor *tensor, fsdpi_tensor *owner)
+{
+    tensor->owner    = owner;
+    tensor->dtype    = owner->dtype;
+    tensor->flags    = owner->flags;
+    tensor->count    = owner->count;
+    tensor->tp_parts = owner->tp_parts;
+    tensor->tp_row   = owner->tp_row;
+    memcpy(tensor->shape, owner->shape, sizeof tensor->shape);
 }
 
 /* The unit is in the model already, so that its own tensors are found too. */
@@ -282,16 +297,16 @@ static void tie(fsdp_unit *unit, const fsdp_tensor *tensors)
         if (tensors[i].tied_to != NULL) {
             fsdpi_tensor *owner = fsdpi_find_tensor(unit->model, tensors[i].tied_to)->owner;
 
-            unit->tensors[i].owner = owner;
-            unit->tensors[i].dtype = owner->dtype;
-            unit->tensors[i].flags = owner->flags;
-            owner->shared          = owner->shared || owner->unit != unit;
+            tie_to(&unit->tensors[i], owner);
+            owner->shared = owner->shared || owner->unit != unit;
         }
+        unit->elements += unit->tensors[i].count;
     }
 }
 
-static void fill_unit(fsdp_unit *unit, const char *name, const fsdp_tensor *tensors, size_t n)
+static void fill_unit(fsdp_model *model, fsdp_unit *unit, const char *name, const fsdp_tensor *tensors, size_t n)
 {
+    unit->model       = model;
     unit->tensors     = (fsdpi_tensor *)(void *)(unit + 1);
     char *names       = (char *)(unit->tensors + n);
     unit->name        = copy_name(&names, name);
@@ -305,7 +320,6 @@ static void fill_unit(fsdp_unit *unit, const char *name, const fsdp_tensor *tens
 
 static void append(fsdp_model *model, fsdp_unit *unit)
 {
-    unit->model = model;
     if (model->last != NULL) {
         model->last->next = unit;
     } else {
@@ -337,10 +351,27 @@ fsdp_status fsdp_unit_add(fsdp_model *model, const char *name, const fsdp_tensor
         return fsdpi_remember_failed_add(model, FSDP_ERR_MEMORY);
     }
     made->bytes = extent.bytes;
-    fill_unit(made, name, tensors, n_tensors);
+    fill_unit(model, made, name, tensors, n_tensors);
     append(model, made);
     tie(made, tensors);
     *unit = made;
+    return FSDP_OK;
+}
+
+/* ---- a place among those of all stages ---------------------------------------------------------------------------- */
+
+fsdp_status fsdp_unit_set_place(fsdp_unit *unit, size_t place)
+{
+    static const char function[] = "fsdp_unit_set_place";
+
+    if (unit == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the unit is NULL; pass one from fsdp_unit_add", function);
+    }
+    if (unit->model->committed) {
+        return fsdpi_fail(unit->model->ctx, FSDP_ERR_STATE,
+                          "%s: unit '%s' is committed; set it before fsdp_model_commit", function, unit->name);
+    }
+    unit->place = place;
     return FSDP_OK;
 }
 

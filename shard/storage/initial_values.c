@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
+#include "shard/state/tp_part.h"
 #include "shard/storage/compute.h"
 
 static double initial_value(const fsdpi_tensor *tensor, uint64_t seed, uint64_t stream, size_t index)
@@ -39,7 +40,8 @@ static fsdp_status call_back(const fsdp_model *model, const fsdpi_tensor *tensor
         begin, tensor->name);
 }
 
-static fsdp_status draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
+/* Elements of the whole tensor that follow each other. */
+static fsdp_status draw_row(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
                             void *values)
 {
     if (tensor->fill == FSDP_FILL_CALLBACK) {
@@ -55,6 +57,19 @@ static fsdp_status draw_run(const fsdp_model *model, const fsdpi_tensor *tensor,
         } else {
             ((float *)values)[i] = (float)value;
         }
+    }
+    return FSDP_OK;
+}
+
+/* Elements of this position's part. */
+static fsdp_status draw_run(const fsdp_model *model, const fsdpi_tensor *tensor, size_t begin, size_t count,
+                            void *values)
+{
+    for (size_t at = 0; at < count;) {
+        const fsdpi_tp_run row = fsdpi_tp_run_at(tensor, begin + at, count - at);
+
+        FSDP_TRY(draw_row(model, tensor, row.whole, row.count, fsdpi_at(model, values, at)));
+        at += row.count;
     }
     return FSDP_OK;
 }
