@@ -17,6 +17,7 @@
 #include "shard/optimizer/optimizer.h"
 #include "shard/schedule/gather.h"
 #include "shard/schedule/zero_grad.h"
+#include "shard/state/described.h"
 #include "shard/state/groups.h"
 #include "shard/state/model.h"
 #include "shard/state/optimizer_kind.h"
@@ -348,7 +349,8 @@ static fsdp_status agree_on_description(fsdp_model *model)
     fsdp_status status = agree_on_units(model, check_commit(model));
 
     status = status == FSDP_OK ? agree_on_groups(model) : status;
-    return fsdpi_plane_follow(model, "fsdp_model_commit", status);
+    FSDP_TRY(fsdpi_plane_follow(model, "fsdp_model_commit", status));
+    return fsdpi_described_compare(model);
 }
 
 fsdp_status fsdp_model_commit(fsdp_model *model)

@@ -19,6 +19,7 @@
 #include "shard/schedule/reduction.h"
 #include "shard/schedule/replay.h"
 #include "shard/state/optimizer_kind.h"
+#include "shard/state/plane.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor_groups.h"
 #include "shard/storage/compute.h"
@@ -302,7 +303,7 @@ static fsdp_status find_group(const fsdp_model *model, const fsdp_optimizer_opti
                                    "pattern as it was given to fsdp_model_add_group",
                                    options->group);
     }
-    if (options->group == NULL && model->tensor_groups != NULL && model->plan.plain == 0) {
+    if (options->group == NULL && model->tensor_groups != NULL && model->plan.plain == 0 && model->plane.n_stages == 1) {
         return fsdpi_fail_together(
             model->ctx, FSDP_ERR_ARG,
             "fsdp_optimizer_options.group is NULL, and every trainable tensor belongs to a group; "
@@ -408,6 +409,7 @@ fsdp_status fsdp_optimizer_create(fsdp_model *model, const fsdp_optimizer_option
         status = made != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
     status = fsdpi_agree(model->ctx, "fsdp_optimizer_create", label, 0, status, false);
+    status = fsdpi_plane_follow(model, "fsdp_optimizer_create", status);
     if (status != FSDP_OK || made == NULL) {
         release_states(made);
         return status;
@@ -476,8 +478,8 @@ fsdp_status fsdp_optimizer_reset(fsdp_optimizer *optimizer)
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the optimizer is NULL", function);
     }
     fsdp_model *model = optimizer->model;
-    FSDP_TRY(fsdpi_step_agree(model, function, optimizer->group != NULL ? optimizer->group->pattern : NULL, 0,
-                              fsdpi_between_passes(model, function), true));
+    FSDP_TRY(fsdpi_model_agree(model, function, optimizer->group != NULL ? optimizer->group->pattern : NULL, 0,
+                               fsdpi_between_passes(model, function), true));
     if (fsdpi_is_offloaded(model)) {
         fsdpi_compute_finish(model); /* the last step may still be copying states out */
     }
@@ -564,7 +566,7 @@ static fsdp_status update(fsdp_optimizer *optimizer)
     if (optimizer->options.kind != FSDP_CUSTOM) {
         return status;
     }
-    const fsdp_status all = fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", "updates", 0, status, true);
+    const fsdp_status all = fsdpi_model_agree(optimizer->model, "fsdp_optimizer_step", "updates", 0, status, true);
     if (all != FSDP_OK) {
         fsdpi_custom_take_back(optimizer);
         optimizer->spoiled = true;
@@ -585,10 +587,8 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
                    optimizer->group != NULL ? " of group " : "",
                    optimizer->group != NULL ? optimizer->group->pattern : "", (uint32_t)optimizer->model->order, rates);
     fsdp_status status = check_step(optimizer);
-    if (fsdpi_has_undivided(optimizer->model)) {
-        FSDP_TRY(fsdpi_gradients_divide(optimizer->model, "fsdp_optimizer_step", status));
-    }
-    FSDP_TRY(fsdpi_step_agree(optimizer->model, "fsdp_optimizer_step", label, hash, status, false));
+    status = fsdpi_gradients_divide(optimizer->model, "fsdp_optimizer_step", status);
+    FSDP_TRY(fsdpi_model_agree(optimizer->model, "fsdp_optimizer_step", label, hash, status, false));
     fsdpi_gather_drop(optimizer->model);
     clear_unused(optimizer);
     status = update(optimizer);

@@ -7,6 +7,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/options.h"
 #include "lib/base/plural.h"
+#include "shard/state/plane.h"
 
 bool fsdpi_is_rate(double value)
 {
@@ -97,8 +98,8 @@ static fsdp_status join(fsdp_optimizer *optimizer, const char *pattern, size_t n
             }
         }
     }
-    if (joined > 0) {
-        return FSDP_OK;
+    if (joined > 0 || (optimizer->model->plane.n_stages > 1 && number <= optimizer->model->plan.n_tensors)) {
+        return FSDP_OK; /* another stage may have some */
     }
     return matched == 0
                ? fsdpi_fail(optimizer->model->ctx, FSDP_ERR_ARG,
@@ -162,6 +163,7 @@ fsdp_status fsdp_optimizer_add_group(fsdp_optimizer *optimizer, const char *patt
                        chosen.lr_scale, chosen.weight_decay);
     }
     status = fsdpi_agree(optimizer->model->ctx, "fsdp_optimizer_add_group", label, salt, status, false);
+    status = fsdpi_plane_follow(optimizer->model, "fsdp_optimizer_add_group", status);
     if (status != FSDP_OK) {
         leave(optimizer, number);
         return status;

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "shard/state/plane.h"
+
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 fsdp_status fsdpi_step_tell(fsdp_model *model, fsdp_status status)
@@ -58,4 +60,11 @@ fsdp_status fsdpi_step_agree(fsdp_model *model, const char *function, const char
     }
     FSDP_TRY(fsdpi_groups_agree(model, function, forced));
     return fsdpi_step_tell(model, fsdpi_agree(model->ctx, function, label, salt, status, forced));
+}
+
+fsdp_status fsdpi_model_agree(fsdp_model *model, const char *function, const char *label, uint64_t salt,
+                              fsdp_status status, bool forced)
+{
+    status = fsdpi_step_agree(model, function, label, salt, status, forced);
+    return model->failed ? status : fsdpi_step_tell(model, fsdpi_plane_follow(model, function, status));
 }

@@ -23,6 +23,13 @@ fsdp_status fsdpi_step_check(const fsdp_model *model, const char *function);
 fsdp_status fsdpi_step_agree(fsdp_model *model, const char *function, const char *label, uint64_t salt,
                              fsdp_status status, bool forced);
 
+/**
+ * The same, and then of all ranks that have parts of a model on a mesh, which are not asked for `label` and `salt`: for what
+ * changes the whole model.
+ */
+fsdp_status fsdpi_model_agree(fsdp_model *model, const char *function, const char *label, uint64_t salt,
+                              fsdp_status status, bool forced);
+
 /** Notes that a call between passes has returned an error. Returns `status`. */
 fsdp_status fsdpi_step_tell(fsdp_model *model, fsdp_status status);
 

@@ -7,8 +7,11 @@
 #include "shard/schedule/between_passes.h"
 #include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
+#include "shard/schedule/model_sum.h"
 #include "shard/schedule/reduction.h"
 #include "shard/schedule/shard_dot.h"
+#include "shard/state/counted.h"
+#include "shard/state/plane.h"
 #include "shard/state/slices.h"
 #include "shard/storage/compute.h"
 
@@ -26,7 +29,7 @@ typedef struct norm_parts {
 typedef struct norm_kind {
     const char *function;
     fsdp_status (*measure)(fsdp_model *model, norm_parts *norm);
-    fsdp_status (*join)(fsdp_model *model, const fsdpi_purpose *purpose, norm_parts *norm);
+    fsdp_status (*join)(fsdp_model *model, const char *function, const char *label, fsdp_status status, norm_parts *norm);
     double (*value)(const norm_parts *norm);
 } norm_kind;
 
@@ -40,18 +43,34 @@ static fsdp_status sum_wide_squares(fsdp_model *model, norm_parts *norm)
     return fsdpi_compute_status(model);
 }
 
+/* Of what counts on this rank. */
+static fsdp_status add_counted(fsdp_model *model, fsdpi_exact_sum *sum)
+{
+    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
+        fsdpi_counted run;
+
+        for (size_t t = 0; flat->has_gradient && fsdpi_counted_next(flat, &t, &run);) {
+            FSDP_TRY(fsdpi_add_squares(model, fsdpi_gradient_at(flat, run.at), run.count, sum));
+        }
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status sum_squares(fsdp_model *model, norm_parts *norm)
 {
-    norm->is_wide = model->master_dtype == FSDP_F64;
-    return norm->is_wide ? sum_wide_squares(model, norm) : fsdpi_sum_squares(model, &norm->squares);
+    if (norm->is_wide) {
+        return sum_wide_squares(model, norm);
+    }
+    return fsdpi_has_plane(model) ? add_counted(model, &norm->squares) : fsdpi_sum_squares(model, &norm->squares);
 }
 
 /* Words of integers, so that neither who holds which elements nor the order of ranks shows in a bit. */
-static fsdp_status join_sums(fsdp_model *model, const fsdpi_purpose *purpose, norm_parts *norm)
+static fsdp_status join_sums(fsdp_model *model, const char *function, const char *label, fsdp_status status,
+                             norm_parts *norm)
 {
-    return norm->is_wide ? fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->wide, FSDPI_DOT_WORDS,
-                                           FSDP_I64, FSDP_SUM)
-                         : fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->squares, FSDPI_SUM_WORDS,
+    return norm->is_wide ? fsdpi_model_sum(model, function, label, status, false, &norm->wide, FSDPI_DOT_WORDS, FSDP_I64,
+                                           FSDP_SUM)
+                         : fsdpi_model_sum(model, function, label, status, false, &norm->squares, FSDPI_SUM_WORDS,
                                            FSDP_I64, FSDP_SUM);
 }
 
@@ -72,9 +91,10 @@ static fsdp_status find_largest(fsdp_model *model, norm_parts *norm)
     return fsdpi_absolute_maximum(model, &norm->largest);
 }
 
-static fsdp_status join_largest(fsdp_model *model, const fsdpi_purpose *purpose, norm_parts *norm)
+static fsdp_status join_largest(fsdp_model *model, const char *function, const char *label, fsdp_status status,
+                                norm_parts *norm)
 {
-    return fsdpi_allreduce(model->shards, purpose, FSDP_IN_PLACE, &norm->largest, 1, FSDP_F64, FSDP_MAX);
+    return fsdpi_model_sum(model, function, label, status, false, &norm->largest, 1, FSDP_F64, FSDP_MAX);
 }
 
 static double largest(const norm_parts *norm)
@@ -98,24 +118,10 @@ static fsdp_status check_clip(fsdp_model *model, const norm_kind *kind, double m
 static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
                                  norm_parts *norm)
 {
-    if (fsdpi_has_undivided(model)) {
-        FSDP_TRY(fsdpi_gradients_divide(model, kind->function, status));
-    }
-    status = status == FSDP_OK ? kind->measure(model, norm) : status;
-
-    const fsdpi_purpose purpose = {.name = kind->function, .label = label, .status = status};
-    const bool          joins   = model->divides && model->shards->size > 1;
-
-    if (model->failed) {
-        return status;
-    }
-    if (!joins || model->shards != model->ctx) {
-        FSDP_TRY(fsdpi_step_agree(model, purpose.name, label, 0, status, false));
-    }
-    if (joins) {
-        FSDP_TRY(fsdpi_step_tell(model, kind->join(model, &purpose, norm)));
-    }
-    return FSDP_OK;
+    status        = fsdpi_gradients_divide(model, kind->function, status);
+    norm->is_wide = model->master_dtype == FSDP_F64; /* what is joined has this form, whatever has gone wrong here */
+    status        = status == FSDP_OK ? kind->measure(model, norm) : status;
+    return kind->join(model, kind->function, label, status, norm);
 }
 
 void fsdpi_scale_gradients(fsdp_model *model, double factor)
@@ -278,11 +284,8 @@ fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit)
                           "fsdp_clip_grad_value: the model is NULL; pass one from fsdp_model_create");
     }
     (void)snprintf(label, sizeof label, "limit %.17g", limit);
-    const fsdp_status status = check_limit(model, limit);
-    if (fsdpi_has_undivided(model)) {
-        FSDP_TRY(fsdpi_gradients_divide(model, "fsdp_clip_grad_value", status));
-    }
-    FSDP_TRY(fsdpi_step_agree(model, "fsdp_clip_grad_value", label, 0, status, false));
+    const fsdp_status status = fsdpi_gradients_divide(model, "fsdp_clip_grad_value", check_limit(model, limit));
+    FSDP_TRY(fsdpi_model_agree(model, "fsdp_clip_grad_value", label, 0, status, false));
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {
             clamp_held(flat, limit);

@@ -16,10 +16,8 @@
 static fsdp_status agree(fsdp_model *model, const char *function, const char *label, fsdp_status status)
 {
     status = status == FSDP_OK ? fsdpi_check_gradients(model, function) : status;
-    if (fsdpi_has_undivided(model)) {
-        FSDP_TRY(fsdpi_gradients_divide(model, function, status));
-    }
-    return fsdpi_step_agree(model, function, label, 0, status, false);
+    status = fsdpi_gradients_divide(model, function, status);
+    return fsdpi_model_agree(model, function, label, 0, status, false);
 }
 
 /* ---- by a factor ------------------------------------------------------------------------------------------------- */

@@ -3,11 +3,15 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "fsdp/gradients.h"
 #include "shard/schedule/between_passes.h"
 #include "shard/schedule/divisor.h"
 #include "shard/schedule/failed_step.h"
+#include "shard/schedule/model_sum.h"
+#include "shard/state/counted.h"
+#include "shard/state/plane.h"
 #include "shard/state/slices.h"
 #include "shard/storage/compute.h"
 
@@ -40,16 +44,15 @@ static double root(const fsdp_model *model, const squares *sums, size_t i)
     return is_wide(model) ? fsdpi_exact_dot_root(&sums->wide[i]) : sqrt(fsdpi_exact_sum_value(&sums->narrow[i]));
 }
 
-/* Of what this rank holds of it. */
+/* Of what this rank holds of it, and nothing where it is counted on another. */
 static fsdp_status add_held(const fsdpi_tensor *tensor, squares *sums, size_t i)
 {
-    const fsdpi_flat *flat  = tensor->member->flat;
-    const size_t      begin = fsdpi_held_begin(flat), end = begin + fsdpi_held_elements(flat);
-    const size_t      first = tensor->offset, behind = first + tensor->count;
-    const size_t      from = first > begin ? first : begin, to = behind < end ? behind : end;
+    const fsdpi_flat   *flat = tensor->member->flat;
+    const fsdpi_counted held = fsdpi_held_of(tensor);
+    const bool          mine = tensor->tp_parts > 1 || flat->model->plane.tp_position == 0;
 
-    return flat->has_gradient && fsdpi_counts(flat) && from < to
-               ? add_squares(flat->model, fsdpi_gradient_at(flat, from - begin), to - from, sums, i)
+    return flat->has_gradient && fsdpi_counts(flat) && mine && held.count > 0
+               ? add_squares(flat->model, fsdpi_gradient_at(flat, held.at), held.count, sums, i)
                : FSDP_OK;
 }
 
@@ -95,30 +98,58 @@ static fsdp_status measure(walk *w, batch *b)
     return status;
 }
 
+/* Each stage of a pipeline has tensors of its own, for which all others add nothing. */
 static fsdp_status join(fsdp_model *model, batch *b, fsdp_status status)
 {
-    const fsdpi_purpose purpose = {.name = per_tensor_name, .label = "sums", .status = status};
-    const size_t        words   = is_wide(model) ? FSDPI_DOT_WORDS : FSDPI_SUM_WORDS;
+    const size_t words = b->n * (is_wide(model) ? FSDPI_DOT_WORDS : FSDPI_SUM_WORDS);
+    batch        none;
 
-    return model->divides && model->shards->size > 1
-               ? fsdpi_allreduce(model->shards, &purpose, FSDP_IN_PLACE, &b->sums, b->n * words, FSDP_I64, FSDP_SUM)
-               : status;
+    if (!fsdpi_has_plane(model)) {
+        return fsdpi_model_is_spread(model) ? fsdpi_model_reduce(model, per_tensor_name, "sums", status, &b->sums, words,
+                                                                 FSDP_I64, FSDP_SUM)
+                                            : status;
+    }
+    for (int stage = 0; stage < model->plane.n_stages; stage++) {
+        const bool mine = stage == model->plane.stage;
+
+        memset(&none, 0, sizeof none);
+        FSDP_TRY(fsdpi_model_reduce(model, per_tensor_name, "sums of a stage", status, mine ? &b->sums : &none.sums,
+                                    sizeof b->sums / sizeof(int64_t), FSDP_I64, FSDP_SUM));
+    }
+    return FSDP_OK;
+}
+
+/* How often ranks meet: until the longest stage is through. */
+static fsdp_status count_rounds(fsdp_model *model, uint64_t *rounds)
+{
+    walk     w = {.unit = model->first};
+    uint64_t n = 0;
+
+    while (next_tensor(&w) != NULL) {
+        n++;
+    }
+    *rounds = n / FSDP_TENSORS_PER_REDUCTION + 1;
+    return fsdpi_has_plane(model) ? fsdpi_model_reduce(model, per_tensor_name, "rounds", FSDP_OK, rounds, 1, FSDP_I64,
+                                                       FSDP_MAX)
+                                  : FSDP_OK;
 }
 
 static fsdp_status norms_of_all(fsdp_model *model, fsdp_tensor_norm *norms, size_t room, size_t *n)
 {
-    walk  w = {.unit = model->first};
-    batch b;
+    walk     w      = {.unit = model->first};
+    uint64_t rounds = 0;
+    batch    b;
 
     *n = 0;
-    do {
+    FSDP_TRY(fsdpi_step_fail(model, count_rounds(model, &rounds)));
+    for (uint64_t round = 0; round < rounds; round++) {
         FSDP_TRY(fsdpi_step_fail(model, join(model, &b, measure(&w, &b))));
         for (size_t i = 0; i < b.n; i++, (*n)++) {
             if (norms != NULL && *n < room) {
                 norms[*n] = (fsdp_tensor_norm){b.tensors[i]->name, root(model, &b.sums, i)};
             }
         }
-    } while (b.n == FSDP_TENSORS_PER_REDUCTION);
+    }
     return FSDP_OK;
 }
 
@@ -134,10 +165,8 @@ fsdp_status fsdp_grad_norm_per_tensor(fsdp_model *model, fsdp_tensor_norm *norms
     if (status == FSDP_OK && norms == NULL && room > 0) {
         status = fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the place for %zu norms is NULL", per_tensor_name, room);
     }
-    if (fsdpi_has_undivided(model)) {
-        FSDP_TRY(fsdpi_gradients_divide(model, per_tensor_name, status));
-    }
-    FSDP_TRY(fsdpi_step_agree(model, per_tensor_name, "norms of tensors", 0, status, false));
+    status = fsdpi_gradients_divide(model, per_tensor_name, status);
+    FSDP_TRY(fsdpi_model_agree(model, per_tensor_name, "norms of tensors", 0, status, false));
     FSDP_TRY(norms_of_all(model, norms, room, &found));
     if (n != NULL) {
         *n = found;

@@ -15,9 +15,10 @@
 #include "shard/schedule/pass.h"
 #include "shard/schedule/reduction.h"
 #include "shard/schedule/replay.h"
+#include "shard/state/plane.h"
 #include "shard/state/strategy.h"
 
-enum { MOST_CONTEXTS = 3 };
+enum { MOST_CONTEXTS = 4 };
 
 static const char zero_grad_name[] = "fsdp_model_zero_grad";
 
@@ -41,6 +42,9 @@ static size_t list_meetings(const fsdp_model *model, meeting *meetings)
     }
     if (model->replicas != NULL) {
         meetings[n++] = (meeting){.ctx = model->replicas, .why = why};
+    }
+    if (fsdpi_has_plane(model)) {
+        meetings[n++] = (meeting){.ctx = model->plane.ctx, .why = why};
     }
     return n;
 }
@@ -132,7 +136,9 @@ static fsdp_status verdict_on_step(fsdp_model *model)
     if (model->error != FSDP_OK) {
         (void)fsdpi_record(model->ctx, model->error, "%s", model->error_text);
     }
-    return fsdpi_agree(model->ctx, zero_grad_name, "units in another order", model->order, model->error, true);
+    return fsdpi_plane_follow(
+        model, zero_grad_name,
+        fsdpi_agree(model->ctx, zero_grad_name, "units in another order", model->order, model->error, true));
 }
 
 /*
@@ -172,7 +178,7 @@ fsdp_status fsdp_model_zero_grad(fsdp_model *model)
 
 void fsdpi_step_end(fsdp_model *model)
 {
-    if (model->failed || fsdpi_is_hybrid(model->options.strategy)) {
+    if (model->failed || fsdpi_is_hybrid(model->options.strategy) || fsdpi_has_plane(model)) {
         (void)meet(model);
     }
     const bool known = model->failed;

@@ -53,6 +53,7 @@ typedef struct fsdpi_tensor {
     int                  tp_parts;  /* over how many positions of the tensor axis it is divided; 1: not */
     size_t               tp_row;    /* ELEMENTS of its part that follow each other in the whole */
     bool                 elsewhere; /* an earlier stage has it too, and its elements count there */
+    size_t               copies;    /* else how many later ones have it */
     /* from commit on; of a tied tensor its owner's */
     fsdpi_member  *member; /* NULL for an ignored tensor */
     size_t         offset; /* of its first element in the flat parameter */

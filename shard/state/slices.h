@@ -56,10 +56,17 @@ static inline size_t fsdpi_held_begin(const fsdpi_flat *flat)
     return fsdpi_slice_begin(flat, fsdpi_held_slices(flat).first);
 }
 
-/** Whether what this rank holds of it counts where the ranks that share a copy add up: each element once. */
+/**
+ * Whether what this rank holds of it counts where the ranks that share a copy add up: each element once. Where all parts of a model on
+ * a mesh add up, which are not told from copies, it counts in one copy alone.
+ */
 static inline bool fsdpi_counts(const fsdpi_flat *flat)
 {
-    return !fsdpi_is_whole(flat) || !flat->model->divides || flat->model->shards->rank == 0;
+    const fsdp_model *model = flat->model;
+    const bool        first = !fsdpi_is_whole(flat) || model->shards->rank == 0;
+
+    return model->plane.ctx != model->ctx ? first && (model->replicas == NULL || model->replicas->rank == 0)
+                                          : first || !model->divides;
 }
 
 /** ELEMENTS of a flat parameter that this rank holds. */

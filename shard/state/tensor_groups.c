@@ -202,7 +202,7 @@ fsdp_status fsdpi_tensor_groups_check(const fsdp_model *model)
         size_t matched = 0, joined = 0;
 
         count_tensors(model, group, &matched, &joined);
-        if (joined == 0) {
+        if (joined == 0 && model->plane.n_stages == 1) { /* else another stage may have some: see described.h */
             return matched == 0
                        ? fsdpi_fail_together(model->ctx, FSDP_ERR_ARG,
                                              "fsdp_model_commit: the group '%.100s' matches no tensor; see the names "

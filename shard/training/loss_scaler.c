@@ -11,6 +11,7 @@
 #include "shard/schedule/failed_step.h"
 #include "shard/schedule/grad_norm.h"
 #include "shard/schedule/reduction.h"
+#include "shard/state/plane.h"
 #include "shard/storage/compute.h"
 
 /* The element type of the narrowest range among those that parameters are gathered and gradients reduced in. */
@@ -132,7 +133,8 @@ fsdp_status fsdp_loss_scaler_create(fsdp_model *model, const fsdp_loss_scaler_op
         *scaler = NULL;
     }
     describe_options(&chosen, label, sizeof label);
-    FSDP_TRY(fsdpi_agree(model->ctx, "fsdp_loss_scaler_create", label, 0, status, false));
+    FSDP_TRY(fsdpi_plane_follow(model, "fsdp_loss_scaler_create",
+                                fsdpi_agree(model->ctx, "fsdp_loss_scaler_create", label, 0, status, false)));
     model->loss_scaler = &model->loss_scaler_room;
     *model->loss_scaler =
         (fsdp_loss_scaler){.model = model, .options = chosen, .state = {.scale = chosen.initial_scale}};
@@ -249,9 +251,9 @@ static fsdp_status agree_on_finite(const fsdp_loss_scaler *scaler, const char *f
     bool        good  = true;
     char        label[FSDPI_DETAIL_BYTES];
 
-    status                        = status == FSDP_OK ? look_at_gradients(scaler, &good) : status;
-    const fsdpi_purpose purpose   = {.name = function, .label = label, .status = status};
-    int32_t             overflows = status == FSDP_OK && !good;
+    status                  = status == FSDP_OK ? look_at_gradients(scaler, &good) : status;
+    int32_t       overflows = status == FSDP_OK && !good;
+    fsdp_context *all       = model->plane.ctx; /* of all stages and positions */
 
     if (model->failed) {
         return status;
@@ -259,8 +261,11 @@ static fsdp_status agree_on_finite(const fsdp_loss_scaler *scaler, const char *f
     FSDP_TRY(fsdpi_groups_agree(model, function, false));
     (void)snprintf(label, sizeof label, "scale %.17g, %zu clean and %zu skipped steps", scaler->state.scale,
                    scaler->state.clean_steps, scaler->state.skipped_steps);
-    FSDP_TRY(fsdpi_step_tell(model,
-                             fsdpi_allreduce(model->ctx, &purpose, FSDP_IN_PLACE, &overflows, 1, FSDP_I32, FSDP_MAX)));
+    const fsdpi_purpose purpose = {.name = function, .label = label, .status = status};
+    fsdpi_error_hand_on(model->ctx, all, status);
+    status = fsdpi_allreduce(all, &purpose, FSDP_IN_PLACE, &overflows, 1, FSDP_I32, FSDP_MAX);
+    fsdpi_error_hand_on(all, model->ctx, status);
+    FSDP_TRY(fsdpi_step_tell(model, status));
     *finite = overflows == 0;
     return FSDP_OK;
 }
@@ -271,9 +276,7 @@ static fsdp_status unscale(fsdp_loss_scaler *scaler, const char *function, fsdp_
     fsdp_model *model  = scaler->model;
     bool        finite = false;
 
-    if (fsdpi_has_undivided(model)) {
-        FSDP_TRY(fsdpi_gradients_divide(model, function, status));
-    }
+    status = fsdpi_gradients_divide(model, function, status);
     FSDP_TRY(agree_on_finite(scaler, function, status, &finite));
     if (finite && !is_checked(model)) {
         fsdpi_scale_gradients(model, 1.0 / scaler->state.scale);
