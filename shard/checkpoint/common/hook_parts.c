@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "shard/state/groups.h"
+#include "shard/state/plane.h"
 #include "shard/state/slices.h"
 
 #define MARK ".int8_error."
@@ -13,7 +14,7 @@ enum { SUFFIX_BYTES = 64 };
 
 static bool is_saved(const fsdpi_flat *flat)
 {
-    return fsdpi_hook_is_saved(flat->model->hook) && !flat->frozen;
+    return fsdpi_hook_is_saved(flat->model->hook) && !flat->frozen && !fsdpi_has_plane(flat->model);
 }
 
 size_t fsdpi_hook_parts_most(const fsdp_model *model, size_t *name_bytes)

@@ -8,6 +8,7 @@
 #include "shard/hooks/hook.h"
 #include "shard/state/dynamic_blocks.h"
 #include "shard/state/optimizer_kind.h"
+#include "shard/state/plane.h"
 #include "shard/state/slices.h"
 #include "shard/state/tensor.h"
 
@@ -67,6 +68,7 @@ void fsdpi_parts_free(fsdpi_parts *parts)
     free(parts->dims);
     free(parts->names);
     free(parts->hook_tensors);
+    free(parts->ties);
     *parts = (fsdpi_parts){0};
 }
 
@@ -76,7 +78,7 @@ static void add(fsdpi_parts *parts, const fsdpi_part *part, const char *name, fs
     uint64_t *dims = parts->dims + parts->n * FSDP_MAX_DIMS;
 
     for (size_t d = 0; d < part->tensor->n_dims; d++) {
-        dims[d] = part->tensor->shape[d];
+        dims[d] = part->tensor->whole_shape[d];
     }
     parts->parts[parts->n] = *part;
     parts->infos[parts->n] =
@@ -94,11 +96,32 @@ size_t fsdpi_count_tensors(const fsdp_model *model)
     return n;
 }
 
+static fsdp_status list_ties(const fsdp_model *model, fsdpi_parts *parts, fsdpi_problem *problem)
+{
+    const size_t most = fsdpi_count_tensors(model);
+
+    parts->ties = calloc(most + 1, sizeof *parts->ties);
+    if (parts->ties == NULL) {
+        return fsdpi_problem_memory(problem, "the names of tied tensors", most * sizeof(fsdpi_tie));
+    }
+    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
+        for (size_t t = 0; t < unit->n_tensors; t++) {
+            const fsdpi_tensor *tensor = &unit->tensors[t];
+
+            if (tensor->owner != tensor) {
+                parts->ties[parts->n_ties++] = (fsdpi_tie){tensor->name, tensor->owner->name};
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_parts_of_model(const fsdp_model *model, fsdp_dtype dtype, fsdpi_parts *parts, fsdpi_problem *problem)
 {
     size_t flat_index = 0;
 
     FSDP_TRY(allocate(parts, fsdpi_count_tensors(model), 0, problem));
+    FSDP_TRY(list_ties(model, parts, problem));
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next, flat_index++) {
         for (size_t t = 0; t < flat->n_tensors; t++) {
             const fsdpi_part part = {.tensor = flat->tensors[t], .flat = flat, .flat_index = flat_index};
@@ -173,7 +196,12 @@ static fsdp_status add_hook_parts(const fsdp_model *model, fsdpi_parts *parts, c
 
         if (elements > 0) {
             FSDP_TRY(fsdpi_hook_part_prepare(flat, problem));
-            *tensor           = (fsdpi_tensor){.n_dims = 1, .shape = {elements}, .count = elements, .owner = tensor};
+            *tensor           = (fsdpi_tensor){.n_dims      = 1,
+                                               .shape       = {elements},
+                                               .whole_shape = {elements},
+                                               .count       = elements,
+                                               .tp_parts    = 1,
+                                               .owner       = tensor};
             const size_t used = fsdpi_hook_part_name(flat, name);
             add(parts, &part, name, FSDP_F32);
             name += used;
@@ -252,6 +280,9 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdp
 {
     const fsdpi_tensor *tensor = part->tensor;
 
+    if (tensor == NULL) {
+        return false;
+    }
     if (part->kind == FSDPI_PART_HOOK) {
         return hook_run(model, part, run);
     }
@@ -281,4 +312,16 @@ int fsdpi_written_slice(const fsdpi_flat *flat)
         return model->ctx->rank < flat->layout.size ? model->ctx->rank : -1;
     }
     return model->replicas != NULL ? model->replicas->rank : 0;
+}
+
+bool fsdpi_part_written(const fsdp_model *model, const fsdpi_part *part, fsdpi_held_run *run)
+{
+    const bool is_hook = part->kind == FSDPI_PART_HOOK;
+
+    if (part->tensor == NULL || (!is_hook && !fsdpi_is_counted(part->tensor)) ||
+        (part->flat == NULL && model->ctx->rank != 0)) {
+        return false;
+    }
+    const int slice = part->flat == NULL || is_hook ? 0 : fsdpi_written_slice(part->flat); /* those are in one piece */
+    return slice >= 0 && fsdpi_part_run(model, part, slice, run);
 }

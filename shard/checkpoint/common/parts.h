@@ -24,14 +24,22 @@ typedef enum fsdpi_part_kind {
 
 /** One tensor of a file. */
 typedef struct fsdpi_part {
-    const fsdpi_tensor   *tensor; /* the owner of the elements */
+    const fsdpi_tensor   *tensor; /* the owner of the elements; NULL: another stage's, of which this rank has nothing */
     const fsdpi_flat     *flat;   /* NULL for an ignored tensor */
     size_t                flat_index;
     fsdpi_part_kind       kind;
     const fsdp_optimizer *optimizer; /* whose moment it is; else NULL */
 } fsdpi_part;
 
-/** Those of one file, or of the several that it is divided into. */
+/** A tensor that is tied to another one, by the names of both. */
+typedef struct fsdpi_tie {
+    const char *name, *owner;
+} fsdpi_tie;
+
+/**
+ * Those of one file, or of the several that it is divided into. As they are listed below they are those of this rank's stage, whose
+ * tensors they have whole: fsdpi_parts_join() makes them those of the model (stage_parts.h).
+ */
 typedef struct fsdpi_parts {
     size_t             n;
     fsdpi_part        *parts;
@@ -39,6 +47,8 @@ typedef struct fsdpi_parts {
     char              *names; /* that are not the tensors' own */
     uint64_t          *dims;
     fsdpi_tensor      *hook_tensors; /* that are none of the model's */
+    size_t             n_ties;       /* of a model's values */
+    fsdpi_tie         *ties;
 } fsdpi_parts;
 
 /** How the optimizer of a kind is called in files, and its moment number `k`: "exp_avg". */
@@ -60,7 +70,10 @@ fsdp_status fsdpi_parts_of_optimizers(const fsdp_model *model, bool masters, fsd
 
 void fsdpi_parts_free(fsdpi_parts *parts);
 
-/** Consecutive elements of a part in this rank's memory. */
+/**
+ * Consecutive elements of a part in this rank's memory. Of a tensor that is divided over a tensor axis, elements are those of this
+ * position: fsdpi_tp_run_at() says where they are in the whole.
+ */
 typedef struct fsdpi_held_run {
     size_t     begin; /* of the tensor's elements */
     size_t     count; /* ELEMENTS */
@@ -84,5 +97,8 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdp
 
 /** Which of the slices it holds this rank writes: one, or none (-1), and each slice is some rank's. */
 int fsdpi_written_slice(const fsdpi_flat *flat);
+
+/** What this rank writes of a part; @return false where that is nothing. Of an ignored tensor rank 0's values are written. */
+bool fsdpi_part_written(const fsdp_model *model, const fsdpi_part *part, fsdpi_held_run *run);
 
 #endif

@@ -333,7 +333,13 @@ static fsdp_status finish(load *l)
 static fsdp_status load_all(load *l)
 {
     l->scratch         = fsdpi_alloc(l->ctx, FSDP_MEMORY_STAGING, FSDPI_READ_BYTES);
-    fsdp_status status = l->scratch != NULL ? prepare(l) : fsdpi_problem_memory(&l->problem, l->path, FSDPI_READ_BYTES);
+    fsdp_status status =
+        l->scratch != NULL ? FSDP_OK : fsdpi_problem_memory(&l->problem, l->path, FSDPI_READ_BYTES);
+
+    for (size_t i = 0; i < l->n_models; i++) {
+        status = fsdpi_model_source_share(&l->models[i], l->function, status, &l->problem);
+    }
+    status = status == FSDP_OK ? prepare(l) : status;
 
     FSDP_TRY(agree(l, "the same files", status == FSDP_OK ? fingerprint(l) : 0, status, ""));
     FSDP_TRY(agree(l, "checksums", 0, verify(l), ""));
@@ -382,8 +388,10 @@ static fsdp_status check_model(const load *l, const fsdpi_model_source *source)
 
     (void)snprintf(where, sizeof where, "%s%s%s%s", l->function, source->name[0] != '\0' ? ": model '" : "",
                    source->name, source->name[0] != '\0' ? "'" : "");
-    FSDP_TRY(fsdpi_check_optimizer(source->model, where, source->optimizer));
-    return fsdpi_check_at_step_end(source->model, where);
+    fsdp_status status = fsdpi_check_optimizer(source->model, where, source->optimizer);
+    status             = status == FSDP_OK ? fsdpi_check_at_step_end(source->model, where) : status;
+    fsdpi_error_hand_on(source->model->ctx, l->ctx, status);
+    return status;
 }
 
 /* All of them, as in a save: gradients that are under way are waited for, on all ranks alike. */
@@ -488,11 +496,13 @@ fsdp_status fsdp_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimizer, c
     }
     fsdpi_model_source source = {.name = "", .model = model, .optimizer = optimizer};
     load               l      = {.function = LOAD,
-                                 .ctx      = model->ctx,
+                                 .ctx      = model->plane.ctx,
                                  .options  = FSDP_CHECKPOINT_LOAD_OPTIONS_DEFAULT,
                                  .n_models = 1,
                                  .models   = &source};
-    return run(&l, FSDP_OK, path, options, state);
+    const fsdp_status  status = run(&l, FSDP_OK, path, options, state);
+    fsdpi_error_hand_on(l.ctx, model->ctx, status);
+    return status;
 }
 
 static size_t count_models(const fsdp_checkpoint *checkpoint)

@@ -17,6 +17,41 @@ void fsdpi_model_source_close(fsdpi_model_source *source)
 {
     fsdpi_source_close(&source->values);
     fsdpi_source_close(&source->moments);
+    if (source->model != NULL) {
+        fsdpi_stage_parts_free(source->model, &source->value_parts);
+        fsdpi_stage_parts_free(source->model, &source->moment_parts);
+    }
+}
+
+/* ---- all stages -------------------------------------------------------------------------------------------------- */
+
+static fsdp_status share_moments(fsdpi_model_source *source, const char *function, fsdp_status status,
+                                 fsdpi_problem *problem)
+{
+    fsdpi_parts own = {.n = 0};
+
+    if (status == FSDP_OK) {
+        status = fsdpi_parts_of_optimizers(source->model, true, &own, problem);
+    }
+    status = fsdpi_stage_parts_share(source->model, function, &own, status, &source->moment_parts, problem);
+    fsdpi_parts_free(&own);
+    return status;
+}
+
+fsdp_status fsdpi_model_source_share(fsdpi_model_source *source, const char *function, fsdp_status status,
+                                     fsdpi_problem *problem)
+{
+    fsdpi_parts own = {.n = 0};
+
+    if (!fsdpi_stage_parts_matter(source->model)) {
+        return status;
+    }
+    if (status == FSDP_OK) {
+        status = fsdpi_parts_of_model(source->model, source->model->master_dtype, &own, problem);
+    }
+    status = fsdpi_stage_parts_share(source->model, function, &own, status, &source->value_parts, problem);
+    fsdpi_parts_free(&own);
+    return source->optimizer != NULL ? share_moments(source, function, status, problem) : status;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -121,6 +156,7 @@ static fsdp_status open_values(const opening *o)
     char          stem[FSDPI_STEM_BYTES];
 
     FSDP_TRY(fsdpi_parts_of_model(values->model, values->model->master_dtype, &values->parts, o->problem));
+    FSDP_TRY(fsdpi_parts_join(values->model, &o->source->value_parts, true, &values->parts, o->problem));
     return o->is_folder ? fsdpi_tensor_files_open_in(o->path, fsdpi_model_stem(values->name, FSDPI_MODEL_STEM, stem),
                                                      &values->files, o->problem)
                         : fsdpi_tensor_files_open(o->path, &values->files, o->problem);
@@ -134,14 +170,12 @@ static bool has_master(const fsdpi_tensor_files *files, const char *tensor)
     return fsdpi_tensor_files_find(files, name) != NULL;
 }
 
-/* Whether the optimizer's files hold masters: of any tensor, since others may be new to them. */
-static bool has_masters(const fsdp_model *model, const fsdpi_tensor_files *files)
+/* Whether the optimizer's files hold masters: of any tensor, of whatever stage, since others may be new to them. */
+static bool has_masters(const fsdpi_parts *values, const fsdpi_tensor_files *files)
 {
-    for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
-        for (size_t t = 0; t < flat->n_tensors; t++) {
-            if (has_master(files, flat->tensors[t]->name)) {
-                return true;
-            }
+    for (size_t p = 0; p < values->n; p++) {
+        if (has_master(files, values->infos[p].name)) {
+            return true;
         }
     }
     return false;
@@ -159,8 +193,9 @@ static fsdp_status open_moments(const opening *o)
     if (fsdpi_state_has_files(o->state, stem)) {
         FSDP_TRY(fsdpi_tensor_files_open_in(o->path, stem, &moments->files, o->problem));
     }
-    return fsdpi_parts_of_optimizers(moments->model, has_masters(moments->model, &moments->files), &moments->parts,
-                                     o->problem);
+    const bool masters = has_masters(&o->source->values.parts, &moments->files);
+    FSDP_TRY(fsdpi_parts_of_optimizers(moments->model, masters, &moments->parts, o->problem));
+    return fsdpi_parts_join(moments->model, &o->source->moment_parts, masters, &moments->parts, o->problem);
 }
 
 fsdp_status fsdpi_model_source_open(fsdpi_model_source *source, const char *path, bool is_folder,
@@ -191,7 +226,7 @@ static void tell_absent(const fsdpi_model_source *source, const fsdp_checkpoint_
     if (!options->allow_missing) {
         misfits->missing++;
         (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "model '%s' is missing in the checkpoint", source->name);
-        fsdpi_misfit_tell(source->model->ctx, "fsdp_checkpoint_restore", &problem, misfits);
+        fsdpi_misfit_tell(source->model->plane.ctx, "fsdp_checkpoint_restore", &problem, misfits);
     }
 }
 

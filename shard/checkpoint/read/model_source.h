@@ -5,6 +5,7 @@
 #ifndef FSDPI_MODEL_SOURCE_H
 #define FSDPI_MODEL_SOURCE_H
 
+#include "shard/checkpoint/common/stage_parts.h"
 #include "shard/checkpoint/format/state.h"
 #include "shard/checkpoint/read/source.h"
 
@@ -15,7 +16,15 @@ typedef struct fsdpi_model_source {
     const fsdpi_model_state *saved;     /* what state.json says of it; NULL: nothing, as where there is none */
     bool                     is_absent; /* the checkpoint does not have it: it stays as it is */
     fsdpi_source             values, moments;
+    fsdpi_stage_parts        value_parts, moment_parts; /* of all stages: see fsdpi_model_source_share() */
 } fsdpi_model_source;
+
+/**
+ * Asks the other stages of a model what they have, before any file is opened. Collective over the plane of a model that has one.
+ * @param[in] status  not FSDP_OK: this rank has failed already, and `problem` says why
+ */
+fsdp_status fsdpi_model_source_share(fsdpi_model_source *source, const char *function, fsdp_status status,
+                                     fsdpi_problem *problem);
 
 /**
  * Finds what was saved of the model, checks that optimizers and loss scaler can take it, and opens the files. A model with a name

@@ -11,6 +11,7 @@
 #include "shard/state/dynamic_blocks.h"
 #include "shard/state/groups.h"
 #include "shard/state/tensor.h"
+#include "shard/state/tp_part.h"
 #include "shard/storage/compute.h"
 
 void fsdpi_source_close(fsdpi_source *source)
@@ -51,21 +52,19 @@ static void add_tied_names(const fsdpi_source *source, aliases *names)
 {
     const aliases own = *names;
 
-    for (const fsdp_unit *unit = source->model->first; unit != NULL; unit = unit->next) {
-        for (size_t t = 0; t < unit->n_tensors; t++) {
-            const fsdpi_tensor *tensor = &unit->tensors[t];
-            const alias        *owner  = tensor->owner != tensor ? find(&own, tensor->owner->name) : NULL;
+    for (size_t t = 0; t < source->parts.n_ties; t++) {
+        const fsdpi_tie *tie   = &source->parts.ties[t];
+        const alias     *owner = find(&own, tie->owner);
 
-            if (owner != NULL) {
-                names->list[names->n++] = (alias){tensor->name, owner->part, true};
-            }
+        if (owner != NULL) {
+            names->list[names->n++] = (alias){tie->name, owner->part, true};
         }
     }
 }
 
 static fsdp_status list_names(const fsdpi_source *source, bool values, aliases *names, fsdpi_problem *problem)
 {
-    const size_t most = source->parts.n + fsdpi_count_tensors(source->model);
+    const size_t most = source->parts.n + source->parts.n_ties;
 
     *names = (aliases){.list = calloc(most + 1, sizeof(alias))};
     if (names->list == NULL) {
@@ -143,7 +142,7 @@ static void report(const match *m, const char *name, const char *what)
 
     (void)fsdpi_problem_set(&problem, FSDP_ERR_ARG, "%s%s%stensor '%s' %s", named ? "model '" : "", model,
                             named ? "': " : "", name, what);
-    fsdpi_misfit_tell(m->source->model->ctx, "fsdp_checkpoint_load", &problem, m->misfits);
+    fsdpi_misfit_tell(m->source->model->plane.ctx, "fsdp_checkpoint_load", &problem, m->misfits);
 }
 
 static void report_extra(const match *m, const char *name, const char *why)
@@ -302,12 +301,23 @@ static void need(const needed *n, uint64_t begin, uint64_t end)
     }
 }
 
-static void need_elements(const needed *n, const fsdpi_placed_tensor *tensor, size_t first, size_t count)
+static void need_row(const needed *n, const fsdpi_placed_tensor *tensor, size_t first, size_t count)
 {
     const size_t   width = fsdp_dtype_size(dtype_of(tensor));
     const uint64_t begin = tensor->file->header.data_offset + tensor->info->begin + first * width;
 
     need(n, begin, begin + count * width);
+}
+
+static void need_elements(const needed *n, const fsdpi_part *part, const fsdpi_placed_tensor *tensor, size_t first,
+                          size_t count)
+{
+    for (size_t at = 0; at < count;) {
+        const fsdpi_tp_run row = fsdpi_tp_run_at(part->tensor, first + at, count - at);
+
+        need_row(n, tensor, row.whole, row.count);
+        at += row.count;
+    }
 }
 
 /* What the ranks of this node will read. */
@@ -319,7 +329,7 @@ static void need_hook_part(const needed *n, const fsdpi_part *part, const fsdpi_
         size_t begin, count;
 
         fsdpi_hook_part_range(part->flat, fsdpi_rank_at(nodes, nodes->mine, position), &begin, &count);
-        need_elements(n, tensor, begin, count);
+        need_elements(n, part, tensor, begin, count);
     }
 }
 
@@ -333,12 +343,12 @@ static void need_part(const needed *n, const fsdpi_part *part, const fsdpi_place
         return;
     }
     if (part->flat == NULL) {
-        need_elements(n, tensor, 0, part->tensor->count);
+        need_elements(n, part, tensor, 0, part->tensor->count);
         return;
     }
     for (int slice = 0; slice < part->flat->layout.size; slice++) {
         if ((fsdpi_is_whole(part->flat) || held[slice]) && fsdpi_part_in_slice(part, slice, &begin, &count)) {
-            need_elements(n, tensor, begin, count);
+            need_elements(n, part, tensor, begin, count);
         }
     }
 }
@@ -368,7 +378,7 @@ static fsdp_status need_tensors(const fsdpi_source *source, const needed *n, fsd
     for (size_t p = 0; p < source->parts.n; p++) {
         const fsdpi_placed_tensor *tensor = source->placed[p];
 
-        if (tensor != NULL && tensor->file == n->file) {
+        if (tensor != NULL && tensor->file == n->file && source->parts.parts[p].tensor != NULL) {
             need_part(n, &source->parts.parts[p], tensor, held);
         }
     }
@@ -483,19 +493,72 @@ static void pack(const reading *r, const fsdpi_held_run *run, size_t at, const v
     }
 }
 
-/* Of the type in which it is held on the host it goes straight to its place. */
-static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_held_run *run)
+/* BYTES of a row from which on it is read by itself; shorter ones come with what other positions have between them. */
+enum { LONG_ROW = 4096 };
+
+/* Bytes of a file's tensor that are in memory. */
+typedef struct window {
+    unsigned char *bytes;
+    size_t         room;
+    uint64_t       begin, end;
+} window;
+
+/* `whole`: to the end of what will be read of the tensor. */
+static fsdp_status look_at(const reading *r, const fsdpi_placed_tensor *tensor, uint64_t begin, size_t n, uint64_t whole,
+                           window *w)
+{
+    if (begin >= w->begin && begin + n <= w->end) {
+        return FSDP_OK;
+    }
+    const uint64_t left = whole - begin;
+
+    w->begin = begin;
+    w->end   = begin + (left < w->room ? left : w->room);
+    return fsdpi_tensor_read(tensor, w->begin, w->bytes, (size_t)(w->end - w->begin), r->problem);
+}
+
+/* Elements `first` to `first + count` of this position's part, one behind the other. */
+static fsdp_status read_rows(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_tensor *part, size_t first,
+                             size_t count, unsigned char *to, window *w)
+{
+    const size_t   width = fsdp_dtype_size(dtype_of(tensor));
+    const uint64_t end   = (fsdpi_tp_run_at(part, first + count - 1, 1).whole + 1) * width;
+
+    for (size_t at = 0; at < count;) {
+        const fsdpi_tp_run row   = fsdpi_tp_run_at(part, first + at, count - at);
+        const uint64_t     begin = row.whole * width;
+        const size_t       bytes = row.count * width;
+
+        if (bytes >= LONG_ROW || part->tp_parts == 1) {
+            FSDP_TRY(fsdpi_tensor_read(tensor, begin, to + at * width, bytes, r->problem));
+        } else {
+            FSDP_TRY(look_at(r, tensor, begin, bytes, end, w));
+            memcpy(to + at * width, w->bytes + (begin - w->begin), bytes);
+        }
+        at += row.count;
+    }
+    return FSDP_OK;
+}
+
+/*
+ * Of the type in which it is held on the host it goes straight to its place. Half of the scratch is for what is to be converted, the
+ * other for what rows are read with.
+ */
+static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_tensor *part,
+                            const fsdpi_held_run *run)
 {
     const fsdp_dtype dtype = dtype_of(tensor);
-    const size_t     width = fsdp_dtype_size(dtype), most = FSDPI_READ_BYTES / width;
-    const bool       there = dtype == run->dtype && !fsdpi_is_on_device(r->model);
+    const size_t     width = fsdp_dtype_size(dtype), half = FSDPI_READ_BYTES / 2;
+    const size_t     most   = (part->tp_parts == 1 ? FSDPI_READ_BYTES : half) / width;
+    const bool       there  = dtype == run->dtype && !fsdpi_is_on_device(r->model);
+    window           w      = {.bytes = (unsigned char *)r->scratch + half, .room = half};
 
     for (size_t at = 0; at < run->count; at += most) {
         const size_t count  = run->count - at < most ? run->count - at : most;
         void        *to     = fsdpi_element_of(run->memory, at, run->dtype);
         void        *landed = there ? to : r->scratch;
 
-        FSDP_TRY(fsdpi_tensor_read(tensor, (run->begin + at) * width, landed, count * width, r->problem));
+        FSDP_TRY(read_rows(r, tensor, part, run->begin + at, count, landed, &w));
         if (run->scales != NULL) {
             pack(r, run, at, landed, dtype, count);
         } else if (landed != to) {
@@ -514,7 +577,7 @@ static fsdp_status read_part(const fsdpi_source *source, const reading *r, size_
         fsdpi_held_run run = {0};
 
         if (fsdpi_part_run(source->model, part, i, &run)) {
-            FSDP_TRY(read_run(r, source->placed[p], &run));
+            FSDP_TRY(read_run(r, source->placed[p], part->tensor, &run));
         }
     }
     return FSDP_OK;

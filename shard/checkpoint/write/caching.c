@@ -85,7 +85,7 @@ static fsdpi_cache_sizes measure(const fsdp_checkpoint *c, size_t meta_bytes)
 
     for (const fsdpi_saved_model *saved = c->models; saved != NULL; saved = saved->next) {
         s.image_bytes += aligned(saved->writer.bytes);
-        s.n_chunks += saved->writer.n_chunks;
+        s.n_chunks += saved->writer.n_pieces;
     }
     for (const fsdpi_array *array = c->arrays.first; array != NULL; array = array->next) {
         s.image_bytes += aligned(array_bytes(array));
@@ -107,7 +107,7 @@ static fsdp_status copy(const fsdp_checkpoint *c, const fsdpi_cache_file *file)
 
         status = status == FSDP_OK ? copied : status;
         fsdpi_writer_list(&saved->writer, at, chunks);
-        chunks += saved->writer.n_chunks;
+        chunks += saved->writer.n_pieces;
         at += aligned(saved->writer.bytes);
     }
     for (const fsdpi_array *array = c->arrays.first; array != NULL; array = array->next) {

@@ -45,7 +45,8 @@ void fsdpi_checkpoint_list_files(const fsdp_checkpoint *c, fsdpi_cached_file *fi
             fsdpi_cached_file *it = &files[file];
 
             *it           = (fsdpi_cached_file){.name  = fsdpi_writer_file_name(saved->stems, file),
-                                                .bytes = fsdpi_writer_file_bytes(saved->stems, file)};
+                                                .bytes   = fsdpi_writer_file_bytes(saved->stems, file),
+                                                .adds_up = saved->writer.adds_up};
             it->beginning = fsdpi_writer_file_beginning(saved->stems, file, &it->beginning_bytes);
         }
     }

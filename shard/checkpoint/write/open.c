@@ -210,10 +210,13 @@ static fsdp_status open_with(fsdp_context *ctx, fsdp_model *model, fsdp_optimize
 fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, const char *folder,
                                  const fsdp_checkpoint_options *options, fsdp_checkpoint **checkpoint)
 {
-    return model != NULL ? open_with(model->ctx, model, optimizer, folder, options, checkpoint)
-                         : fsdpi_fail(NULL, FSDP_ERR_ARG,
-                                      OPEN ": the model is NULL; pass one from fsdp_model_create, or use "
-                                           "fsdp_checkpoint_open_folder");
+    if (model == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG,
+                          OPEN ": the model is NULL; pass one from fsdp_model_create, or use fsdp_checkpoint_open_folder");
+    }
+    const fsdp_status status = open_with(model->plane.ctx, model, optimizer, folder, options, checkpoint);
+    fsdpi_error_hand_on(model->plane.ctx, model->ctx, status);
+    return status;
 }
 
 fsdp_status fsdp_checkpoint_open_folder(fsdp_context *ctx, const char *folder, const fsdp_checkpoint_options *options,

@@ -8,10 +8,12 @@
 #include "lib/base/hash.h"
 #include "lib/device/memory.h"
 #include "shard/checkpoint/common/checks.h"
+#include "shard/checkpoint/common/stage_parts.h"
 #include "shard/checkpoint/format/model_name.h"
 #include "shard/checkpoint/format/utf8.h"
 #include "shard/hooks/hook.h"
 #include "shard/optimizer/optimizer.h"
+#include "shard/state/plane.h"
 #include "shard/state/tensor_groups.h"
 
 /* ---- what is wrong ----------------------------------------------------------------------------------------------- */
@@ -41,7 +43,7 @@ static fsdp_status check_names(const fsdp_model *model, const char *function)
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_saved_model_check(fsdp_model *model, const fsdp_optimizer *optimizer, const char *function)
+static fsdp_status check(fsdp_model *model, const fsdp_optimizer *optimizer, const char *function)
 {
     if (!model->committed) {
         return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,
@@ -55,6 +57,14 @@ fsdp_status fsdpi_saved_model_check(fsdp_model *model, const fsdp_optimizer *opt
                                    function, fsdpi_count_optimizers(model), FSDPI_MOST_GROUP_OPTIMIZERS);
     }
     return check_names(model, function);
+}
+
+fsdp_status fsdpi_saved_model_check(fsdp_model *model, const fsdp_optimizer *optimizer, const char *function)
+{
+    const fsdp_status status = check(model, optimizer, function);
+
+    fsdpi_error_hand_on(model->ctx, model->plane.ctx, status);
+    return status;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -72,34 +82,22 @@ static void metadata_free(metadata *m)
     free(m->names);
 }
 
-static void list_ties(const fsdp_model *model, metadata *m)
+/* Free it in any case. `values`: those of the model. */
+static fsdp_status metadata_make(const fsdpi_parts *values, metadata *m, fsdpi_problem *problem)
 {
-    char *name = m->names;
+    const size_t n = values->n_ties;
 
-    for (const fsdp_unit *unit = model->first; unit != NULL; unit = unit->next) {
-        for (size_t t = 0; t < unit->n_tensors; t++) {
-            const fsdpi_tensor *tensor = &unit->tensors[t];
-
-            if (tensor->owner != tensor) {
-                (void)snprintf(name, FSDPI_NAME_BYTES + 8, "tied.%s", tensor->name);
-                m->pairs[m->n++] = (fsdpi_text_pair){name, tensor->owner->name};
-                name += strlen(name) + 1;
-            }
-        }
-    }
-}
-
-/* Free it in any case. */
-static fsdp_status metadata_make(const fsdp_model *model, metadata *m, fsdpi_problem *problem)
-{
-    const size_t most = fsdpi_count_tensors(model);
-
-    *m = (metadata){.pairs = calloc(most + 1, sizeof *m->pairs), .names = calloc(most + 1, FSDPI_NAME_BYTES + 8)};
+    *m = (metadata){.pairs = calloc(n + 1, sizeof *m->pairs), .names = calloc(n + 1, FSDPI_NAME_BYTES + 8)};
     if (m->pairs == NULL || m->names == NULL) {
-        return fsdpi_problem_memory(problem, "the names of tied tensors", most * FSDPI_NAME_BYTES);
+        return fsdpi_problem_memory(problem, "the names of tied tensors", n * FSDPI_NAME_BYTES);
     }
+    char *name       = m->names;
     m->pairs[m->n++] = (fsdpi_text_pair){"format", "pt"};
-    list_ties(model, m);
+    for (size_t t = 0; t < n; t++) {
+        (void)snprintf(name, FSDPI_NAME_BYTES + 8, "tied.%s", values->ties[t].name);
+        m->pairs[m->n++] = (fsdpi_text_pair){name, values->ties[t].owner};
+        name += strlen(name) + 1;
+    }
     return FSDP_OK;
 }
 
@@ -119,19 +117,41 @@ static fsdp_dtype dtype_of(const fsdp_model *model, const fsdp_checkpoint_option
     return options->dtype == FSDP_F64 ? model->master_dtype : options->dtype;
 }
 
+/* Of all stages. `status`: whether this rank has listed its own. */
+static fsdp_status join_stages(const fsdpi_saved_model *saved, const char *function, fsdp_status status, fsdpi_parts *parts,
+                               fsdpi_problem *problem)
+{
+    fsdpi_stage_parts shared;
+
+    status = fsdpi_stage_parts_share(saved->model, function, parts, status, &shared, problem);
+    status = status == FSDP_OK ? fsdpi_parts_join(saved->model, &shared, true, parts, problem) : status;
+    fsdpi_stage_parts_free(saved->model, &shared);
+    return status;
+}
+
+/* Collective where other stages are asked, whatever has gone wrong on this rank. */
+static fsdp_status list_parts(fsdpi_saved_model *saved, const char *function, fsdp_dtype dtype, fsdpi_problem *problem)
+{
+    fsdpi_parts *values = &saved->stems[FSDPI_STEM_MODEL].parts, *states = &saved->stems[FSDPI_STEM_OPTIMIZER].parts;
+    fsdp_status  status =
+        join_stages(saved, function, fsdpi_parts_of_model(saved->model, dtype, values, problem), values, problem);
+
+    if (saved->optimizer == NULL) {
+        return status;
+    }
+    if (status == FSDP_OK) {
+        status = fsdpi_parts_of_optimizers(saved->model, dtype != saved->model->master_dtype, states, problem);
+    }
+    return join_stages(saved, function, status, states, problem);
+}
+
 static fsdp_status plan_files(fsdpi_saved_model *saved, const fsdp_checkpoint_options *o, const metadata *m,
                               fsdpi_problem *problem)
 {
-    const metadata   format    = {.n = 1, .pairs = m->pairs};
-    const fsdp_dtype dtype     = dtype_of(saved->model, o);
-    fsdpi_stem      *model     = &saved->stems[FSDPI_STEM_MODEL];
-    fsdpi_stem      *optimizer = &saved->stems[FSDPI_STEM_OPTIMIZER];
+    const metadata format    = {.n = 1, .pairs = m->pairs};
+    fsdpi_stem    *model     = &saved->stems[FSDPI_STEM_MODEL];
+    fsdpi_stem    *optimizer = &saved->stems[FSDPI_STEM_OPTIMIZER];
 
-    FSDP_TRY(fsdpi_parts_of_model(saved->model, dtype, &model->parts, problem));
-    if (saved->optimizer != NULL) {
-        FSDP_TRY(
-            fsdpi_parts_of_optimizers(saved->model, dtype != saved->model->master_dtype, &optimizer->parts, problem));
-    }
     FSDP_TRY(plan_stem(saved, FSDPI_MODEL_STEM, m, o->file_bytes, model, problem));
     optimizer->first_file = model->first_file + model->plan.n_files + (model->plan.index != NULL);
     return plan_stem(saved, FSDPI_OPTIMIZER_STEM, &format, o->file_bytes, optimizer, problem);
@@ -140,9 +160,12 @@ static fsdp_status plan_files(fsdpi_saved_model *saved, const fsdp_checkpoint_op
 static fsdp_status lay_out(fsdpi_saved_model *saved, const fsdp_checkpoint_options *options, const char *function)
 {
     fsdpi_problem problem = {0};
-    metadata      m;
-    fsdp_status   status = metadata_make(saved->model, &m, &problem);
+    metadata      m       = {.n = 0};
+    fsdp_status   status  = list_parts(saved, function, dtype_of(saved->model, options), &problem);
 
+    if (status == FSDP_OK) {
+        status = metadata_make(&saved->stems[FSDPI_STEM_MODEL].parts, &m, &problem);
+    }
     if (status == FSDP_OK) {
         status = plan_files(saved, options, &m, &problem);
     }
@@ -155,13 +178,15 @@ fsdp_status fsdpi_saved_model_make(const char *name, fsdp_model *model, fsdp_opt
                                    const fsdp_checkpoint_options *options, const fsdpi_saved_model *after,
                                    const char *function, fsdpi_saved_model **made)
 {
-    fsdpi_saved_model *saved = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *saved);
+    fsdp_context      *ctx   = model->plane.ctx;
+    fsdpi_saved_model *saved = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, sizeof *saved);
 
-    *made = saved;
-    if (saved == NULL) {
-        return FSDP_ERR_MEMORY;
+    *made                    = saved;
+    const fsdp_status status = fsdpi_plane_follow(model, function, saved != NULL ? FSDP_OK : FSDP_ERR_MEMORY);
+    if (status != FSDP_OK || saved == NULL) {
+        return status;
     }
-    saved->ctx                                = model->ctx;
+    saved->ctx                                = ctx;
     saved->model                              = model;
     saved->optimizer                          = optimizer;
     saved->hook                               = optimizer != NULL ? model->hook : NULL;
@@ -221,7 +246,9 @@ fsdp_status fsdpi_saved_model_check_save(const fsdpi_saved_model *saved, const c
                                    "fsdp_model_set_hook before fsdp_checkpoint_open",
                                    where);
     }
-    return fsdpi_check_at_step_end(saved->model, where);
+    const fsdp_status status = fsdpi_check_at_step_end(saved->model, where);
+    fsdpi_error_hand_on(saved->model->ctx, saved->ctx, status);
+    return status;
 }
 
 static void describe_optimizers(const fsdp_model *model, fsdpi_model_state *state)

@@ -31,7 +31,7 @@ typedef struct fsdpi_saved_model {
 fsdp_status fsdpi_saved_model_check(fsdp_model *model, const fsdp_optimizer *optimizer, const char *function);
 
 /**
- * Lays out the files of a model that is good. Local, the same files on all ranks.
+ * Lays out the files of a model that is good, the same on all ranks. Collective over the plane of a model that has one; else local.
  * @param[in]  name   "": none
  * @param[in]  after  those that there are, of which its files come behind; NULL for none
  * @param[out] made   freed with fsdpi_saved_model_free() also after an error, unless it is NULL

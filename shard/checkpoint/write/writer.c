@@ -10,6 +10,7 @@
 #include "shard/checkpoint/write/output_file.h"
 #include "shard/state/dynamic_blocks.h"
 #include "shard/state/tensor.h"
+#include "shard/state/tp_part.h"
 #include "shard/storage/compute.h"
 
 /* ---- files by their number --------------------------------------------------------------------------------------- */
@@ -71,29 +72,28 @@ static size_t file_of_part(const fsdpi_stem *stem, size_t part)
 
 static void place_run(const fsdpi_stem *stem, size_t part, fsdpi_written_run *w)
 {
-    const fsdpi_tensor_info *info = &stem->parts.infos[part];
-    const size_t             file = file_of_part(stem, part);
+    const fsdpi_tensor_info *info  = &stem->parts.infos[part];
+    const size_t             file  = file_of_part(stem, part);
+    const size_t             width = fsdp_dtype_size((fsdp_dtype)info->dtype);
 
-    w->dtype  = (fsdp_dtype)info->dtype;
-    w->bytes  = w->run.count * fsdp_dtype_size(w->dtype);
-    w->file   = stem->first_file + file;
-    w->offset = stem->plan.files[file].header_bytes + info->begin + w->run.begin * fsdp_dtype_size(w->dtype);
+    w->tensor    = stem->parts.parts[part].tensor;
+    w->dtype     = (fsdp_dtype)info->dtype;
+    w->bytes     = w->run.count * width;
+    w->file      = stem->first_file + file;
+    w->tensor_at = stem->plan.files[file].header_bytes + info->begin;
+    w->offset    = w->tensor_at + fsdpi_tp_run_at(w->tensor, w->run.begin, 1).whole * width;
 }
 
-/* Of an ignored tensor rank 0's values are written. Returns how many runs there are; with `runs` NULL only counts. */
+/* Returns how many runs there are; with `runs` NULL only counts. */
 static size_t list_runs(const fsdp_model *model, const fsdpi_stem *stems, fsdpi_written_run *runs)
 {
     size_t n = 0;
 
     for (size_t s = 0; s < FSDPI_N_STEMS; s++) {
         for (size_t p = 0; p < stems[s].parts.n; p++) {
-            const fsdpi_part *part  = &stems[s].parts.parts[p];
-            const bool        own   = part->flat == NULL || part->kind == FSDPI_PART_HOOK; /* in one piece */
-            const int         slice = own ? 0 : fsdpi_written_slice(part->flat);
-            fsdpi_written_run w     = {0};
+            fsdpi_written_run w = {0};
 
-            if (slice < 0 || (part->flat == NULL && model->ctx->rank != 0) ||
-                !fsdpi_part_run(model, part, slice, &w.run)) {
+            if (!fsdpi_part_written(model, &stems[s].parts.parts[p], &w.run)) {
                 continue;
             }
             if (runs != NULL) {
@@ -131,7 +131,12 @@ typedef struct pieces {
     bool          from_image;
     bool          counts_only;
     const char   *folder;
-    size_t        n;
+    size_t        n;        /* chunks, or parts of them */
+    size_t        n_pieces; /* that are listed */
+
+    /* Where sums add up: the stretch of a file that the last part is of. */
+    size_t   last_file;
+    uint64_t last_begin;
 
     /* What is listed in place of being written; NULL: nothing. */
     fsdpi_cached_chunk *listed;
@@ -174,6 +179,38 @@ static void add_chunk(fsdpi_file_chunk *chunk, const piece *at, const void *byte
         .file = at->file, .begin = at->begin, .bytes = at->bytes, .sum = fsdpi_checksum(bytes, at->bytes)};
 }
 
+/* Adds bytes, none behind the end of a stretch, to the sum of that which they are in. They come in the order of the files. */
+static void add_part(pieces *p, const piece *at, const void *bytes)
+{
+    const uint64_t begin = at->begin / FSDPI_CHUNK_MOST * FSDPI_CHUNK_MOST;
+
+    if (p->n == 0 || p->last_file != at->file || p->last_begin != begin) {
+        p->last_file  = at->file;
+        p->last_begin = begin;
+        if (!p->counts_only) {
+            const uint64_t left = fsdpi_writer_file_bytes(p->writer->stems, at->file) - begin;
+
+            p->writer->chunks[p->n] = (fsdpi_file_chunk){
+                .file = at->file, .begin = begin, .bytes = left < FSDPI_CHUNK_MOST ? left : FSDPI_CHUNK_MOST};
+        }
+        p->n++;
+    }
+    if (!p->counts_only) {
+        uint64_t *sum = &p->writer->chunks[p->n - 1].sum;
+
+        *sum = fsdpi_checksum_add(*sum, at->begin, bytes, at->bytes);
+    }
+}
+
+static void list_piece(pieces *p, const piece *at)
+{
+    if (p->listed != NULL) {
+        p->listed[p->n_pieces] = (fsdpi_cached_chunk){
+            .file = at->file, .begin = at->begin, .bytes = at->bytes, .at = p->image_begins + at->image_at};
+    }
+    p->n_pieces++;
+}
+
 static fsdp_status flush(pieces *p)
 {
     const piece          whole = p->pending;
@@ -183,16 +220,18 @@ static fsdp_status flush(pieces *p)
     if (whole.bytes == 0) {
         return FSDP_OK;
     }
-    const size_t i = p->n++;
-    if (p->listed != NULL) {
-        p->listed[i] = (fsdpi_cached_chunk){
-            .file = whole.file, .begin = whole.begin, .bytes = whole.bytes, .at = p->image_begins + whole.image_at};
+    list_piece(p, &whole);
+    if (p->writer->adds_up) {
+        add_part(p, &whole, bytes);
+    } else if (!p->counts_only) {
+        add_chunk(&p->writer->chunks[p->n++], &whole, bytes);
+    } else {
+        p->n++;
     }
     if (p->counts_only) {
         return FSDP_OK;
     }
     FSDP_TRY(open_file(p, whole.file));
-    add_chunk(&p->writer->chunks[i], &whole, bytes);
     return fsdpi_output_write(&p->output, p->path, whole.begin, bytes, whole.bytes, p->problem);
 }
 
@@ -211,23 +250,35 @@ static void copy(fsdpi_writer *writer, void *to, const fsdpi_written_run *w, siz
     }
 }
 
-/* Data begins at multiples of a chunk's alignment and elements are powers of two: none is cut. */
-static fsdp_status add_run(pieces *p, const fsdpi_written_run *w)
+/* Whether bytes of a run belong to the piece that is pending. In an image they may follow others than in the file. */
+static bool follows(const pieces *p, const fsdpi_written_run *w, uint64_t offset, size_t at)
+{
+    const piece *before = &p->pending;
+
+    return before->file == w->file && before->begin + before->bytes == offset &&
+           before->image_at + before->bytes == w->image_at + at;
+}
+
+/*
+ * Bytes `begin` to `end` of a run, which follow each other in the file from `to` on. Data begins at multiples of a chunk's alignment
+ * and elements are powers of two: none is cut.
+ */
+static fsdp_status add_row(pieces *p, const fsdpi_written_run *w, size_t begin, size_t end, uint64_t to)
 {
     const size_t width = fsdp_dtype_size(w->dtype);
     size_t       bytes;
 
-    for (size_t at = 0; at < w->bytes; at += bytes) {
-        const uint64_t offset = w->offset + at;
+    for (size_t at = begin; at < end; at += bytes) {
+        const uint64_t offset = to + (at - begin);
         const size_t   room   = room_at(offset);
 
-        if (p->pending.bytes > 0 && (p->pending.file != w->file || p->pending.begin + p->pending.bytes != offset)) {
+        if (p->pending.bytes > 0 && !follows(p, w, offset, at)) {
             FSDP_TRY(flush(p));
         }
         if (p->pending.bytes == 0) {
             p->pending = (piece){.file = w->file, .begin = offset, .image_at = w->image_at + at};
         }
-        bytes = w->bytes - at < room ? w->bytes - at : room;
+        bytes = end - at < room ? end - at : room;
         if (!p->counts_only && !p->from_image) {
             copy(p->writer, scratch_of(p, &p->pending) + p->pending.bytes, w, at / width, bytes / width);
         }
@@ -235,6 +286,19 @@ static fsdp_status add_run(pieces *p, const fsdpi_written_run *w)
         if (bytes == room) {
             FSDP_TRY(flush(p));
         }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status add_run(pieces *p, const fsdpi_written_run *w)
+{
+    const size_t width = fsdp_dtype_size(w->dtype);
+
+    for (size_t at = 0; at < w->run.count;) {
+        const fsdpi_tp_run row = fsdpi_tp_run_at(w->tensor, w->run.begin + at, w->run.count - at);
+
+        FSDP_TRY(add_row(p, w, at * width, (at + row.count) * width, w->tensor_at + row.whole * width));
+        at += row.count;
     }
     return FSDP_OK;
 }
@@ -276,13 +340,50 @@ static size_t list_beginnings(const fsdpi_writer *writer, fsdpi_file_chunk *chun
     return n;
 }
 
-static size_t count_chunks(fsdpi_writer *writer)
+/* The same as parts of sums. */
+static void add_beginnings(pieces *p)
+{
+    const fsdpi_writer *writer = p->writer;
+
+    for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
+        size_t      bytes;
+        const char *text = fsdpi_writer_file_beginning(writer->stems, file, &bytes);
+
+        for (size_t at = 0; at < bytes; at += FSDPI_CHUNK_MOST) {
+            const size_t left = bytes - at;
+            const piece  part = {.file = file, .begin = at, .bytes = left < FSDPI_CHUNK_MOST ? left : FSDPI_CHUNK_MOST};
+
+            add_part(p, &part, text + at);
+        }
+    }
+}
+
+/* What comes before runs. `listed` is for what is cached, which has no beginnings where sums add up. */
+static void begin(pieces *p)
+{
+    fsdpi_writer *writer = p->writer;
+
+    if (!writer->writes_headers) {
+        return;
+    }
+    if (writer->adds_up) {
+        if (p->listed == NULL) {
+            add_beginnings(p);
+        }
+        return;
+    }
+    p->n        = list_beginnings(writer, p->counts_only ? NULL : writer->chunks, p->listed);
+    p->n_pieces = p->n;
+}
+
+static void count_chunks(fsdpi_writer *writer)
 {
     pieces p = {.writer = writer, .counts_only = true};
 
-    p.n = writer->writes_headers ? list_beginnings(writer, NULL, NULL) : 0;
+    begin(&p);
     (void)add_runs(&p);
-    return p.n;
+    writer->n_chunks = p.n;
+    writer->n_pieces = p.n_pieces;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -304,8 +405,8 @@ static unsigned char *aligned(void *room)
 
 static fsdp_status allocate(fsdpi_writer *writer, bool with_image)
 {
-    writer->n_chunks = count_chunks(writer);
-    writer->chunks   = fsdpi_alloc(writer->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_chunks * sizeof(fsdpi_file_chunk));
+    count_chunks(writer);
+    writer->chunks = fsdpi_alloc(writer->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_chunks * sizeof(fsdpi_file_chunk));
     if (writer->chunks == NULL && writer->n_chunks > 0) {
         return FSDP_ERR_MEMORY;
     }
@@ -336,10 +437,15 @@ static void place_in_image(fsdpi_writer *writer)
 
 fsdp_status fsdpi_writer_open(fsdp_model *model, const fsdpi_stem *stems, bool with_image, fsdpi_writer *writer)
 {
-    *writer =
-        (fsdpi_writer){.ctx = model->ctx, .model = model, .stems = stems, .writes_headers = model->ctx->rank == 0};
+    fsdp_context *ctx = model->plane.ctx;
+
+    *writer        = (fsdpi_writer){.ctx            = ctx,
+                                    .model          = model,
+                                    .stems          = stems,
+                                    .writes_headers = ctx->rank == 0,
+                                    .adds_up        = model->plane.tp_size > 1};
     writer->n_runs = list_runs(model, stems, NULL);
-    writer->runs   = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_runs * sizeof(fsdpi_written_run));
+    writer->runs   = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, writer->n_runs * sizeof(fsdpi_written_run));
     if (writer->runs == NULL && writer->n_runs > 0) {
         return FSDP_ERR_MEMORY;
     }
@@ -424,7 +530,7 @@ void fsdpi_writer_list(const fsdpi_writer *writer, uint64_t image_begins, fsdpi_
     fsdpi_writer same = *writer;
     pieces       p    = {.writer = &same, .counts_only = true, .listed = chunks, .image_begins = image_begins};
 
-    p.n = writer->writes_headers ? list_beginnings(writer, NULL, chunks) : 0;
+    begin(&p);
     (void)add_runs(&p);
 }
 
@@ -475,7 +581,7 @@ fsdp_status fsdpi_writer_write(fsdpi_writer *writer, bool from_image, const char
 {
     pieces p = {.writer = writer, .from_image = from_image, .folder = folder, .output = {.fd = -1}, .problem = problem};
 
-    p.n          = writer->writes_headers ? list_beginnings(writer, writer->chunks, NULL) : 0;
+    begin(&p);
     writer->ends = writer->image_room;
     return from_image ? write_all(&p) : write_from_memory(&p);
 }

@@ -5,7 +5,9 @@
  *
  * Runs are written in the order of their place in the files. Neighbours go together, and pieces end where the file's offset is
  * a multiple of FSDPI_CHUNK_MOST: so writes are large and aligned, and each is one chunk with its checksum. In memory a piece begins
- * at an address that equals its offset modulo FSDPI_DIRECT_BYTES.
+ * at an address that equals its offset modulo FSDPI_DIRECT_BYTES. Where tensors are divided over a tensor axis, runs consist of rows
+ * between which other ranks have theirs: then chunks are stretches of FSDPI_CHUNK_MOST of the file, and each rank has a part of their
+ * sums.
  */
 #ifndef FSDPI_WRITER_H
 #define FSDPI_WRITER_H
@@ -30,11 +32,13 @@ enum { FSDPI_STEM_MODEL, FSDPI_STEM_OPTIMIZER, FSDPI_N_STEMS };
 
 /** A run, and where it goes. */
 typedef struct fsdpi_written_run {
-    fsdpi_held_run run;
+    fsdpi_held_run      run;
+    const fsdpi_tensor *tensor;
     fsdp_dtype     dtype; /* in the file */
     size_t         file;
-    uint64_t       offset;   /* BYTES from the start of the file */
-    size_t         bytes;    /* there */
+    uint64_t       tensor_at; /* BYTES from the start of the file to the first element of the whole tensor, */
+    uint64_t       offset;    /* and to the first of the run; the others follow in rows: see shard/state/tp_part.h */
+    size_t         bytes;     /* there */
     size_t         image_at; /* BYTES from the start of the image */
 } fsdpi_written_run;
 
@@ -45,10 +49,12 @@ typedef struct fsdpi_writer {
     size_t             first_file; /* the number of its first, as those that follow, in the checkpoint */
     size_t             n_files;
     bool               writes_headers; /* rank 0 */
+    bool               adds_up; /* bytes of ranks interleave, and so their sums add up: see shard/checkpoint/format/checksums.h */
     size_t             n_runs;
     fsdpi_written_run *runs;
     size_t             bytes;    /* of an image: all runs, and what aligns them */
     size_t             n_chunks; /* of the headers, if it writes them, and of runs: the same in every save */
+    size_t             n_pieces; /* that fsdpi_writer_list() lists: as many, but where sums add up */
     fsdpi_file_chunk  *chunks;
     void              *image_room; /* NULL: without asynchronous saves */
     void              *ends;       /* FSDPI_ENDS_BYTES, while it writes */
@@ -92,7 +98,10 @@ void fsdpi_writer_snapshot(fsdpi_writer *writer);
 /** The same into memory of the caller's, of `writer->bytes`. Also while the image is being written. FSDP_OK; why it could not. */
 fsdp_status fsdpi_writer_copy(const fsdpi_writer *writer, unsigned char *image);
 
-/** Lists what such a copy consists of, `writer->n_chunks`, without sums but those of headers: it begins at `image_begins`. */
+/**
+ * Lists what such a copy consists of, `writer->n_pieces`, without sums but those of headers, which are not listed where sums add up:
+ * it begins at `image_begins`.
+ */
 void fsdpi_writer_list(const fsdpi_writer *writer, uint64_t image_begins, fsdpi_cached_chunk *chunks);
 
 /** Writes all runs into the files in `folder`, from the image or from memory, and syncs them. Sets the chunks. */
