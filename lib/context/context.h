@@ -56,17 +56,17 @@ struct fsdp_context {
     fsdpi_addresses *addresses; /* of each position's buffers, for that operation */
     const void     **operands;  /* fsdpi_operands() of them */
 
-    fsdpi_buffers  buffers; /* symmetric ones */
-    fsdpi_pages    known_pages;
-    fsdpi_table    table; /* of algorithms */
-    fsdpi_lock     owned_lock;
-    fsdpi_owned   *owned;
+    fsdpi_buffers     buffers; /* symmetric ones */
+    fsdpi_pages       known_pages;
+    fsdpi_table       table; /* of algorithms */
+    fsdpi_lock        owned_lock;
+    fsdpi_owned      *owned;
     struct fsdp_mesh *mesh; /* that has opened it; NULL */
     fsdpi_trace       trace;
     fsdpi_recorder    recorder;
-    fsdp_context  *next_watched; /* see lib/context/forks.h */
-    int            mpi_end_key;  /* see lib/context/mpi_end.h */
-    bool           expects_mpi_end;
+    fsdp_context     *next_watched; /* see lib/context/forks.h */
+    int               mpi_end_key;  /* see lib/context/mpi_end.h */
+    bool              expects_mpi_end;
 };
 
 _Static_assert(offsetof(struct fsdp_context, core) == 0, "fsdpi_core_of() takes a context for its core");

@@ -175,8 +175,9 @@ static fsdp_status combine_parts(fsdp_model *model, hashes *hash, fsdp_status st
     fsdpi_error_hand_on(all, model->ctx, status);
     if (status == FSDP_OK && (hash->between_positions != 0 || hash->between_stages != 0)) {
         status = fsdpi_fail_together(
-            model->ctx, FSDP_ERR_MISMATCH, "%s: a tensor that %s hold whole is not the same on all of them; give them equal "
-                                           "gradients, bit by bit",
+            model->ctx, FSDP_ERR_MISMATCH,
+            "%s: a tensor that %s hold whole is not the same on all of them; give them equal "
+            "gradients, bit by bit",
             hash_name, hash->between_positions != 0 ? "all positions of the tensor axis" : "several stages");
         return fsdpi_plane_agree(model, hash_name, "copies", 0, status);
     }

@@ -153,12 +153,12 @@ static fsdp_status check_creation(const fsdp_model *model, const fsdp_lbfgs_opti
     FSDP_TRY(check_options(model->ctx, options));
     FSDP_TRY(check_model(model, create_name));
     if (fsdpi_has_plane(model)) {
-        return fsdpi_fail_together(model->ctx, FSDP_ERR_UNSUPPORTED,
-                                   "%s: the model is divided over axes \"%s\" and \"%s\" of a mesh; use an optimizer of "
-                                   "fsdp/optimizer.h",
-                                   create_name,
-                                   model->options.tensor_axis != NULL ? model->options.tensor_axis : "",
-                                   model->options.stage_axis != NULL ? model->options.stage_axis : "");
+        return fsdpi_fail_together(
+            model->ctx, FSDP_ERR_UNSUPPORTED,
+            "%s: the model is divided over axes \"%s\" and \"%s\" of a mesh; use an optimizer of "
+            "fsdp/optimizer.h",
+            create_name, model->options.tensor_axis != NULL ? model->options.tensor_axis : "",
+            model->options.stage_axis != NULL ? model->options.stage_axis : "");
     }
     if (model->lbfgs != NULL || model->optimizers != NULL) {
         return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,

@@ -303,7 +303,8 @@ static fsdp_status find_group(const fsdp_model *model, const fsdp_optimizer_opti
                                    "pattern as it was given to fsdp_model_add_group",
                                    options->group);
     }
-    if (options->group == NULL && model->tensor_groups != NULL && model->plan.plain == 0 && model->plane.n_stages == 1) {
+    if (options->group == NULL && model->tensor_groups != NULL && model->plan.plain == 0 &&
+        model->plane.n_stages == 1) {
         return fsdpi_fail_together(
             model->ctx, FSDP_ERR_ARG,
             "fsdp_optimizer_options.group is NULL, and every trainable tensor belongs to a group; "
@@ -587,7 +588,7 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
                    optimizer->group != NULL ? " of group " : "",
                    optimizer->group != NULL ? optimizer->group->pattern : "", (uint32_t)optimizer->model->order, rates);
     fsdp_status status = check_step(optimizer);
-    status = fsdpi_gradients_divide(optimizer->model, "fsdp_optimizer_step", status);
+    status             = fsdpi_gradients_divide(optimizer->model, "fsdp_optimizer_step", status);
     FSDP_TRY(fsdpi_model_agree(optimizer->model, "fsdp_optimizer_step", label, hash, status, false));
     fsdpi_gather_drop(optimizer->model);
     clear_unused(optimizer);

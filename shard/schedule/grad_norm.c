@@ -29,7 +29,8 @@ typedef struct norm_parts {
 typedef struct norm_kind {
     const char *function;
     fsdp_status (*measure)(fsdp_model *model, norm_parts *norm);
-    fsdp_status (*join)(fsdp_model *model, const char *function, const char *label, fsdp_status status, norm_parts *norm);
+    fsdp_status (*join)(fsdp_model *model, const char *function, const char *label, fsdp_status status,
+                        norm_parts *norm);
     double (*value)(const norm_parts *norm);
 } norm_kind;
 
@@ -68,8 +69,8 @@ static fsdp_status sum_squares(fsdp_model *model, norm_parts *norm)
 static fsdp_status join_sums(fsdp_model *model, const char *function, const char *label, fsdp_status status,
                              norm_parts *norm)
 {
-    return norm->is_wide ? fsdpi_model_sum(model, function, label, status, false, &norm->wide, FSDPI_DOT_WORDS, FSDP_I64,
-                                           FSDP_SUM)
+    return norm->is_wide ? fsdpi_model_sum(model, function, label, status, false, &norm->wide, FSDPI_DOT_WORDS,
+                                           FSDP_I64, FSDP_SUM)
                          : fsdpi_model_sum(model, function, label, status, false, &norm->squares, FSDPI_SUM_WORDS,
                                            FSDP_I64, FSDP_SUM);
 }

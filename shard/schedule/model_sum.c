@@ -8,8 +8,8 @@ bool fsdpi_model_is_spread(const fsdp_model *model)
     return fsdpi_has_plane(model) || (model->divides && model->shards->size > 1);
 }
 
-fsdp_status fsdpi_model_reduce(fsdp_model *model, const char *function, const char *label, fsdp_status status, void *data,
-                               size_t count, fsdp_dtype dtype, fsdp_redop op)
+fsdp_status fsdpi_model_reduce(fsdp_model *model, const char *function, const char *label, fsdp_status status,
+                               void *data, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
     const fsdpi_purpose purpose = {.name = function, .label = label, .status = status};
     fsdp_context       *ctx     = fsdpi_has_plane(model) ? model->plane.ctx : model->shards;

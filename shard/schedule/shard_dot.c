@@ -19,6 +19,6 @@ void fsdpi_shard_dot_add(fsdpi_flat *flat, const void *a, const void *b, fsdpi_e
 fsdp_status fsdpi_shard_dots_join(fsdp_model *model, const char *function, fsdp_status status, size_t n,
                                   fsdpi_exact_dot *dots)
 {
-    return fsdpi_model_sum(model, function, "dot products over shards", status, true, dots, n * FSDPI_DOT_WORDS, FSDP_I64,
-                           FSDP_SUM);
+    return fsdpi_model_sum(model, function, "dot products over shards", status, true, dots, n * FSDPI_DOT_WORDS,
+                           FSDP_I64, FSDP_SUM);
 }

@@ -105,9 +105,9 @@ static fsdp_status join(fsdp_model *model, batch *b, fsdp_status status)
     batch        none;
 
     if (!fsdpi_has_plane(model)) {
-        return fsdpi_model_is_spread(model) ? fsdpi_model_reduce(model, per_tensor_name, "sums", status, &b->sums, words,
-                                                                 FSDP_I64, FSDP_SUM)
-                                            : status;
+        return fsdpi_model_is_spread(model)
+                   ? fsdpi_model_reduce(model, per_tensor_name, "sums", status, &b->sums, words, FSDP_I64, FSDP_SUM)
+                   : status;
     }
     for (int stage = 0; stage < model->plane.n_stages; stage++) {
         const bool mine = stage == model->plane.stage;
@@ -129,9 +129,9 @@ static fsdp_status count_rounds(fsdp_model *model, uint64_t *rounds)
         n++;
     }
     *rounds = n / FSDP_TENSORS_PER_REDUCTION + 1;
-    return fsdpi_has_plane(model) ? fsdpi_model_reduce(model, per_tensor_name, "rounds", FSDP_OK, rounds, 1, FSDP_I64,
-                                                       FSDP_MAX)
-                                  : FSDP_OK;
+    return fsdpi_has_plane(model)
+               ? fsdpi_model_reduce(model, per_tensor_name, "rounds", FSDP_OK, rounds, 1, FSDP_I64, FSDP_MAX)
+               : FSDP_OK;
 }
 
 static fsdp_status norms_of_all(fsdp_model *model, fsdp_tensor_norm *norms, size_t room, size_t *n)

@@ -113,7 +113,7 @@ static fsdp_status compare_own(const fsdp_model *model, const char *mine, size_t
     while (at < mine + n) {
         record own, other;
 
-        at = take(at, &own);
+        at                     = take(at, &own);
         const char *const word = words[own.head.kind < GROUP ? own.head.kind : GROUP];
         if (theirs == end) {
             return differ(model, word, own.name);

@@ -12,7 +12,7 @@ static const char create_name[] = "fsdp_model_create";
 fsdp_status fsdpi_plane_meet(fsdp_context *ctx, const fsdp_model_options *options, fsdp_context **all)
 {
     const fsdpi_purpose purpose = {.name = create_name, .label = "mesh", .status = FSDP_OK};
-    int32_t             named   = options->mesh != NULL;
+    int32_t             named   = options->mesh != NULL || options->tensor_axis != NULL || options->stage_axis != NULL;
 
     *all = ctx;
     if (ctx->mesh == NULL) {
@@ -27,11 +27,12 @@ fsdp_status fsdpi_plane_meet(fsdp_context *ctx, const fsdp_model_options *option
         return FSDP_OK;
     }
     *all = ctx->mesh->ctx;
-    return options->mesh != NULL ? FSDP_OK
-                                 : fsdpi_fail_together(*all, FSDP_ERR_ARG,
-                                                       "%s: fsdp_model_options.mesh is NULL on rank %d and not on "
-                                                       "others; set it on all ranks",
-                                                       create_name, (*all)->rank);
+    return options->mesh != NULL
+               ? FSDP_OK
+               : fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                     "%s: fsdp_model_options.mesh is NULL on rank %d, in a context of a "
+                                     "mesh whose axes are named; set it on all ranks",
+                                     create_name, (*all)->rank);
 }
 
 /* ---- which axes -------------------------------------------------------------------------------------------------- */
@@ -68,19 +69,20 @@ static fsdp_status check_no_mesh(fsdp_context *ctx, const fsdp_model_options *op
 {
     const char *axis = options->tensor_axis != NULL ? options->tensor_axis : options->stage_axis;
 
-    return axis == NULL ? FSDP_OK
-                        : fsdpi_fail_together(ctx, FSDP_ERR_ARG,
-                                              "%s: %s is \"%.40s\", and mesh is NULL; set fsdp_model_options.mesh",
-                                              create_name,
-                                              options->tensor_axis != NULL ? "tensor_axis" : "stage_axis", axis);
+    return axis == NULL
+               ? FSDP_OK
+               : fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                     "%s: %s is \"%.40s\", and mesh is NULL; set fsdp_model_options.mesh", create_name,
+                                     options->tensor_axis != NULL ? "tensor_axis" : "stage_axis", axis);
 }
 
 static fsdp_status check_apart(fsdp_context *ctx, const fsdp_model_options *o, fsdpi_axis_set data,
                                fsdpi_axis_set tensor, fsdpi_axis_set stage)
 {
     if ((tensor & stage) != 0) {
-        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: tensor_axis is \"%.40s\" and stage_axis \"%.40s\"; use two axes",
-                                   create_name, o->tensor_axis, o->stage_axis);
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
+                                   "%s: tensor_axis is \"%.40s\" and stage_axis \"%.40s\"; use two axes", create_name,
+                                   o->tensor_axis, o->stage_axis);
     }
     return (data & (tensor | stage)) == 0
                ? FSDP_OK
@@ -120,7 +122,7 @@ fsdp_status fsdpi_plane_find(fsdp_context *ctx, const fsdp_model_options *o, fsd
 fsdp_status fsdpi_plane_open(fsdp_context *ctx, fsdpi_plane *plane)
 {
     char   names[FSDP_MAX_AXES * FSDP_AXIS_NAME_BYTES] = "";
-    size_t used                                         = 0;
+    size_t used                                        = 0;
 
     if (plane->tp_size == 1 && plane->n_stages == 1) {
         return FSDP_OK;

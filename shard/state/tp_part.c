@@ -27,13 +27,14 @@ fsdp_status fsdpi_tp_check(const fsdp_model *model, const char *unit, const fsdp
     }
     if (tensor->tp_dim >= tensor->n_dims) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                          "unit '%s', tensor '%s': tp_dim is %" PRIu32 ", and it has %zu dimensions, counted from 0", unit,
-                          tensor->name, tensor->tp_dim, tensor->n_dims);
+                          "unit '%s', tensor '%s': tp_dim is %" PRIu32 ", and it has %zu dimensions, counted from 0",
+                          unit, tensor->name, tensor->tp_dim, tensor->n_dims);
     }
     const size_t extent = tensor->shape[tensor->tp_dim];
     if (extent % blocks != 0 || extent / blocks % positions != 0) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG,
-                          "unit '%s', tensor '%s': dimension %" PRIu32 " is %zu, in %zu block%s, which %zu positions of "
+                          "unit '%s', tensor '%s': dimension %" PRIu32
+                          " is %zu, in %zu block%s, which %zu positions of "
                           "axis \"%s\" do not divide; use a multiple of %zu",
                           unit, tensor->name, tensor->tp_dim, extent, blocks, blocks == 1 ? "" : "s", positions,
                           model->options.tensor_axis != NULL ? model->options.tensor_axis : "", blocks * positions);

@@ -39,7 +39,9 @@ static void put_part(const fsdpi_parts *parts, size_t p, char *bytes, size_t *us
     const fsdpi_tensor_info *info = &parts->infos[p];
     const bool               hook = part->kind == FSDPI_PART_HOOK;
     const record_head        head = {.place     = hook ? 0 : part->tensor->unit->place,
-                                     .kind      = hook ? OF_HOOK : part->flat != NULL ? OF_FLAT : OF_IGNORED,
+                                     .kind      = hook                 ? OF_HOOK
+                                                  : part->flat != NULL ? OF_FLAT
+                                                                       : OF_IGNORED,
                                      .dtype     = (uint32_t)info->dtype,
                                      .n_dims    = (uint32_t)info->n_dims,
                                      .is_master = part->kind == FSDPI_PART_MASTER};

@@ -333,8 +333,7 @@ static fsdp_status finish(load *l)
 static fsdp_status load_all(load *l)
 {
     l->scratch         = fsdpi_alloc(l->ctx, FSDP_MEMORY_STAGING, FSDPI_READ_BYTES);
-    fsdp_status status =
-        l->scratch != NULL ? FSDP_OK : fsdpi_problem_memory(&l->problem, l->path, FSDPI_READ_BYTES);
+    fsdp_status status = l->scratch != NULL ? FSDP_OK : fsdpi_problem_memory(&l->problem, l->path, FSDPI_READ_BYTES);
 
     for (size_t i = 0; i < l->n_models; i++) {
         status = fsdpi_model_source_share(&l->models[i], l->function, status, &l->problem);

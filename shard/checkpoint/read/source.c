@@ -504,8 +504,8 @@ typedef struct window {
 } window;
 
 /* `whole`: to the end of what will be read of the tensor. */
-static fsdp_status look_at(const reading *r, const fsdpi_placed_tensor *tensor, uint64_t begin, size_t n, uint64_t whole,
-                           window *w)
+static fsdp_status look_at(const reading *r, const fsdpi_placed_tensor *tensor, uint64_t begin, size_t n,
+                           uint64_t whole, window *w)
 {
     if (begin >= w->begin && begin + n <= w->end) {
         return FSDP_OK;
@@ -518,8 +518,8 @@ static fsdp_status look_at(const reading *r, const fsdpi_placed_tensor *tensor, 
 }
 
 /* Elements `first` to `first + count` of this position's part, one behind the other. */
-static fsdp_status read_rows(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_tensor *part, size_t first,
-                             size_t count, unsigned char *to, window *w)
+static fsdp_status read_rows(const reading *r, const fsdpi_placed_tensor *tensor, const fsdpi_tensor *part,
+                             size_t first, size_t count, unsigned char *to, window *w)
 {
     const size_t   width = fsdp_dtype_size(dtype_of(tensor));
     const uint64_t end   = (fsdpi_tp_run_at(part, first + count - 1, 1).whole + 1) * width;
@@ -549,9 +549,9 @@ static fsdp_status read_run(const reading *r, const fsdpi_placed_tensor *tensor,
 {
     const fsdp_dtype dtype = dtype_of(tensor);
     const size_t     width = fsdp_dtype_size(dtype), half = FSDPI_READ_BYTES / 2;
-    const size_t     most   = (part->tp_parts == 1 ? FSDPI_READ_BYTES : half) / width;
-    const bool       there  = dtype == run->dtype && !fsdpi_is_on_device(r->model);
-    window           w      = {.bytes = (unsigned char *)r->scratch + half, .room = half};
+    const size_t     most  = (part->tp_parts == 1 ? FSDPI_READ_BYTES : half) / width;
+    const bool       there = dtype == run->dtype && !fsdpi_is_on_device(r->model);
+    window           w     = {.bytes = (unsigned char *)r->scratch + half, .room = half};
 
     for (size_t at = 0; at < run->count; at += most) {
         const size_t count  = run->count - at < most ? run->count - at : most;

@@ -74,10 +74,11 @@ static fsdp_status check(const addition *a)
         return refuse(a, "the model is NULL; pass one from fsdp_model_create");
     }
     if (a->model->plane.ctx != a->ctx) {
-        return refuse(a, fsdpi_has_plane(a->model)
-                             ? "the checkpoint is in another context than that of all axes that the model has on its mesh; "
-                               "open it in that one"
-                             : "the model is in another context than the checkpoint; make it in that one");
+        return refuse(
+            a, fsdpi_has_plane(a->model)
+                   ? "the checkpoint is in another context than that of all axes that the model has on its mesh; "
+                     "open it in that one"
+                   : "the model is in another context than the checkpoint; make it in that one");
     }
     FSDP_TRY(check_new(a));
     return fsdpi_saved_model_check(a->model, a->optimizer, a->where);

@@ -44,7 +44,7 @@ void fsdpi_checkpoint_list_files(const fsdp_checkpoint *c, fsdpi_cached_file *fi
         for (size_t file = saved->writer.first_file; file < saved->writer.first_file + saved->writer.n_files; file++) {
             fsdpi_cached_file *it = &files[file];
 
-            *it           = (fsdpi_cached_file){.name  = fsdpi_writer_file_name(saved->stems, file),
+            *it           = (fsdpi_cached_file){.name    = fsdpi_writer_file_name(saved->stems, file),
                                                 .bytes   = fsdpi_writer_file_bytes(saved->stems, file),
                                                 .adds_up = saved->writer.adds_up};
             it->beginning = fsdpi_writer_file_beginning(saved->stems, file, &it->beginning_bytes);

@@ -212,7 +212,8 @@ fsdp_status fsdp_checkpoint_open(fsdp_model *model, fsdp_optimizer *optimizer, c
 {
     if (model == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG,
-                          OPEN ": the model is NULL; pass one from fsdp_model_create, or use fsdp_checkpoint_open_folder");
+                          OPEN
+                          ": the model is NULL; pass one from fsdp_model_create, or use fsdp_checkpoint_open_folder");
     }
     const fsdp_status status = open_with(model->plane.ctx, model, optimizer, folder, options, checkpoint);
     fsdpi_error_hand_on(model->plane.ctx, model->ctx, status);

@@ -118,8 +118,8 @@ static fsdp_dtype dtype_of(const fsdp_model *model, const fsdp_checkpoint_option
 }
 
 /* Of all stages. `status`: whether this rank has listed its own. */
-static fsdp_status join_stages(const fsdpi_saved_model *saved, const char *function, fsdp_status status, fsdpi_parts *parts,
-                               fsdpi_problem *problem)
+static fsdp_status join_stages(const fsdpi_saved_model *saved, const char *function, fsdp_status status,
+                               fsdpi_parts *parts, fsdpi_problem *problem)
 {
     fsdpi_stage_parts shared;
 

@@ -34,23 +34,23 @@ enum { FSDPI_STEM_MODEL, FSDPI_STEM_OPTIMIZER, FSDPI_N_STEMS };
 typedef struct fsdpi_written_run {
     fsdpi_held_run      run;
     const fsdpi_tensor *tensor;
-    fsdp_dtype     dtype; /* in the file */
-    size_t         file;
-    uint64_t       tensor_at; /* BYTES from the start of the file to the first element of the whole tensor, */
-    uint64_t       offset;    /* and to the first of the run; the others follow in rows: see shard/state/tp_part.h */
-    size_t         bytes;     /* there */
-    size_t         image_at; /* BYTES from the start of the image */
+    fsdp_dtype          dtype; /* in the file */
+    size_t              file;
+    uint64_t            tensor_at; /* BYTES from the start of the file to the first element of the whole tensor, */
+    uint64_t            offset; /* and to the first of the run; the others follow in rows: see shard/state/tp_part.h */
+    size_t              bytes;  /* there */
+    size_t              image_at; /* BYTES from the start of the image */
 } fsdpi_written_run;
 
 typedef struct fsdpi_writer {
-    fsdp_context      *ctx;
-    fsdp_model        *model;
-    const fsdpi_stem  *stems;      /* FSDPI_N_STEMS of them */
-    size_t             first_file; /* the number of its first, as those that follow, in the checkpoint */
-    size_t             n_files;
-    bool               writes_headers; /* rank 0 */
-    bool               adds_up; /* bytes of ranks interleave, and so their sums add up: see shard/checkpoint/format/checksums.h */
-    size_t             n_runs;
+    fsdp_context     *ctx;
+    fsdp_model       *model;
+    const fsdpi_stem *stems;      /* FSDPI_N_STEMS of them */
+    size_t            first_file; /* the number of its first, as those that follow, in the checkpoint */
+    size_t            n_files;
+    bool              writes_headers; /* rank 0 */
+    bool   adds_up; /* bytes of ranks interleave, and so their sums add up: see shard/checkpoint/format/checksums.h */
+    size_t n_runs;
     fsdpi_written_run *runs;
     size_t             bytes;    /* of an image: all runs, and what aligns them */
     size_t             n_chunks; /* of the headers, if it writes them, and of runs: the same in every save */
