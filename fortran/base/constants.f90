@@ -160,6 +160,7 @@ module fsdp_constants
    integer(c_int), parameter :: FSDP_TENSOR_FROZEN = 2
    integer(c_int), parameter :: FSDP_TENSOR_IGNORED = 4
    integer(c_int), parameter :: FSDP_TENSOR_KEEP_DTYPE = 8
+   integer(c_int), parameter :: FSDP_TENSOR_TP = 16
    integer(c_size_t), parameter :: FSDP_NO_TENSOR = -1_c_size_t
 
    ! fsdp/optimizer.h

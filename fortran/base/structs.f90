@@ -87,7 +87,9 @@ module fsdp_structs
       type(c_ptr)        :: tied_to = c_null_ptr
       type(c_funptr)     :: fill_values = c_null_funptr
       type(c_ptr)        :: fill_state = c_null_ptr
-      integer(c_int64_t) :: reserved(6) = 0
+      integer(c_int32_t) :: tp_dim = 0
+      integer(c_int32_t) :: tp_blocks = 0
+      integer(c_int64_t) :: reserved(5) = 0
    end type
 
    type, bind(C), public :: fsdp_model_options
@@ -111,6 +113,9 @@ module fsdp_structs
       integer(c_int)     :: kept_units = 0
       integer(c_size_t)  :: recorded_passes = 0
       integer(c_size_t)  :: keep_on_node = 0
+      type(c_ptr)        :: mesh = c_null_ptr
+      type(c_ptr)        :: tensor_axis = c_null_ptr
+      type(c_ptr)        :: stage_axis = c_null_ptr
    end type
 
    type, bind(C), public :: fsdp_model_group

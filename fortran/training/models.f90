@@ -13,8 +13,8 @@ module fsdp_models
    public :: fsdp_group_by_name, fsdp_group_by_size, fsdp_model_add_group, fsdp_model_budget, fsdp_model_commit
    public :: fsdp_model_create, fsdp_model_destroy, fsdp_model_group_init, fsdp_model_group_init_size
    public :: fsdp_model_options_init, fsdp_model_options_init_size, fsdp_model_unit, fsdp_strategy_name
-   public :: fsdp_strategy_parse, fsdp_tensor_spec, fsdp_unit_add, fsdp_unit_name, fsdp_unit_set_strategy
-   public :: fsdp_unit_tensor, fsdp_units_add_grouped
+   public :: fsdp_strategy_parse, fsdp_tensor_spec, fsdp_unit_add, fsdp_unit_name, fsdp_unit_set_place
+   public :: fsdp_unit_set_strategy, fsdp_unit_shape, fsdp_unit_tensor, fsdp_units_add_grouped
    public :: described_tensor, find_tensor, masters_dtype
 
    integer, parameter :: NAME_LENGTH = 256 ! one more than the library takes, so that it sees what is too long
@@ -31,6 +31,8 @@ module fsdp_models
       character(NAME_LENGTH) :: tied_to = ''
       type(c_funptr)         :: fill_values = c_null_funptr
       type(c_ptr)            :: fill_state = c_null_ptr
+      integer                :: tp_dim = 0    ! Fortran's, from 1, over which it is divided; 0: it is not
+      integer                :: tp_blocks = 0
    end type
 
    interface fsdp_tensor_spec
@@ -119,6 +121,19 @@ module fsdp_models
          type(fsdp_tensor), intent(in)      :: tensors(*)
          integer(c_size_t), value           :: n_tensors
          type(c_ptr), intent(out)           :: unit
+      end function
+
+      integer(c_int) function c_unit_set_place(unit, place) bind(C, name="fsdp_unit_set_place")
+         import :: c_int, c_ptr, c_size_t
+         type(c_ptr), value       :: unit
+         integer(c_size_t), value :: place
+      end function
+
+      integer(c_size_t) function c_unit_shape(unit, i, shape) bind(C, name="fsdp_unit_shape")
+         import :: c_ptr, c_size_t
+         type(c_ptr), value               :: unit
+         integer(c_size_t), value         :: i
+         integer(c_size_t), intent(inout) :: shape(*)
       end function
 
       integer(c_int) function c_unit_set_strategy(unit, strategy) bind(C, name="fsdp_unit_set_strategy")
@@ -243,8 +258,10 @@ contains
    ! ---- models
 
    ! Single options may be given by their names, in place of `options` or on top of them.
+   ! `mesh`: an fsdp_mesh, with the names of its axes, in place of what the options say.
    subroutine fsdp_model_create(ctx, model, options, strategy, seed, memory_limit, param_dtype, reduce_dtype, &
-                                moment_dtype, optimizer, group_size, local_gradients, unused, status)
+                                moment_dtype, optimizer, group_size, local_gradients, unused, mesh, tensor_axis, &
+                                stage_axis, status)
       type(fsdp_context), intent(in) :: ctx
       type(fsdp_model), intent(out) :: model
       type(fsdp_model_options), intent(in), optional :: options
@@ -252,7 +269,10 @@ contains
       integer(c_int64_t), intent(in), optional :: seed
       integer(c_size_t), intent(in), optional :: memory_limit
       logical, intent(in), optional :: local_gradients
+      class(any_handle), intent(in), optional :: mesh
+      character(*), intent(in), optional :: tensor_axis, stage_axis
       integer, intent(out), optional :: status
+      character(kind=c_char, len=FSDP_AXIS_NAME_BYTES * FSDP_MAX_AXES), target :: tensor_text, stage_text
       type(fsdp_model_options) :: chosen
       type(c_ptr) :: created
       integer(c_int) :: code
@@ -272,6 +292,15 @@ contains
       if (present(group_size)) chosen%group_size = group_size
       if (present(local_gradients)) chosen%local_gradients = flag(local_gradients)
       if (present(unused)) chosen%unused = unused
+      if (present(mesh)) chosen%mesh = address(mesh)
+      if (present(tensor_axis)) then
+         tensor_text = c_text(tensor_axis)
+         chosen%tensor_axis = c_loc(tensor_text)
+      end if
+      if (present(stage_axis)) then
+         stage_text = c_text(stage_axis)
+         chosen%stage_axis = c_loc(stage_text)
+      end if
 
       created = c_null_ptr
       code = c_model_create(address(ctx), chosen, created)
@@ -340,10 +369,12 @@ contains
    ! ---- units
 
    ! A tensor without a shape is a scalar. `b` and the others are what fsdp/model.h says of fsdp_tensor.
-   function spec(name, shape, fill, a, b, flags, dtype, tied_to, fill_values, fill_state) result(tensor)
+   ! `tp_dim` is a dimension of Fortran's, from 1, and sets FSDP_TENSOR_TP.
+   function spec(name, shape, fill, a, b, flags, dtype, tied_to, fill_values, fill_state, tp_dim, &
+                 tp_blocks) result(tensor)
       character(*), intent(in) :: name
       integer, intent(in), optional :: shape(:)
-      integer, intent(in), optional :: fill, flags, dtype
+      integer, intent(in), optional :: fill, flags, dtype, tp_dim, tp_blocks
       real(c_double), intent(in), optional :: a, b
       character(*), intent(in), optional :: tied_to
       procedure(fsdp_fill_function), optional :: fill_values
@@ -352,17 +383,18 @@ contains
 
       if (present(shape)) then
          tensor = spec_of_long_shape(name, int(shape, c_size_t), fill, a, b, flags, dtype, tied_to, fill_values, &
-                                     fill_state)
+                                     fill_state, tp_dim, tp_blocks)
       else
          tensor = spec_of_long_shape(name, [integer(c_size_t) ::], fill, a, b, flags, dtype, tied_to, fill_values, &
-                                     fill_state)
+                                     fill_state, tp_dim, tp_blocks)
       end if
    end function
 
-   function spec_of_long_shape(name, shape, fill, a, b, flags, dtype, tied_to, fill_values, fill_state) result(tensor)
+   function spec_of_long_shape(name, shape, fill, a, b, flags, dtype, tied_to, fill_values, fill_state, tp_dim, &
+                               tp_blocks) result(tensor)
       character(*), intent(in) :: name
       integer(c_size_t), intent(in) :: shape(:)
-      integer, intent(in), optional :: fill, flags, dtype
+      integer, intent(in), optional :: fill, flags, dtype, tp_dim, tp_blocks
       real(c_double), intent(in), optional :: a, b
       character(*), intent(in), optional :: tied_to
       procedure(fsdp_fill_function), optional :: fill_values
@@ -385,6 +417,8 @@ contains
          tensor%fill_values = c_funloc(fill_values)
       end if
       if (present(fill_state)) tensor%fill_state = fill_state
+      if (present(tp_dim)) tensor%tp_dim = tp_dim
+      if (present(tp_blocks)) tensor%tp_blocks = tp_blocks
    end function
 
    ! `texts` holds what the structs point to, two for each.
@@ -409,6 +443,11 @@ contains
          if (specs(i)%tied_to /= '') structs(i)%tied_to = c_loc(texts(2 * i))
          structs(i)%fill_values = specs(i)%fill_values
          structs(i)%fill_state = specs(i)%fill_state
+         structs(i)%tp_blocks = specs(i)%tp_blocks
+         if (specs(i)%tp_dim > 0) then ! one that there is not becomes one that the library refuses
+            structs(i)%flags = ior(structs(i)%flags, FSDP_TENSOR_TP)
+            structs(i)%tp_dim = merge(n - specs(i)%tp_dim, n, specs(i)%tp_dim <= n)
+         end if
       end do
    end subroutine
 
@@ -447,7 +486,8 @@ contains
       type(c_ptr), intent(in) :: c
       type(fsdp_tensor), intent(in) :: tensors(:)
       type(described_unit), pointer :: unit
-      integer :: i
+      integer(c_size_t) :: shape(FSDP_MAX_DIMS)
+      integer :: i, n
 
       allocate (unit)
       unit%c = c
@@ -456,6 +496,9 @@ contains
       model%description%units => unit
       do i = 1, size(tensors)
          call describe_tensor(model%description, tensors(i), unit%tensors(i))
+         shape = 0
+         n = int(c_unit_shape(c, int(i - 1, c_size_t), shape))
+         unit%tensors(i)%shape(:n) = shape(n:1:-1) ! this rank's part of it
       end do
    end subroutine
 
@@ -468,7 +511,6 @@ contains
       n = int(struct%n_dims)
       tensor%name = fsdp_string(struct%name)
       tensor%n_dims = n
-      tensor%shape(:n) = struct%shape(n:1:-1)
       tensor%grad_dtype = model%reduce_dtype
       if (c_associated(struct%tied_to)) then
          tensor%param_dtype = dtype_of_owner(model, fsdp_string(struct%tied_to))
@@ -516,6 +558,14 @@ contains
       if (model%description%param_dtype == FSDP_F64) unit%masters_dtype = FSDP_F64
    end subroutine
 
+   subroutine fsdp_unit_set_place(unit, place, status)
+      type(fsdp_unit), intent(in) :: unit
+      integer(c_size_t), intent(in) :: place
+      integer, intent(out), optional :: status
+
+      call finish(c_unit_set_place(address(unit), place), 'fsdp_unit_set_place', unit, status)
+   end subroutine
+
    subroutine fsdp_unit_set_strategy(unit, strategy, status)
       type(fsdp_unit), intent(in) :: unit
       integer, intent(in) :: strategy
@@ -543,6 +593,21 @@ contains
       found = c_unit_tensor(address(unit), c_text(name))
       if (found /= FSDP_NO_TENSOR) found = found + 1
       fsdp_unit_tensor = int(found)
+   end function
+
+   ! Fortran's shape of tensor `i`, counted from 1, as views have it; of no tensor a single FSDP_NO_TENSOR, which is -1.
+   function fsdp_unit_shape(unit, i) result(shape)
+      type(fsdp_unit), intent(in) :: unit
+      integer, intent(in) :: i
+      integer(c_size_t), allocatable :: shape(:)
+      integer(c_size_t) :: room(FSDP_MAX_DIMS), n
+
+      n = c_unit_shape(address(unit), int(i - 1, c_size_t), room)
+      if (n == FSDP_NO_TENSOR) then
+         shape = [n]
+      else
+         shape = room(n:1:-1)
+      end if
    end function
 
    function fsdp_unit_name(unit) result(text)

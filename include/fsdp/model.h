@@ -562,6 +562,14 @@ FSDP_API fsdp_unit *fsdp_model_unit(fsdp_model *model, const char *name);
  */
 FSDP_API size_t fsdp_unit_tensor(const fsdp_unit *unit, const char *name);
 
+/**
+ * The shape of tensor `i` as this rank's views have it: of one that is divided over a mesh, that of its part. Local, before and after
+ * commit.
+ * @param[out] shape  room for FSDP_MAX_DIMS, of which the tensor's are set
+ * @return how many dimensions it has; FSDP_NO_TENSOR with fsdp_last_error() if a pointer is NULL or `i` is none of the unit's tensors.
+ */
+FSDP_API size_t fsdp_unit_shape(const fsdp_unit *unit, size_t i, size_t *shape);
+
 /** The name the unit was added under; "" if NULL. Local. */
 FSDP_API const char *fsdp_unit_name(const fsdp_unit *unit);
 

@@ -41,7 +41,7 @@ static fsdp_status find_part(fsdp_unit *unit, size_t i, const char *function, he
     }
     fsdp_model *model = unit->model;
     FSDP_TRY(fsdpi_between_passes(model, function));
-    FSDP_TRY(fsdpi_gradients_divide(model, function, FSDP_OK));
+    FSDP_TRY(fsdpi_has_undivided(model) ? fsdpi_gradients_divide(model, function, FSDP_OK) : FSDP_OK);
     if (i >= unit->n_tensors) {
         return fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: unit '%s' has no tensor %zu; it has 0 to %zu", function,
                           unit->name, i, unit->n_tensors - 1);

@@ -588,7 +588,9 @@ fsdp_status fsdp_optimizer_step(fsdp_optimizer *optimizer)
                    optimizer->group != NULL ? " of group " : "",
                    optimizer->group != NULL ? optimizer->group->pattern : "", (uint32_t)optimizer->model->order, rates);
     fsdp_status status = check_step(optimizer);
-    status             = fsdpi_gradients_divide(optimizer->model, "fsdp_optimizer_step", status);
+    if (!fsdpi_gradients_divide_first(optimizer->model, "fsdp_optimizer_step", &status)) {
+        return status;
+    }
     FSDP_TRY(fsdpi_model_agree(optimizer->model, "fsdp_optimizer_step", label, hash, status, false));
     fsdpi_gather_drop(optimizer->model);
     clear_unused(optimizer);

@@ -7,6 +7,7 @@
 #include "shard/schedule/between_passes.h"
 #include "shard/schedule/failed_step.h"
 #include "shard/state/factor.h"
+#include "shard/state/plane.h"
 #include "shard/state/slices.h"
 #include "shard/storage/compute.h"
 
@@ -33,7 +34,7 @@ fsdp_status fsdpi_gradients_divide(fsdp_model *model, const char *function, fsdp
         fsdpi_factor_for(model, model->step_divisor) / fsdpi_factor_for(model, model->options.gradient_divisor);
     char label[64];
 
-    if (!fsdpi_has_undivided(model)) {
+    if (!fsdpi_has_undivided(model) && !fsdpi_has_plane(model)) {
         return status;
     }
     (void)snprintf(label, sizeof label, "gradient divisor %.17g", model->step_divisor);
@@ -45,6 +46,14 @@ fsdp_status fsdpi_gradients_divide(fsdp_model *model, const char *function, fsdp
         }
     }
     return fsdpi_step_fail(model, fsdpi_compute_status(model));
+}
+
+bool fsdpi_gradients_divide_first(fsdp_model *model, const char *function, fsdp_status *status)
+{
+    const bool asks = fsdpi_has_undivided(model);
+
+    *status = fsdpi_gradients_divide(model, function, *status);
+    return *status == FSDP_OK || !asks || fsdpi_has_plane(model);
 }
 
 /* ---- setting it -------------------------------------------------------------------------------------------------- */

@@ -19,4 +19,11 @@ bool fsdpi_has_undivided(const fsdp_model *model);
  */
 fsdp_status fsdpi_gradients_divide(fsdp_model *model, const char *function, fsdp_status status);
 
+/**
+ * The same in front of what all ranks do next. Of a model on a mesh its own ranks are asked in any case, and an error goes on to those
+ * of other parts.
+ * @return false: all ranks have been told of `status`, which is to be returned at once
+ */
+bool fsdpi_gradients_divide_first(fsdp_model *model, const char *function, fsdp_status *status);
+
 #endif

@@ -119,7 +119,9 @@ static fsdp_status check_clip(fsdp_model *model, const norm_kind *kind, double m
 static fsdp_status norm_of_model(fsdp_model *model, const norm_kind *kind, const char *label, fsdp_status status,
                                  norm_parts *norm)
 {
-    status        = fsdpi_gradients_divide(model, kind->function, status);
+    if (!fsdpi_gradients_divide_first(model, kind->function, &status)) {
+        return status;
+    }
     norm->is_wide = model->master_dtype == FSDP_F64; /* what is joined has this form, whatever has gone wrong here */
     status        = status == FSDP_OK ? kind->measure(model, norm) : status;
     return kind->join(model, kind->function, label, status, norm);
@@ -285,7 +287,10 @@ fsdp_status fsdp_clip_grad_value(fsdp_model *model, double limit)
                           "fsdp_clip_grad_value: the model is NULL; pass one from fsdp_model_create");
     }
     (void)snprintf(label, sizeof label, "limit %.17g", limit);
-    const fsdp_status status = fsdpi_gradients_divide(model, "fsdp_clip_grad_value", check_limit(model, limit));
+    fsdp_status status = check_limit(model, limit);
+    if (!fsdpi_gradients_divide_first(model, "fsdp_clip_grad_value", &status)) {
+        return status;
+    }
     FSDP_TRY(fsdpi_model_agree(model, "fsdp_clip_grad_value", label, 0, status, false));
     for (const fsdpi_flat *flat = model->flats; flat != NULL; flat = flat->next) {
         if (flat->has_gradient) {

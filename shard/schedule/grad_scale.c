@@ -16,8 +16,9 @@
 static fsdp_status agree(fsdp_model *model, const char *function, const char *label, fsdp_status status)
 {
     status = status == FSDP_OK ? fsdpi_check_gradients(model, function) : status;
-    status = fsdpi_gradients_divide(model, function, status);
-    return fsdpi_model_agree(model, function, label, 0, status, false);
+    return fsdpi_gradients_divide_first(model, function, &status)
+               ? fsdpi_model_agree(model, function, label, 0, status, false)
+               : status;
 }
 
 /* ---- by a factor ------------------------------------------------------------------------------------------------- */

@@ -165,7 +165,9 @@ fsdp_status fsdp_grad_norm_per_tensor(fsdp_model *model, fsdp_tensor_norm *norms
     if (status == FSDP_OK && norms == NULL && room > 0) {
         status = fsdpi_fail(model->ctx, FSDP_ERR_ARG, "%s: the place for %zu norms is NULL", per_tensor_name, room);
     }
-    status = fsdpi_gradients_divide(model, per_tensor_name, status);
+    if (!fsdpi_gradients_divide_first(model, per_tensor_name, &status)) {
+        return status;
+    }
     FSDP_TRY(fsdpi_model_agree(model, per_tensor_name, "norms of tensors", 0, status, false));
     FSDP_TRY(norms_of_all(model, norms, room, &found));
     if (n != NULL) {

@@ -1,5 +1,5 @@
 /*
- * Units and tensors by their names.
+ * Units and tensors by their names, and the shapes of these.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -95,4 +95,24 @@ size_t fsdp_unit_tensor(const fsdp_unit *unit, const char *name)
         tensor = fsdpi_tensor_of_name(fsdpi_names_find_in(names, unit->name, name));
     }
     return tensor != NULL && tensor->unit == unit ? (size_t)(tensor - unit->tensors) : no_tensor(unit, name);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+size_t fsdp_unit_shape(const fsdp_unit *unit, size_t i, size_t *shape)
+{
+    if (unit == NULL || shape == NULL) {
+        (void)fsdpi_fail(unit != NULL ? unit->model->ctx : NULL, FSDP_ERR_ARG, "fsdp_unit_shape: the %s NULL",
+                         unit == NULL ? "unit is" : "place for the shape is");
+        return FSDP_NO_TENSOR;
+    }
+    if (i >= unit->n_tensors) {
+        (void)fsdpi_fail(unit->model->ctx, FSDP_ERR_ARG,
+                         "fsdp_unit_shape: unit '%s' has no tensor %zu; it has 0 to %zu", unit->name, i,
+                         unit->n_tensors - 1);
+        return FSDP_NO_TENSOR;
+    }
+    const fsdpi_tensor *tensor = &unit->tensors[i];
+    memcpy(shape, tensor->shape, tensor->n_dims * sizeof *shape);
+    return tensor->n_dims;
 }

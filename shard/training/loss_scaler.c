@@ -276,7 +276,9 @@ static fsdp_status unscale(fsdp_loss_scaler *scaler, const char *function, fsdp_
     fsdp_model *model  = scaler->model;
     bool        finite = false;
 
-    status = fsdpi_gradients_divide(model, function, status);
+    if (!fsdpi_gradients_divide_first(model, function, &status)) {
+        return status;
+    }
     FSDP_TRY(agree_on_finite(scaler, function, status, &finite));
     if (finite && !is_checked(model)) {
         fsdpi_scale_gradients(model, 1.0 / scaler->state.scale);
