@@ -10,7 +10,7 @@ enum { ROWS = 8, WIDTH = 16, HIDDEN = 32, STEPS = 300 };
 typedef struct part {
     fsdp_mesh    *mesh;
     fsdp_context *dp, *tp;
-    size_t        hidden, first_hidden, rows, first_row;
+    size_t        hidden, rows, first_row;
 } part;
 
 /* begin mesh */
@@ -21,10 +21,9 @@ static int lay_out(fsdp_context *ctx, part *p)
     TRY(fsdp_mesh_create(ctx, axes, 2, NULL, &p->mesh));
     TRY(fsdp_mesh_context(p->mesh, "dp", &p->dp)); /* ranks with the same part of the layers, and other samples */
     TRY(fsdp_mesh_context(p->mesh, "tp", &p->tp)); /* ranks with the other parts, and the same samples */
-    p->hidden       = HIDDEN / (size_t)fsdp_size(p->tp);
-    p->first_hidden = p->hidden * (size_t)fsdp_rank(p->tp);
-    p->rows         = ROWS / (size_t)fsdp_size(p->dp);
-    p->first_row    = p->rows * (size_t)fsdp_rank(p->dp);
+    p->hidden    = HIDDEN / (size_t)fsdp_size(p->tp);
+    p->rows      = ROWS / (size_t)fsdp_size(p->dp);
+    p->first_row = p->rows * (size_t)fsdp_rank(p->dp);
     if (fsdp_rank(ctx) == 0) {
         TRY(fsdp_mesh_print(p->mesh, stdout));
     }
@@ -39,55 +38,28 @@ static float draw(size_t i)
 }
 
 /* begin layers */
-/* The first matrix is divided by columns and the second by rows, so that each rank computes its part of the hidden layer alone.
- * Initial values are those of the whole matrices, whatever the mesh. */
-static fsdp_status fill_first(void *state, const char *name, size_t begin, size_t count, void *values, fsdp_dtype dtype)
-{
-    const part *p = state;
-    float      *w = values;
-
-    (void)name;
-    (void)dtype;
-    for (size_t i = 0; i < count; i++) {
-        const size_t row = (begin + i) / p->hidden, column = (begin + i) % p->hidden;
-
-        w[i] = 0.3F * draw(row * HIDDEN + p->first_hidden + column);
-    }
-    return FSDP_OK;
-}
-
-static fsdp_status fill_second(void *state, const char *name, size_t begin, size_t count, void *values,
-                               fsdp_dtype dtype)
-{
-    const part *p = state;
-    float      *w = values;
-
-    (void)name;
-    (void)dtype;
-    for (size_t i = 0; i < count; i++) {
-        w[i] = 0.3F * draw(1000 + p->first_hidden * WIDTH + begin + i);
-    }
-    return FSDP_OK;
-}
-
+/* The first matrix is divided by columns and the second by rows, so that each rank computes its part of the hidden layer alone. */
 static int make(part *p, fsdp_model **model, fsdp_unit **unit)
 {
-    const fsdp_tensor tensors[] = {
-        {.name        = "first",
-         .n_dims      = 2,
-         .shape       = {WIDTH, p->hidden},
-         .fill        = FSDP_FILL_CALLBACK,
-         .fill_values = fill_first,
-         .fill_state  = p},
-        {.name        = "second",
-         .n_dims      = 2,
-         .shape       = {p->hidden, WIDTH},
-         .fill        = FSDP_FILL_CALLBACK,
-         .fill_values = fill_second,
-         .fill_state  = p},
-    };
+    const fsdp_tensor  tensors[] = {{.name   = "first",
+                                     .n_dims = 2,
+                                     .shape  = {WIDTH, HIDDEN},
+                                     .fill   = FSDP_FILL_NORMAL,
+                                     .b      = 0.2,
+                                     .flags  = FSDP_TENSOR_TP,
+                                     .tp_dim = 1},
+                                    {.name   = "second",
+                                     .n_dims = 2,
+                                     .shape  = {HIDDEN, WIDTH},
+                                     .fill   = FSDP_FILL_NORMAL,
+                                     .b      = 0.2,
+                                     .flags  = FSDP_TENSOR_TP,
+                                     .tp_dim = 0}};
+    fsdp_model_options options   = FSDP_MODEL_OPTIONS_DEFAULT;
 
-    TRY(fsdp_model_create(p->dp, NULL, model)); /* sharded over dp, the parts of tp being models of their own */
+    options.mesh        = p->mesh;
+    options.tensor_axis = "tp";
+    TRY(fsdp_model_create(p->dp, &options, model)); /* each part is sharded over dp */
     TRY(fsdp_unit_add(*model, "layers", tensors, 2, unit));
     TRY(fsdp_model_commit(*model));
     return EXIT_SUCCESS;
@@ -178,7 +150,7 @@ static int train(fsdp_context *ctx, int argc, char **argv)
     fsdp_unit             *unit;
     fsdp_optimizer_options options;
     fsdp_optimizer        *optimizer;
-    double                 loss, first = 0.0;
+    double                 loss, norm, first = 0.0;
 
     (void)argc;
     (void)argv;
@@ -193,6 +165,7 @@ static int train(fsdp_context *ctx, int argc, char **argv)
             return EXIT_FAILURE;
         }
         first = s == 0 ? loss : first;
+        TRY(fsdp_clip_grad_norm(model, 1.0, &norm)); /* of all parts */
         TRY(fsdp_optimizer_step(optimizer));
     }
     if (fsdp_rank(ctx) == 0) {
