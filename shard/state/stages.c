@@ -50,12 +50,15 @@ fsdp_status fsdpi_stages_gather(const fsdp_model *model, const char *function, c
         all->ends = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, ends_bytes(all));
         status    = all->ends != NULL ? FSDP_OK : FSDP_ERR_MEMORY;
     }
-    FSDP_TRY(fsdpi_plane_agree(model, function, "stages", 0, status));
+    status = fsdpi_plane_agree(model, function, "stages", 0, status);
+    if (status != FSDP_OK || all->ends == NULL) {
+        return status;
+    }
     FSDP_TRY(share_lengths(model, n, all));
     all->bytes = fsdpi_alloc(model->ctx, FSDP_MEMORY_BOOKKEEPING, all->total);
     status     = all->bytes != NULL || all->total == 0 ? FSDP_OK : FSDP_ERR_MEMORY;
-    FSDP_TRY(fsdpi_plane_agree(model, function, "tensors of stages", 0, status));
-    return share_bytes(model, mine, all);
+    status     = fsdpi_plane_agree(model, function, "tensors of stages", 0, status);
+    return status == FSDP_OK && all->bytes != NULL ? share_bytes(model, mine, all) : status;
 }
 
 void fsdpi_stages_free(const fsdp_model *model, fsdpi_stage_bytes *all)

@@ -335,6 +335,22 @@ static const void *find(const mesh_net *alone, const char *name, bool ignored, f
     return NULL;
 }
 
+/* The shape that this rank's part has. */
+static void check_part_shape(const mesh_net *net, const mesh_unit *unit, size_t i)
+{
+    const fsdp_tensor *t = &unit->tensors[i];
+    size_t             shape[FSDP_MAX_DIMS], n = 1;
+
+    assert_int_equal(t->n_dims, fsdp_unit_shape(unit->unit, i, shape));
+    for (size_t d = 0; d < t->n_dims; d++) {
+        const bool divided = (t->flags & FSDP_TENSOR_TP) != 0 && d == t->tp_dim;
+
+        assert_int_equal(divided ? t->shape[d] / (size_t)net->shape.tp : t->shape[d], shape[d]);
+        n *= shape[d];
+    }
+    assert_int_equal(count_of(net, t), n);
+}
+
 static void check_tensor(mesh_net *net, mesh_net *alone, const mesh_unit *unit, size_t i)
 {
     const fsdp_tensor   *t       = &unit->tensors[i];
@@ -345,6 +361,7 @@ static void check_tensor(mesh_net *net, mesh_net *alone, const mesh_unit *unit, 
     const unsigned char *theirs  = find(alone, t->name, ignored, &there);
 
     assert_non_null(mine);
+    check_part_shape(net, unit, i);
     for (size_t e = 0; e < count_of(net, t); e++) {
         const size_t whole = whole_index(net, t, e);
 

@@ -372,6 +372,10 @@ static void what_needs_one_rank_for_all_parameters_is_refused(void **state)
     ok(fsdp_model_commit(model));
     assert_int_equal(FSDP_ERR_STATE, fsdp_unit_set_place(unit, 1));
     assert_int_equal(FSDP_ERR_ARG, fsdp_unit_set_place(NULL, 1));
+    size_t shape[FSDP_MAX_DIMS];
+    assert_true(fsdp_unit_shape(unit, 1, shape) == FSDP_NO_TENSOR);
+    assert_true(fsdp_unit_shape(unit, 0, NULL) == FSDP_NO_TENSOR);
+    assert_true(fsdp_unit_shape(NULL, 0, shape) == FSDP_NO_TENSOR);
     assert_int_equal(FSDP_ERR_UNSUPPORTED, fsdp_lbfgs_create(model, NULL, &lbfgs));
     fsdp_model_destroy(model);
     mesh_net_close(&r.net);
