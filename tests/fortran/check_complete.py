@@ -33,7 +33,7 @@ OWN = {
 # Functions that take C's handles of communicators, and by what the module reaches them.
 REACHED = {"fsdp_init": "fsdp_init_f", "fsdp_comm_order_by_node": "fsdpi_comm_order_by_node_f"}
 SCALARS = {"int": "integer(c_int)", "unsigned": "integer(c_int)", "size_t": "integer(c_size_t)", "uint64_t": "integer(c_int64_t)",
-           "int64_t": "integer(c_int64_t)", "int32_t": "integer(c_int32_t)", "double": "real(c_double)", "MPI_Fint": "integer(c_int)"}
+           "int64_t": "integer(c_int64_t)", "int32_t": "integer(c_int32_t)", "uint32_t": "integer(c_int32_t)", "double": "real(c_double)", "MPI_Fint": "integer(c_int)"}
 
 
 def statements(text):
