@@ -36,6 +36,10 @@
  * asynchronous saves there is also room for a copy of what the rank writes, from fsdp_checkpoint_open() on: see
  * fsdp_checkpoint_budget().
  *
+ * Of a model on a mesh (fsdp/model.h) calls are collective over all ranks that have parts of it, and files are those of one rank, in
+ * which tensors are whole: each rank writes its own bytes of them. Of an ignored tensor with FSDP_TENSOR_TP the first rank of each
+ * position along the tensor axis saves its part. What a gradient hook keeps is left out.
+ *
  * A save writes into a folder whose name begins with a period; syncs files and folder; renames it; then replaces `latest`; and
  * only then deletes old checkpoints, each renamed first. Whenever it is interrupted, `latest` names a whole checkpoint, whose bytes
  * are on the disk, and every folder named step-... is whole. What an interrupted save has left is removed by the next one. A file

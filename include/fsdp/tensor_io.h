@@ -6,7 +6,8 @@
  * than `root` hold one piece at a time. Each piece is broadcast: for S bytes of a tensor, every rank reads S.
  *
  * For a tied tensor, the owner's elements are moved. An ignored tensor is exported from `root`'s own memory (to all: each rank gets
- * its own), and imported on every rank.
+ * its own), and imported on every rank. Of a model on a mesh it is this part of a divided tensor that is moved, and the ranks are those
+ * of the context that the model was made on.
  *
  * All functions are collective, like those of fsdp/model.h: errors are the same on all ranks, the model is still usable, and
  * FSDP_ERR_MPI and FSDP_ERR_TIMEOUT can come from each.
