@@ -1,22 +1,20 @@
 #include "gpt_model.h"
 
-#include <cblas.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of a causal attention matrix are worked on in blocks of this many, each up to its last column on the diagonal. */
-#define ATTENTION_ROWS 64
+#include "gpt_attention.h"
+#include "gpt_buffers.h"
+#include "gpt_matmul.h"
 
-/* Every buffer begins on a multiple of this many elements. */
-#define BUFFER_MULTIPLE 64
+/* Memory begins on a cache line. */
+#define CACHE_LINE 64
 
 /* No layer has more buffers, nor has the rest. */
 #define MOST_BUFFERS 16
-
-#define gemm _Generic((real)0, float : cblas_sgemm, double : cblas_dgemm)
 
 /* What a block's backward pass needs of its forward pass. R = batch x context rows, C = width. */
 typedef struct layer_activations {
@@ -48,7 +46,7 @@ struct gpt_activations {
     real              *d_residual; /* R x C: the gradient of the residual stream, from the head to the embedding */
     real              *d_narrow;   /* R x C */
     real              *d_wide;     /* R x 4C: of fc, or of qkv */
-    real              *d_scores;   /* ATTENTION_ROWS x context */
+    real              *d_scores;   /* GPT_ATTENTION_ROWS x context */
 };
 
 static void describe(gpt_tensor *tensor, size_t rows, size_t columns, double mean, double deviation)
@@ -162,39 +160,25 @@ size_t gpt_parameters(const gpt_config *config)
     return whole((double)config->layers * per_block + (GPT_VOCABULARY + (double)config->context + 2) * c);
 }
 
-static size_t rounded(size_t count)
-{
-    return (count + BUFFER_MULTIPLE - 1) / BUFFER_MULTIPLE * BUFFER_MULTIPLE;
-}
-
-/* Cuts the next buffer off the storage; with no storage yet, only counts. */
-static real *cut(real *storage, size_t *used, size_t count)
-{
-    real *buffer = storage ? storage + *used : NULL;
-
-    *used += rounded(count);
-    return buffer;
-}
-
 /* Lays a layer's buffers out from `storage` on and returns how many elements they take. */
 static size_t cut_layer(layer_activations *layer, real *storage, const gpt_config *config, size_t batch)
 {
     const size_t rows = batch * config->context, c = config->width;
     size_t       used = 0;
 
-    layer->in            = cut(storage, &used, rows * c);
-    layer->ln_1          = cut(storage, &used, rows * c);
-    layer->ln_1_mean     = cut(storage, &used, rows);
-    layer->ln_1_scale    = cut(storage, &used, rows);
-    layer->qkv           = cut(storage, &used, rows * 3 * c);
-    layer->probabilities = cut(storage, &used, rows * config->heads * config->context);
-    layer->attention     = cut(storage, &used, rows * c);
-    layer->middle        = cut(storage, &used, rows * c);
-    layer->ln_2          = cut(storage, &used, rows * c);
-    layer->ln_2_mean     = cut(storage, &used, rows);
-    layer->ln_2_scale    = cut(storage, &used, rows);
-    layer->fc            = cut(storage, &used, rows * 4 * c);
-    layer->gelu          = cut(storage, &used, rows * 4 * c);
+    layer->in            = gpt_buffer_cut(storage, &used, rows * c);
+    layer->ln_1          = gpt_buffer_cut(storage, &used, rows * c);
+    layer->ln_1_mean     = gpt_buffer_cut(storage, &used, rows);
+    layer->ln_1_scale    = gpt_buffer_cut(storage, &used, rows);
+    layer->qkv           = gpt_buffer_cut(storage, &used, rows * 3 * c);
+    layer->probabilities = gpt_buffer_cut(storage, &used, rows * config->heads * config->context);
+    layer->attention     = gpt_buffer_cut(storage, &used, rows * c);
+    layer->middle        = gpt_buffer_cut(storage, &used, rows * c);
+    layer->ln_2          = gpt_buffer_cut(storage, &used, rows * c);
+    layer->ln_2_mean     = gpt_buffer_cut(storage, &used, rows);
+    layer->ln_2_scale    = gpt_buffer_cut(storage, &used, rows);
+    layer->fc            = gpt_buffer_cut(storage, &used, rows * 4 * c);
+    layer->gelu          = gpt_buffer_cut(storage, &used, rows * 4 * c);
     return used;
 }
 
@@ -204,15 +188,15 @@ static size_t cut_shared(gpt_activations *a, real *storage, const gpt_config *co
     const size_t rows = batch * config->context, c = config->width;
     size_t       used = 0;
 
-    a->out        = cut(storage, &used, rows * c);
-    a->ln_f       = cut(storage, &used, rows * c);
-    a->ln_f_mean  = cut(storage, &used, rows);
-    a->ln_f_scale = cut(storage, &used, rows);
-    a->logits     = cut(storage, &used, rows * GPT_VOCABULARY);
-    a->d_residual = cut(storage, &used, rows * c);
-    a->d_narrow   = cut(storage, &used, rows * c);
-    a->d_wide     = cut(storage, &used, rows * 4 * c);
-    a->d_scores   = cut(storage, &used, ATTENTION_ROWS * config->context);
+    a->out        = gpt_buffer_cut(storage, &used, rows * c);
+    a->ln_f       = gpt_buffer_cut(storage, &used, rows * c);
+    a->ln_f_mean  = gpt_buffer_cut(storage, &used, rows);
+    a->ln_f_scale = gpt_buffer_cut(storage, &used, rows);
+    a->logits     = gpt_buffer_cut(storage, &used, rows * GPT_VOCABULARY);
+    a->d_residual = gpt_buffer_cut(storage, &used, rows * c);
+    a->d_narrow   = gpt_buffer_cut(storage, &used, rows * c);
+    a->d_wide     = gpt_buffer_cut(storage, &used, rows * 4 * c);
+    a->d_scores   = gpt_buffer_cut(storage, &used, GPT_ATTENTION_ROWS * config->context);
     return used;
 }
 
@@ -221,7 +205,8 @@ size_t gpt_activations_bytes(const gpt_config *config, size_t batch)
     const double rows = (double)batch * (double)config->context, c = (double)config->width;
     const double layers = (double)config->layers, attention = (double)config->heads * (double)config->context;
     const double bound = rows * (layers * (16 * c + attention + 4) + 8 * c + 2 + GPT_VOCABULARY) +
-                         (layers + 1) * MOST_BUFFERS * BUFFER_MULTIPLE + ATTENTION_ROWS * (double)config->context;
+                         (layers + 1) * MOST_BUFFERS * GPT_BUFFER_MULTIPLE +
+                         GPT_ATTENTION_ROWS * (double)config->context;
     layer_activations layer;
     gpt_activations   a;
 
@@ -244,7 +229,7 @@ gpt_activations *gpt_activations_create(const gpt_config *config, size_t batch)
     }
     a->config  = *config;
     a->layers  = calloc(config->layers, sizeof *a->layers);
-    a->storage = aligned_alloc(BUFFER_MULTIPLE, bytes);
+    a->storage = aligned_alloc(CACHE_LINE, bytes);
     if (!a->layers || !a->storage) {
         gpt_activations_destroy(a);
         return NULL;
@@ -272,15 +257,6 @@ gpt_profile *gpt_activations_profile(gpt_activations *a)
     return &a->profile;
 }
 
-/* c = alpha a b + beta c, with c of m x n, and a or b transposed where asked for. */
-static void matmul(gpt_activations *act, int transpose_a, int transpose_b, size_t m, size_t n, size_t k, real alpha,
-                   const real *a, size_t stride_a, const real *b, size_t stride_b, real beta, real *c, size_t stride_c)
-{
-    gemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans, transpose_b ? CblasTrans : CblasNoTrans, (int)m,
-         (int)n, (int)k, alpha, a, (int)stride_a, b, (int)stride_b, beta, c, (int)stride_c);
-    gpt_profile_lap(&act->profile, GPT_PART_MATMUL);
-}
-
 /* The rows that a pass computes: from pass->first up to, not including, the value returned. */
 static size_t rows_end(const gpt_pass *pass)
 {
@@ -295,8 +271,8 @@ static void linear(gpt_activations *a, const gpt_pass *pass, size_t inputs, size
 
     gpt_add_bias(rows, outputs, base ? base + first * outputs : NULL, bias, out + first * outputs);
     gpt_profile_lap(&a->profile, GPT_PART_BIAS);
-    matmul(a, 0, 0, rows, outputs, inputs, 1, in + first * inputs, inputs, weight, outputs, 1, out + first * outputs,
-           outputs);
+    gpt_matmul(&a->profile, rows, outputs, inputs, 1, gpt_rows(in + first * inputs, inputs), gpt_rows(weight, outputs),
+               1, out + first * outputs, outputs);
 }
 
 /* Adds to d_weight and, unless the caller has, to d_bias; then d_in = d_out weight^T. */
@@ -307,8 +283,10 @@ static void linear_backward(gpt_activations *a, size_t rows, size_t inputs, size
         gpt_add_columns(rows, outputs, d_out, d_bias);
         gpt_profile_lap(&a->profile, GPT_PART_BIAS);
     }
-    matmul(a, 1, 0, inputs, outputs, rows, 1, in, inputs, d_out, outputs, 1, d_weight, outputs);
-    matmul(a, 0, 1, rows, inputs, outputs, 1, d_out, outputs, weight, outputs, 0, d_in, inputs);
+    gpt_matmul(&a->profile, inputs, outputs, rows, 1, gpt_transposed(in, inputs), gpt_rows(d_out, outputs), 1, d_weight,
+               outputs);
+    gpt_matmul(&a->profile, rows, inputs, outputs, 1, gpt_rows(d_out, outputs), gpt_transposed(weight, outputs), 0,
+               d_in, inputs);
 }
 
 static void layernorm(gpt_activations *a, const gpt_pass *pass, const real *in, const real *weight, const real *bias,
@@ -321,97 +299,17 @@ static void layernorm(gpt_activations *a, const gpt_pass *pass, const real *in, 
     gpt_profile_lap(&a->profile, GPT_PART_LAYERNORM);
 }
 
-/* One head of one sequence: its slices of queries, keys and values, its probabilities, and its slice of the result. */
-typedef struct attention_head {
-    const real *q, *k, *v;
-    real       *probabilities, *out;
-} attention_head;
-
-static attention_head attention_head_of(const gpt_activations *a, const layer_activations *layer, const gpt_pass *pass,
-                                        size_t sequence, size_t head)
+static gpt_attention attention_of(gpt_activations *a, const layer_activations *layer)
 {
-    const size_t   c = a->config.width, size = c / a->config.heads, context = a->config.context;
-    const real    *q = layer->qkv + sequence * pass->length * 3 * c + head * size;
-    attention_head h;
+    const gpt_config *config = &a->config;
 
-    h.q             = q;
-    h.k             = q + c;
-    h.v             = q + 2 * c;
-    h.probabilities = layer->probabilities + (sequence * a->config.heads + head) * context * context;
-    h.out           = layer->attention + sequence * pass->length * c + head * size;
-    return h;
-}
-
-static void attention_head_forward(gpt_activations *a, const gpt_pass *pass, const attention_head *h)
-{
-    const size_t c = a->config.width, size = c / a->config.heads, context = a->config.context;
-    const real   scale = 1 / (real)sqrt((double)size);
-    size_t       begin, end;
-
-    for (begin = pass->first; begin < pass->length; begin = end) {
-        real *p = h->probabilities + begin * context;
-
-        end = begin + ATTENTION_ROWS < pass->length ? begin + ATTENTION_ROWS : pass->length;
-        matmul(a, 0, 1, end - begin, end, size, scale, h->q + begin * 3 * c, 3 * c, h->k, 3 * c, 0, p, context);
-        gpt_softmax_causal(end - begin, begin, end, context, p);
-        gpt_profile_lap(&a->profile, GPT_PART_ATTENTION);
-        matmul(a, 0, 0, end - begin, size, end, 1, p, context, h->v, 3 * c, 0, h->out + begin * c, c);
-    }
-}
-
-/* From the last rows to the first: the last ones reach all keys and values, so theirs is the first value of d_k and d_v. */
-static void attention_head_backward(gpt_activations *a, const gpt_pass *pass, const attention_head *h,
-                                    const real *d_out, real *d_q)
-{
-    const size_t c = a->config.width, size = c / a->config.heads, context = a->config.context;
-    const real   scale = 1 / (real)sqrt((double)size);
-    real        *d = a->d_scores, *d_k = d_q + c, *d_v = d_q + 2 * c, beta = 0;
-    size_t       begin, end;
-
-    for (end = pass->length; end > 0; end = begin, beta = 1) {
-        const real *p, *d_rows;
-        size_t      rows;
-
-        begin  = (end - 1) / ATTENTION_ROWS * ATTENTION_ROWS;
-        rows   = end - begin;
-        p      = h->probabilities + begin * context;
-        d_rows = d_out + begin * c;
-        matmul(a, 1, 0, end, size, rows, 1, p, context, d_rows, c, beta, d_v, 3 * c);
-        matmul(a, 0, 1, rows, end, size, 1, d_rows, c, h->v, 3 * c, 0, d, end);
-        gpt_softmax_backward(rows, end, context, p, scale, d);
-        gpt_profile_lap(&a->profile, GPT_PART_ATTENTION);
-        matmul(a, 0, 0, rows, size, end, 1, d, end, h->k, 3 * c, 0, d_q + begin * 3 * c, 3 * c);
-        matmul(a, 1, 0, end, size, rows, 1, d, end, h->q + begin * 3 * c, 3 * c, beta, d_k, 3 * c);
-    }
-}
-
-static void attention_forward(gpt_activations *a, const gpt_pass *pass, const layer_activations *layer)
-{
-    size_t sequence, head;
-
-    for (sequence = 0; sequence < pass->batch; sequence++) {
-        for (head = 0; head < a->config.heads; head++) {
-            const attention_head h = attention_head_of(a, layer, pass, sequence, head);
-
-            attention_head_forward(a, pass, &h);
-        }
-    }
-}
-
-static void attention_backward(gpt_activations *a, const gpt_pass *pass, const layer_activations *layer,
-                               const real *d_out, real *d_qkv)
-{
-    const size_t c = a->config.width, size = c / a->config.heads;
-    size_t       sequence, head;
-
-    for (sequence = 0; sequence < pass->batch; sequence++) {
-        for (head = 0; head < a->config.heads; head++) {
-            const attention_head h   = attention_head_of(a, layer, pass, sequence, head);
-            const size_t         row = sequence * pass->length;
-
-            attention_head_backward(a, pass, &h, d_out + row * c + head * size, d_qkv + row * 3 * c + head * size);
-        }
-    }
+    return (gpt_attention){.heads         = config->heads,
+                           .size          = config->width / config->heads,
+                           .context       = config->context,
+                           .step          = config->context * config->context,
+                           .probabilities = layer->probabilities,
+                           .d_scores      = a->d_scores,
+                           .profile       = &a->profile};
 }
 
 /* Where a block's result goes: the next block's input. */
@@ -439,11 +337,12 @@ void gpt_embedding_forward(gpt_activations *a, const gpt_pass *pass, const real 
 void gpt_block_forward(gpt_activations *a, const gpt_pass *pass, size_t layer, const real *const *params)
 {
     const size_t             c = a->config.width, first = pass->first;
-    const layer_activations *l = &a->layers[layer];
+    const layer_activations *l         = &a->layers[layer];
+    const gpt_attention      attention = attention_of(a, l);
 
     layernorm(a, pass, l->in, params[GPT_LN_1_WEIGHT], params[GPT_LN_1_BIAS], l->ln_1, l->ln_1_mean, l->ln_1_scale);
     linear(a, pass, c, 3 * c, l->ln_1, params[GPT_ATTN_WEIGHT], params[GPT_ATTN_BIAS], NULL, l->qkv);
-    attention_forward(a, pass, l);
+    gpt_attention_forward(&attention, pass->batch, first, pass->length, l->qkv, l->attention);
     linear(a, pass, c, c, l->attention, params[GPT_ATTN_PROJ_WEIGHT], params[GPT_ATTN_PROJ_BIAS], l->in, l->middle);
 
     layernorm(a, pass, l->middle, params[GPT_LN_2_WEIGHT], params[GPT_LN_2_BIAS], l->ln_2, l->ln_2_mean, l->ln_2_scale);
@@ -458,8 +357,8 @@ void gpt_head_forward(gpt_activations *a, const gpt_pass *pass, const real *cons
     const size_t c = a->config.width, first = pass->first, rows = rows_end(pass) - first;
 
     layernorm(a, pass, a->out, params[GPT_LN_F_WEIGHT], params[GPT_LN_F_BIAS], a->ln_f, a->ln_f_mean, a->ln_f_scale);
-    matmul(a, 0, 1, rows, GPT_VOCABULARY, c, 1, a->ln_f + first * c, c, params[GPT_WTE], c, 0,
-           a->logits + first * GPT_VOCABULARY, GPT_VOCABULARY);
+    gpt_matmul(&a->profile, rows, GPT_VOCABULARY, c, 1, gpt_rows(a->ln_f + first * c, c),
+               gpt_transposed(params[GPT_WTE], c), 0, a->logits + first * GPT_VOCABULARY, GPT_VOCABULARY);
 }
 
 const real *gpt_last_logits(const gpt_activations *a, const gpt_pass *pass)
@@ -507,8 +406,8 @@ void gpt_head_backward(gpt_activations *a, const gpt_pass *pass, double weight, 
     const size_t c = a->config.width, rows = rows_end(pass), v = GPT_VOCABULARY;
 
     loss_backward(a, pass, weight);
-    matmul(a, 1, 0, v, c, rows, 1, a->logits, v, a->ln_f, c, 1, grads[GPT_WTE], c);
-    matmul(a, 0, 0, rows, c, v, 1, a->logits, v, params[GPT_WTE], c, 0, a->d_narrow, c);
+    gpt_matmul(&a->profile, v, c, rows, 1, gpt_transposed(a->logits, v), gpt_rows(a->ln_f, c), 1, grads[GPT_WTE], c);
+    gpt_matmul(&a->profile, rows, c, v, 1, gpt_rows(a->logits, v), gpt_rows(params[GPT_WTE], c), 0, a->d_narrow, c);
     memset(a->d_residual, 0, rows * c * sizeof(real));
     gpt_layernorm_backward(rows, c, a->d_narrow, a->out, a->ln_f_mean, a->ln_f_scale, params[GPT_LN_F_WEIGHT],
                            a->d_residual, grads[GPT_LN_F_WEIGHT], grads[GPT_LN_F_BIAS]);
@@ -536,12 +435,13 @@ void gpt_block_backward(gpt_activations *a, const gpt_pass *pass, size_t layer, 
                         real *const *grads)
 {
     const size_t             c = a->config.width, rows = rows_end(pass);
-    const layer_activations *l = &a->layers[layer];
+    const layer_activations *l         = &a->layers[layer];
+    const gpt_attention      attention = attention_of(a, l);
 
     mlp_backward(a, rows, l, params, grads);
     linear_backward(a, rows, c, c, l->attention, params[GPT_ATTN_PROJ_WEIGHT], a->d_residual,
                     grads[GPT_ATTN_PROJ_WEIGHT], grads[GPT_ATTN_PROJ_BIAS], a->d_narrow);
-    attention_backward(a, pass, l, a->d_narrow, a->d_wide);
+    gpt_attention_backward(&attention, pass->batch, pass->length, l->qkv, a->d_narrow, a->d_wide);
     linear_backward(a, rows, c, 3 * c, l->ln_1, params[GPT_ATTN_WEIGHT], a->d_wide, grads[GPT_ATTN_WEIGHT],
                     grads[GPT_ATTN_BIAS], a->d_narrow);
     gpt_layernorm_backward(rows, c, a->d_narrow, l->in, l->ln_1_mean, l->ln_1_scale, params[GPT_LN_1_WEIGHT],
