@@ -2,14 +2,18 @@
 
 #include <stdio.h>
 
+#include "gpt_shape.h"
 #include "mpi-examples/common/example_bar.h"
 #include "mpi-examples/common/example_error.h"
 #include "mpi-examples/common/example_options.h"
 
 #define FIELD(name) offsetof(gpt_options, name)
 #define MOST        EXAMPLE_MOST_SIZE
+#define MOST_RANKS  100000
 
 const char *const gpt_hook_names[] = {"none", "bf16", "f16", "int8", "powersgd", NULL};
+
+const char *const gpt_recompute_names[] = {"none", "selective", "full", NULL};
 
 static const char *const optimizer_names[] = {"adamw", "muon", NULL};
 
@@ -26,6 +30,22 @@ static const example_option rows[] = {
      "micro-batches that each batch is divided into; their gradients add up on each rank and are reduced once"},
     {"accumulate-sync", EXAMPLE_FLAG, FIELD(accumulate_sync), 0, 0, NULL,
      "reduce the gradients of each micro-batch instead, which needs no room for whole gradients"},
+    {"dp", EXAMPLE_SIZE, FIELD(dp), 1, MOST_RANKS, NULL,
+     "ranks with other sequences and the same layers; without it all that --tp and --pp leave"},
+    {"tp", EXAMPLE_SIZE, FIELD(tp), 1, MOST_RANKS, NULL,
+     "ranks that divide each layer, its heads and its MLP; must divide --heads"},
+    {"pp", EXAMPLE_SIZE, FIELD(pp), 1, MOST_RANKS, NULL, "ranks that divide the layers, as stages of a pipeline"},
+    {"schedule", EXAMPLE_TEXT, FIELD(schedule), 0, 0, NULL,
+     "order of the stages: gpipe, 1f1b, interleaved, zb-h1, or a file that has one; without it 1f1b"},
+    {"stages-per-rank", EXAMPLE_SIZE, FIELD(stages_per_rank), 2, MOST_RANKS, NULL,
+     "of --schedule interleaved; without it 2"},
+    {"micro", EXAMPLE_SIZE, FIELD(micro), 1, 1 << 20, NULL,
+     "micro-batches of a step on such a mesh; without it as many as --pp"},
+    {"recompute", EXAMPLE_CHOICE, FIELD(recompute), 0, 0, gpt_recompute_names,
+     "what backward passes compute again instead of keeping it, on such a mesh: none, selective (scores of attention) or "
+     "full (all but a layer's input)"},
+    {"sequence-parallel", EXAMPLE_FLAG, FIELD(sequence_parallel), 0, 0, NULL,
+     "divide norms and residuals over --tp too, by positions"},
     {"steps", EXAMPLE_SIZE, FIELD(steps), 1, MOST, NULL, "optimizer steps"},
     {"optimizer", EXAMPLE_CHOICE, FIELD(optimizer), 0, 0, optimizer_names,
      "adamw; or muon for the matrices of the blocks, and AdamW for embeddings, head and vectors"},
@@ -163,10 +183,17 @@ gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t ran
     return (gpt_share){.first = rank * each + (rank < more ? rank : more), .count = each + (rank < more)};
 }
 
-fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options)
+int gpt_options_mesh(const gpt_options *options)
+{
+    return options->dp || options->tp || options->pp || options->schedule || options->stages_per_rank ||
+           options->micro || options->recompute != GPT_RECOMPUTE_NONE || options->sequence_parallel;
+}
+
+fsdp_status gpt_options_check(const fsdp_context *ctx, gpt_options *options)
 {
     EXAMPLE_TRY(check_model(&options->config));
-    EXAMPLE_TRY(check_batch(options, (size_t)fsdp_size(ctx)));
+    EXAMPLE_TRY(gpt_options_mesh(options) ? gpt_shape_complete(options, (size_t)fsdp_size(ctx))
+                                          : check_batch(options, (size_t)fsdp_size(ctx)));
     if (options->min_lr > options->lr) {
         return example_fail("--min-lr is %g, above --lr %g; use at most as much", options->min_lr, options->lr);
     }

@@ -24,6 +24,12 @@ typedef enum gpt_hook_kind {
 /** Their names. */
 extern const char *const gpt_hook_names[];
 
+/** What --recompute says. */
+typedef enum gpt_recompute { GPT_RECOMPUTE_NONE, GPT_RECOMPUTE_SELECTIVE, GPT_RECOMPUTE_FULL } gpt_recompute;
+
+/** Their names. */
+extern const char *const gpt_recompute_names[];
+
 /** What --optimizer says. */
 typedef enum gpt_optimizer_kind { GPT_OPTIMIZER_ADAMW, GPT_OPTIMIZER_MUON } gpt_optimizer_kind;
 
@@ -31,6 +37,12 @@ typedef struct gpt_options {
     gpt_config                 config;
     size_t                     batch;      /* sequences per step, over all ranks, which may have one more or less */
     size_t                     accumulate; /* micro-batches that it is divided into */
+    size_t                     dp, tp, pp; /* ranks along each axis of a mesh; 0 each: there is none */
+    size_t                     micro;      /* micro-batches of a pipeline; 0: as many as stages' ranks */
+    size_t                     stages_per_rank;   /* 0: as the schedule has it by itself */
+    const char                *schedule;          /* a name, or a file; NULL: 1f1b */
+    int                        recompute;         /* gpt_recompute */
+    int                        sequence_parallel;
     size_t                     steps, warmup, interval;
     size_t                     val_batches;  /* 0: the whole validation text */
     size_t                     sample;       /* BYTES to generate in the end */
@@ -59,6 +71,9 @@ typedef struct gpt_options {
  */
 fsdp_status gpt_options_read(int argc, char **argv, gpt_options *options);
 
+/** Whether the ranks are a mesh: whether one of its options was given. Local. */
+int gpt_options_mesh(const gpt_options *options);
+
 /** Of the sequences of a micro-batch, those that are a rank's. */
 typedef struct gpt_share {
     size_t first, count;
@@ -67,8 +82,11 @@ typedef struct gpt_share {
 /** Ranks that have more by one come first, so that rank 0 has as many as any. Local. */
 gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t rank);
 
-/** Checks what options that are fine by themselves mean together, and on these ranks. Local. @return as above. */
-fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options);
+/**
+ * Checks what options that are fine by themselves mean together, and on these ranks; what the axes of a mesh leave open is filled
+ * in. Local. @return as above.
+ */
+fsdp_status gpt_options_check(const fsdp_context *ctx, gpt_options *options);
 
 /** Prints what the options are, and their defaults. Local. */
 void gpt_options_help(void);

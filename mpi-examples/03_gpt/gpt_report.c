@@ -37,7 +37,7 @@ static void print_shares(const gpt_options *o, size_t ranks)
 {
     const size_t micro = o->batch / o->accumulate, more = micro % ranks;
 
-    if (more > 0) {
+    if (more > 0 && !gpt_options_mesh(o)) {
         printf("shares      batch %zu: %zu rank%s of %zu, %zu of %zu\n", micro, more, more == 1 ? "" : "s",
                micro / ranks + 1, ranks - more, micro / ranks);
     }

@@ -75,13 +75,33 @@ static fsdp_status continue_text(gpt_trainer *trainer, unsigned char *context, u
     return FSDP_OK;
 }
 
+/* Every rank takes part, and chooses the same. */
+static fsdp_status continue_on_mesh(gpt_trainer *trainer, unsigned char *context, unsigned char *text, size_t bytes)
+{
+    const gpt_options *options = trainer->options;
+    const size_t       most    = options->config.context;
+    const uint64_t     stream  = fsdp_random_stream("03_gpt.sample");
+    size_t             length  = 1, i;
+    real               logits[GPT_VOCABULARY];
+
+    context[0] = '\n';
+    for (i = 0; i < bytes; i++) {
+        EXAMPLE_TRY(gpt_parallel_logits(trainer->parallel, context, length, logits));
+        text[i]         = choose(logits, options->temperature, fsdp_random_uniform(options->seed, stream, i));
+        context[length] = text[i];
+        length          = make_room(context, length + 1, most + 1);
+    }
+    return FSDP_OK;
+}
+
 fsdp_status gpt_sample(gpt_trainer *trainer, unsigned char *text, size_t bytes)
 {
     unsigned char *context = malloc(trainer->options->config.context + 1);
     fsdp_status    status  = example_agree(trainer->ctx, context ? "" : "no memory for the text to be written");
 
     if (status == FSDP_OK && context) {
-        status = continue_text(trainer, context, text, bytes);
+        status = trainer->parallel ? continue_on_mesh(trainer, context, text, bytes)
+                                   : continue_text(trainer, context, text, bytes);
     }
     free(context);
     return status;

@@ -100,7 +100,17 @@ static fsdp_status count_budget(gpt_trainer *trainer)
     return fsdp_model_budget(trainer->model, o->strategy, 1, FSDP_ADAMW, &trainer->budget_alone);
 }
 
-fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_trainer *trainer)
+static fsdp_status open_parallel(gpt_trainer *trainer, const gpt_data *data)
+{
+    trainer->parallel = calloc(1, sizeof *trainer->parallel);
+    EXAMPLE_TRY(example_agree(trainer->ctx, trainer->parallel ? "" : "no memory for the description of the mesh"));
+    EXAMPLE_TRY(gpt_parallel_open(trainer->ctx, trainer->options, data, trainer->parallel));
+    trainer->model  = trainer->parallel->model;
+    trainer->budget = trainer->parallel->budget;
+    return FSDP_OK;
+}
+
+fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, const gpt_data *data, gpt_trainer *trainer)
 {
     const fsdp_model_options model = model_options(options);
     size_t                   i;
@@ -109,6 +119,9 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
                                     .ctx     = ctx,
                                     .share   = gpt_options_share(options, (size_t)fsdp_size(ctx), (size_t)fsdp_rank(ctx)),
                                     .room    = gpt_options_share(options, (size_t)fsdp_size(ctx), 0).count};
+    if (gpt_options_mesh(options)) {
+        return open_parallel(trainer, data);
+    }
     trainer->blocks = calloc(options->config.layers, sizeof(fsdp_unit *));
     EXAMPLE_TRY(example_agree(ctx, trainer->blocks ? "" : "no memory for the list of layers; use fewer --layers"));
     EXAMPLE_TRY(fsdp_model_create(ctx, &model, &trainer->model));
@@ -120,8 +133,33 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_
     return count_budget(trainer);
 }
 
+gpt_profile *gpt_trainer_profile(const gpt_trainer *trainer)
+{
+    return trainer->parallel ? &trainer->parallel->profile : gpt_activations_profile(trainer->activations);
+}
+
+double gpt_trainer_wait_seconds(const gpt_trainer *trainer)
+{
+    return trainer->parallel ? gpt_parallel_wait_seconds(trainer->parallel) : fsdp_wait_seconds(trainer->ctx);
+}
+
+double gpt_trainer_communication_seconds(const gpt_trainer *trainer)
+{
+    return trainer->parallel ? gpt_parallel_communication_seconds(trainer->parallel)
+                             : fsdp_progress_cpu_seconds(trainer->ctx) + fsdp_wait_cpu_seconds(trainer->ctx);
+}
+
+fsdp_status gpt_trainer_memory(const gpt_trainer *trainer, fsdp_memory *memory)
+{
+    return trainer->parallel ? gpt_parallel_memory(trainer->parallel, memory)
+                             : fsdp_memory_usage(trainer->ctx, memory);
+}
+
 size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer)
 {
+    if (trainer->parallel) {
+        return gpt_stages_bytes(&trainer->parallel->stages);
+    }
     return gpt_activations_bytes(&trainer->options->config, trainer->room);
 }
 
@@ -206,8 +244,18 @@ static int allocate(gpt_trainer *trainer)
            example_views_allocate(&trainer->block_views);
 }
 
+static fsdp_status commit_parallel(gpt_trainer *trainer, size_t memory_limit)
+{
+    EXAMPLE_TRY(gpt_parallel_commit(trainer->parallel, memory_limit));
+    trainer->optimizer = trainer->parallel->optimizer;
+    return FSDP_OK;
+}
+
 fsdp_status gpt_trainer_commit(gpt_trainer *trainer, size_t memory_limit)
 {
+    if (trainer->parallel) {
+        return commit_parallel(trainer, memory_limit);
+    }
     EXAMPLE_TRY(check_memory(trainer, memory_limit));
     EXAMPLE_TRY(example_agree(
         trainer->ctx, allocate(trainer) ? "" : "no memory for the activations; use more ranks or a smaller --batch"));
@@ -221,6 +269,11 @@ fsdp_status gpt_trainer_commit(gpt_trainer *trainer, size_t memory_limit)
 void gpt_trainer_close(gpt_trainer *trainer)
 {
     fsdp_checkpoint_close(trainer->checkpoint.saver); /* still open only where something has failed */
+    if (trainer->parallel) {
+        gpt_parallel_close(trainer->parallel);
+        free(trainer->parallel);
+        return;
+    }
     fsdp_model_destroy(trainer->model);
     fsdp_hook_destroy(trainer->hook);
     example_views_release(&trainer->embedding_views);
@@ -495,12 +548,24 @@ static fsdp_status update(gpt_trainer *trainer, double lr, gpt_step *result)
 }
 
 /* The mean over the batch is the mean over its micro-batches, which are of equal size. */
+static fsdp_status step_parallel(gpt_trainer *trainer, size_t step, double lr, gpt_step *result)
+{
+    gpt_parallel_step done;
+
+    EXAMPLE_TRY(gpt_parallel_train(trainer->parallel, step, lr, &done));
+    *result = (gpt_step){.loss = done.loss, .norm = done.norm};
+    return FSDP_OK;
+}
+
 fsdp_status gpt_trainer_step(gpt_trainer *trainer, const gpt_data *data, size_t step, double lr, gpt_step *result)
 {
     const size_t parts  = trainer->options->accumulate;
     const double weight = (trainer->scaler ? fsdp_loss_scaler_scale(trainer->scaler) : 1) / (double)parts;
     size_t       i;
 
+    if (trainer->parallel) {
+        return step_parallel(trainer, step, lr, result);
+    }
     *result = (gpt_step){0};
     if (trainer->hook && step && step == trainer->options->hook_start) {
         EXAMPLE_TRY(fsdp_model_set_hook(trainer->model, trainer->hook));
@@ -526,23 +591,31 @@ static size_t load_val_batch(gpt_trainer *trainer, const gpt_data *data, size_t 
     return i;
 }
 
-fsdp_status gpt_trainer_validate(gpt_trainer *trainer, const gpt_data *data, double *loss, size_t *bytes)
+/* The sum of the losses of so many windows, over all ranks. */
+static fsdp_status validate_windows(gpt_trainer *trainer, const gpt_data *data, size_t windows, double *loss)
 {
-    const size_t all = gpt_data_val_windows(data), batch = trainer->options->batch;
-    const size_t most     = trainer->options->val_batches;
-    const size_t windows  = most && most < all / batch ? most * batch : all;
     const size_t per_pass = micro_batch(trainer);
     size_t       first;
 
-    *loss  = 0;
-    *bytes = windows * trainer->options->config.context;
+    *loss = 0;
     for (first = 0; first < windows; first += per_pass) {
         const gpt_pass pass = pass_over_windows(trainer, load_val_batch(trainer, data, first, windows));
 
         EXAMPLE_TRY(gpt_trainer_forward(trainer, &pass));
         *loss += gpt_loss(trainer->activations, &pass);
     }
-    EXAMPLE_TRY(fsdp_allreduce(trainer->ctx, FSDP_IN_PLACE, loss, 1, FSDP_F64, FSDP_SUM));
+    return fsdp_allreduce(trainer->ctx, FSDP_IN_PLACE, loss, 1, FSDP_F64, FSDP_SUM);
+}
+
+fsdp_status gpt_trainer_validate(gpt_trainer *trainer, const gpt_data *data, double *loss, size_t *bytes)
+{
+    const size_t all = gpt_data_val_windows(data), batch = trainer->options->batch;
+    const size_t most    = trainer->options->val_batches;
+    const size_t windows = most && most < all / batch ? most * batch : all;
+
+    *bytes = windows * trainer->options->config.context;
+    EXAMPLE_TRY(trainer->parallel ? gpt_parallel_validate(trainer->parallel, windows, loss)
+                                  : validate_windows(trainer, data, windows, loss));
     *loss /= (double)*bytes;
     return FSDP_OK;
 }

@@ -8,11 +8,13 @@
 #include "gpt_data.h"
 #include "gpt_hook.h"
 #include "gpt_options.h"
+#include "gpt_parallel.h"
 #include "mpi-examples/common/example_views.h"
 
 typedef struct gpt_trainer {
     const gpt_options *options;
     fsdp_context      *ctx;
+    gpt_parallel      *parallel; /* NULL: data parallelism alone; else model, optimizer and passes are its own */
     fsdp_model        *model;
     fsdp_unit         *embedding;
     fsdp_unit        **blocks;
@@ -36,7 +38,7 @@ typedef struct gpt_trainer {
  * Describes the model and computes its budget. Collective.
  * @return FSDP_OK; another status: rank 0 or the library has said why. Close it all the same.
  */
-fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, gpt_trainer *trainer);
+fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, const gpt_data *data, gpt_trainer *trainer);
 
 /** Allocates what has been described. Collective. `memory_limit`: BYTES per rank that all of it may take. */
 fsdp_status gpt_trainer_commit(gpt_trainer *trainer, size_t memory_limit);
@@ -51,6 +53,16 @@ fsdp_status gpt_trainer_save(gpt_trainer *trainer, size_t step, int *stop);
 fsdp_status gpt_trainer_close_checkpoint(gpt_trainer *trainer);
 
 void gpt_trainer_close(gpt_trainer *trainer);
+
+/** The stopwatch of all passes. Local. */
+gpt_profile *gpt_trainer_profile(const gpt_trainer *trainer);
+
+/** Seconds that this rank has waited for others, and CPU time of its communication. Local. */
+double gpt_trainer_wait_seconds(const gpt_trainer *trainer);
+double gpt_trainer_communication_seconds(const gpt_trainer *trainer);
+
+/** What the library holds and has held on this rank. Local. */
+fsdp_status gpt_trainer_memory(const gpt_trainer *trainer, fsdp_memory *memory);
 
 /** BYTES that the passes work in beside the budget: activations, and copies in f32 of views that are not. */
 size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer);

@@ -22,6 +22,9 @@
 #include "mpi-examples/common/example_error.h"
 #include "mpi-examples/common/example_node.h"
 
+/* Units that the library can have open at once. */
+enum { MOST_VIEWS = 1024 };
+
 static double system_seconds(void)
 {
     struct rusage used;
@@ -30,11 +33,11 @@ static double system_seconds(void)
 }
 
 /* Where all clocks stand now. */
-static gpt_interval begin_interval(const fsdp_context *ctx)
+static gpt_interval begin_interval(const gpt_trainer *trainer)
 {
     return (gpt_interval){.seconds               = example_now(),
-                          .wait_seconds          = fsdp_wait_seconds(ctx),
-                          .communication_seconds = fsdp_progress_cpu_seconds(ctx) + fsdp_wait_cpu_seconds(ctx),
+                          .wait_seconds          = gpt_trainer_wait_seconds(trainer),
+                          .communication_seconds = gpt_trainer_communication_seconds(trainer),
                           .system_seconds        = system_seconds()};
 }
 
@@ -54,7 +57,7 @@ static fsdp_status reduce_interval(fsdp_context *ctx, gpt_interval *interval)
 
 static fsdp_status report_interval(gpt_trainer *trainer, const gpt_report *report, gpt_interval *interval)
 {
-    const gpt_interval next = begin_interval(trainer->ctx);
+    const gpt_interval next = begin_interval(trainer);
 
     interval->seconds               = next.seconds - interval->seconds;
     interval->wait_seconds          = next.wait_seconds - interval->wait_seconds;
@@ -112,8 +115,8 @@ static fsdp_status train(gpt_trainer *trainer, const gpt_data *data, gpt_report 
                                        .final  = o->min_lr,
                                        .warmup = o->warmup,
                                        .total  = o->steps > o->warmup ? o->steps : o->warmup};
-    gpt_profile           *profile  = gpt_activations_profile(trainer->activations);
-    gpt_interval           interval = begin_interval(trainer->ctx);
+    gpt_profile           *profile  = gpt_trainer_profile(trainer);
+    gpt_interval           interval = begin_interval(trainer);
     const size_t           first    = trainer->first_step;
     int                    stop     = 0;
     size_t                 step;
@@ -180,7 +183,7 @@ static fsdp_status conclude(gpt_trainer *trainer, const gpt_data *data, const gp
     EXAMPLE_TRY(gpt_trainer_validate(trainer, data, &loss, &bytes));
     gpt_report_validation(report, loss, bytes);
     EXAMPLE_TRY(write_sample(trainer, report));
-    EXAMPLE_TRY(fsdp_memory_usage(trainer->ctx, &memory));
+    EXAMPLE_TRY(gpt_trainer_memory(trainer, &memory));
     gpt_report_memory(report, &memory, &trainer->budget);
     return FSDP_OK;
 }
@@ -202,7 +205,7 @@ static fsdp_status run_trainer(gpt_trainer *trainer, const gpt_data *data)
     return trainer->checkpoint.stopped ? FSDP_OK : conclude(trainer, data, &report);
 }
 
-static fsdp_status run(fsdp_context *ctx, const gpt_options *options, int *stopped)
+static fsdp_status run(fsdp_context *ctx, gpt_options *options, int *stopped)
 {
     gpt_trainer trainer;
     gpt_data    data;
@@ -210,7 +213,7 @@ static fsdp_status run(fsdp_context *ctx, const gpt_options *options, int *stopp
 
     EXAMPLE_TRY(gpt_options_check(ctx, options));
     EXAMPLE_TRY(gpt_data_load(ctx, options, &data));
-    status = gpt_trainer_open(ctx, options, &trainer);
+    status = gpt_trainer_open(ctx, options, &data, &trainer);
     if (status == FSDP_OK) {
         status = run_trainer(&trainer, &data);
     }
@@ -220,8 +223,16 @@ static fsdp_status run(fsdp_context *ctx, const gpt_options *options, int *stopp
     return status;
 }
 
+/* A stage's layers are gathered at once, and an end of the network beside them. */
+static int most_views(const gpt_options *options)
+{
+    const size_t stages = options->pp ? options->pp : 1, layers = options->config.layers;
+
+    return (int)(layers / stages < MOST_VIEWS ? layers / stages + 1 : MOST_VIEWS);
+}
+
 /* A setting of the library that is also an option goes into its configuration, which wins over the environment. */
-static fsdp_status run_in_context(const gpt_options *options, int *stopped)
+static fsdp_status run_in_context(gpt_options *options, int *stopped)
 {
     fsdp_config   config;
     fsdp_context *ctx;
@@ -229,6 +240,9 @@ static fsdp_status run_in_context(const gpt_options *options, int *stopped)
 
     fsdp_config_init(&config);
     config.prefetch = options->prefetch;
+    if (gpt_options_mesh(options)) {
+        config.views_in_flight = most_views(options);
+    }
     EXAMPLE_TRY(fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     status = run(ctx, options, stopped);
     if (fsdp_finalize(ctx) != FSDP_OK) {

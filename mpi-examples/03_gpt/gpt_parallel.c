@@ -1,0 +1,441 @@
+#include "gpt_parallel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi-examples/common/example_error.h"
+
+/* ---- contexts ------------------------------------------------------------------------------------------------------------ */
+
+/* Each once: with an axis as long as the job, or with one rank, some are the same. */
+static size_t list_contexts(const gpt_mesh *mesh, fsdp_context **contexts)
+{
+    fsdp_context *const all[GPT_MOST_CONTEXTS] = {mesh->all, mesh->dp, mesh->tp, mesh->pp};
+    size_t              n                  = 0, i, k;
+
+    for (i = 0; i < GPT_MOST_CONTEXTS; i++) {
+        for (k = 0; k < n && contexts[k] != all[i]; k++) {
+        }
+        contexts[k] = all[i];
+        n += k == n;
+    }
+    return n;
+}
+
+double gpt_parallel_wait_seconds(const gpt_parallel *p)
+{
+    fsdp_context *contexts[GPT_MOST_CONTEXTS];
+    const size_t  n       = list_contexts(&p->mesh, contexts);
+    double        seconds = 0;
+    size_t        i;
+
+    for (i = 0; i < n; i++) {
+        seconds += fsdp_wait_seconds(contexts[i]);
+    }
+    return seconds + p->waited;
+}
+
+double gpt_parallel_communication_seconds(const gpt_parallel *p)
+{
+    fsdp_context *contexts[GPT_MOST_CONTEXTS];
+    const size_t  n       = list_contexts(&p->mesh, contexts);
+    double        seconds = 0;
+    size_t        i;
+
+    for (i = 0; i < n; i++) {
+        seconds += fsdp_progress_cpu_seconds(contexts[i]) + fsdp_wait_cpu_seconds(contexts[i]);
+    }
+    return seconds;
+}
+
+/* What the contexts hold before anything is made on them, all of it counted in that of all ranks. */
+static fsdp_status note_contexts(gpt_parallel *p)
+{
+    fsdp_context *contexts[GPT_MOST_CONTEXTS];
+    const size_t  n = list_contexts(&p->mesh, contexts);
+    size_t        i;
+
+    for (i = 0; i < n; i++) {
+        EXAMPLE_TRY(fsdp_memory_usage(contexts[i], &p->before[i]));
+    }
+    return fsdp_memory_usage(p->mesh.dp, &p->before_dp);
+}
+
+fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory)
+{
+    fsdp_context *contexts[GPT_MOST_CONTEXTS];
+    const size_t  n = list_contexts(&p->mesh, contexts);
+    size_t        i;
+
+    EXAMPLE_TRY(fsdp_memory_usage(contexts[0], memory));
+    for (i = 1; i < n; i++) {
+        fsdp_memory part;
+
+        EXAMPLE_TRY(fsdp_memory_usage(contexts[i], &part));
+        memory->current_total += part.current_total - p->before[i].current_total;
+        memory->peak_total += part.peak_total - p->before[i].current_total;
+    }
+    return FSDP_OK;
+}
+
+/* ---- the model ----------------------------------------------------------------------------------------------------------- */
+
+/* How a tensor is divided over tensor parallelism. */
+typedef struct part {
+    unsigned flags;
+    uint32_t dimension, blocks;
+} part;
+
+#define WHOLE                                                                                                          \
+    {                                                                                                                  \
+        0, 0, 0                                                                                                        \
+    }
+#define ALONG(dimension)                                                                                               \
+    {                                                                                                                  \
+        FSDP_TENSOR_TP, dimension, 1                                                                                   \
+    }
+
+/* Columns of queries, keys and values: each rank has those of its heads. */
+#define HEADS(dimension)                                                                                               \
+    {                                                                                                                  \
+        FSDP_TENSOR_TP, dimension, 3                                                                                   \
+    }
+
+static const part layer_parts[GPT_N_BLOCK_TENSORS] = {[GPT_LN_1_WEIGHT]      = WHOLE,
+                                                      [GPT_LN_1_BIAS]        = WHOLE,
+                                                      [GPT_ATTN_WEIGHT]      = HEADS(1),
+                                                      [GPT_ATTN_BIAS]        = HEADS(0),
+                                                      [GPT_ATTN_PROJ_WEIGHT] = ALONG(0),
+                                                      [GPT_ATTN_PROJ_BIAS]   = WHOLE,
+                                                      [GPT_LN_2_WEIGHT]      = WHOLE,
+                                                      [GPT_LN_2_BIAS]        = WHOLE,
+                                                      [GPT_FC_WEIGHT]        = ALONG(1),
+                                                      [GPT_FC_BIAS]          = ALONG(0),
+                                                      [GPT_PROJ_WEIGHT]      = ALONG(0),
+                                                      [GPT_PROJ_BIAS]        = WHOLE};
+static const part end_parts[GPT_N_EMBEDDING_TENSORS] = {
+    [GPT_WTE] = ALONG(0), [GPT_WPE] = WHOLE, [GPT_LN_F_WEIGHT] = WHOLE, [GPT_LN_F_BIAS] = WHOLE};
+
+static fsdp_tensor divided(const gpt_tensor *t, const part *how)
+{
+    return (fsdp_tensor){.name      = t->name,
+                         .n_dims    = t->n_dims,
+                         .shape     = {t->shape[0], t->shape[1]},
+                         .dtype     = FSDP_F32,
+                         .fill      = t->deviation > 0 ? FSDP_FILL_NORMAL : FSDP_FILL_CONSTANT,
+                         .a         = t->mean,
+                         .b         = t->deviation,
+                         .flags     = how->flags | (t->decays ? 0 : FSDP_TENSOR_NO_WEIGHT_DECAY),
+                         .tp_dim    = how->dimension,
+                         .tp_blocks = how->blocks};
+}
+
+/* The table of words is at both ends; positions belong to the first, the last norm to the last. */
+static int end_has(const gpt_stages *s, size_t tensor)
+{
+    return tensor == GPT_WTE ? s->has_first || s->has_last : tensor == GPT_WPE ? s->has_first : s->has_last;
+}
+
+/* Units have their place in files, whatever stages they are on: the ends come first. */
+static fsdp_status add_ends(gpt_parallel *p)
+{
+    gpt_stages *s = &p->stages;
+    gpt_tensor  about[GPT_N_EMBEDDING_TENSORS];
+    fsdp_tensor tensors[GPT_N_EMBEDDING_TENSORS];
+    size_t      n = 0, i;
+
+    for (i = 0; i < GPT_N_EMBEDDING_TENSORS; i++) {
+        s->tensors[i] = FSDP_NO_TENSOR;
+        if (end_has(s, i)) {
+            gpt_embedding_tensor(&p->options->config, i, &about[i]);
+            tensors[n]    = divided(&about[i], &end_parts[i]);
+            s->tensors[i] = n++;
+        }
+    }
+    if (n == 0) {
+        return FSDP_OK;
+    }
+    EXAMPLE_TRY(fsdp_unit_add(p->model, "embedding", tensors, n, &s->embedding));
+    return fsdp_unit_set_place(s->embedding, 0);
+}
+
+static fsdp_status add_layer(gpt_parallel *p, size_t layer)
+{
+    gpt_tensor  about[GPT_N_BLOCK_TENSORS];
+    fsdp_tensor tensors[GPT_N_BLOCK_TENSORS];
+    char        name[32];
+    size_t      i;
+
+    for (i = 0; i < GPT_N_BLOCK_TENSORS; i++) {
+        gpt_block_tensor(&p->options->config, layer, i, &about[i]);
+        tensors[i] = divided(&about[i], &layer_parts[i]);
+    }
+    (void)snprintf(name, sizeof name, "h.%zu", layer);
+    EXAMPLE_TRY(fsdp_unit_add(p->model, name, tensors, GPT_N_BLOCK_TENSORS, &p->stages.layers[layer]));
+    return fsdp_unit_set_place(p->stages.layers[layer], layer + 1);
+}
+
+static fsdp_status describe_model(gpt_parallel *p)
+{
+    const gpt_options *o       = p->options;
+    fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    size_t             layer;
+
+    options.strategy        = o->strategy;
+    options.group_size      = o->group_size;
+    options.seed            = o->seed;
+    options.moment_dtype    = o->moment_dtype;
+    options.local_gradients = p->stages.micros > 1;
+    options.mesh            = p->mesh.mesh;
+    options.tensor_axis     = "tp";
+    options.stage_axis      = "pp";
+    EXAMPLE_TRY(fsdp_model_create(p->mesh.dp, &options, &p->model));
+    EXAMPLE_TRY(add_ends(p));
+    for (layer = 0; layer < o->config.layers; layer++) {
+        if (p->ranks[layer / (size_t)p->stages.layers_each] == fsdp_rank(p->mesh.pp)) {
+            EXAMPLE_TRY(add_layer(p, layer));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* ---- the pipeline -------------------------------------------------------------------------------------------------------- */
+
+static fsdp_status create_pipeline(gpt_parallel *p)
+{
+    const gpt_division     *d       = &p->stages.division;
+    fsdp_pipeline_options   options = FSDP_PIPELINE_OPTIONS_DEFAULT;
+    fsdp_pipeline_callbacks callbacks;
+    int                     stage;
+
+    gpt_stages_callbacks(&p->stages, &callbacks);
+    options.schedule        = p->schedule.name;
+    options.text            = p->schedule.text;
+    options.stages_per_rank = p->schedule.text ? 1 : p->schedule.stages_per_rank;
+    options.micros          = (int)p->stages.micros;
+    options.bytes           = gpt_division_own_rows(d, p->stages.batch) * d->config.width * sizeof(real);
+    options.output_bytes    = options.bytes;
+    EXAMPLE_TRY(fsdp_pipeline_create(p->mesh.pp, &options, &callbacks, &p->pipeline));
+    EXAMPLE_TRY(fsdp_pipeline_get_info(p->pipeline, &p->info));
+    for (stage = 0; stage < p->info.stages; stage++) {
+        p->ranks[stage] = fsdp_pipeline_rank_of_stage(p->pipeline, stage);
+    }
+    gpt_stages_plan(&p->stages, &p->info, &p->schedule);
+    p->stages.first_rank = p->ranks[0];
+    p->stages.last_rank  = p->ranks[p->info.stages - 1];
+    p->stages.has_first  = p->stages.first_rank == fsdp_rank(p->mesh.pp);
+    p->stages.has_last   = p->stages.last_rank == fsdp_rank(p->mesh.pp);
+    return FSDP_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------- */
+
+static void describe_stages(gpt_parallel *p, const gpt_data *data)
+{
+    const gpt_options *o = p->options;
+
+    p->stages.division = (gpt_division){.config            = o->config,
+                                        .ranks             = o->tp,
+                                        .sequence_parallel = o->sequence_parallel && o->tp > 1,
+                                        .recompute         = (gpt_recompute)o->recompute,
+                                        .tp                = p->mesh.tp,
+                                        .profile           = &p->profile};
+    p->stages.mesh        = &p->mesh;
+    p->stages.data        = data;
+    p->stages.micros      = o->micro;
+    p->stages.batch       = o->batch / (o->micro * o->dp);
+    p->stages.n           = p->schedule.stages;
+    p->stages.layers_each = (int)o->config.layers / p->schedule.stages;
+    p->stages.splits      = p->schedule.splits;
+    p->stages.ranks       = p->ranks;
+}
+
+/* That of the model has the context that it is made on, and the others are there too. */
+static fsdp_status count_budget(gpt_parallel *p)
+{
+    int kind;
+
+    EXAMPLE_TRY(fsdp_model_budget(p->model, p->options->strategy, 0, FSDP_ADAMW, &p->budget));
+    for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
+        const size_t others = p->before[0].current[kind] - p->before_dp.current[kind];
+
+        p->budget.bytes[kind] += others;
+        p->budget.total += others;
+    }
+    p->budget.bytes[FSDP_MEMORY_BUFFERS] += p->info.bytes;
+    p->budget.total += p->info.bytes;
+    p->budget.mean_total = p->budget.total;
+    return FSDP_OK;
+}
+
+fsdp_status gpt_parallel_open(fsdp_context *ctx, const gpt_options *options, const gpt_data *data, gpt_parallel *p)
+{
+    *p = (gpt_parallel){.options = options};
+    EXAMPLE_TRY(gpt_schedule_open(ctx, options, &p->schedule));
+    p->ranks         = calloc((size_t)p->schedule.stages, sizeof *p->ranks);
+    p->stages.layers = calloc(options->config.layers, sizeof(fsdp_unit *));
+    EXAMPLE_TRY(
+        example_agree(ctx, p->ranks && p->stages.layers ? "" : "no memory for the list of layers; use fewer --layers"));
+    EXAMPLE_TRY(gpt_mesh_open(ctx, options->dp, options->tp, options->pp, &p->mesh));
+    gpt_profile_start(&p->profile);
+    describe_stages(p, data);
+    EXAMPLE_TRY(note_contexts(p));
+    EXAMPLE_TRY(create_pipeline(p));
+    EXAMPLE_TRY(describe_model(p));
+    return count_budget(p);
+}
+
+/* ---- allocating ---------------------------------------------------------------------------------------------------------- */
+
+static fsdp_status check_memory(const gpt_parallel *p, size_t limit)
+{
+    const size_t activations                    = gpt_stages_bytes(&p->stages);
+    char         message[EXAMPLE_MESSAGE_BYTES] = "";
+
+    if (activations > limit || p->budget.total > limit - activations) {
+        (void)snprintf(message, sizeof message,
+                       "a rank would need %zu bytes of training state and %zu of activations, and its part of the node's "
+                       "memory is %zu; use more ranks, --recompute, or a smaller --width, --layers, --context or --batch",
+                       p->budget.total, activations, limit);
+    }
+    return example_agree(p->mesh.all, message);
+}
+
+static fsdp_status create_optimizer(gpt_parallel *p)
+{
+    fsdp_optimizer_options adamw;
+
+    EXAMPLE_TRY(fsdp_optimizer_options_init(FSDP_ADAMW, &adamw));
+    adamw.lr           = p->options->lr;
+    adamw.weight_decay = p->options->weight_decay;
+    adamw.beta2        = p->options->beta2;
+    adamw.moment_dtype = p->options->moment_dtype;
+    return fsdp_optimizer_create(p->model, &adamw, &p->optimizer);
+}
+
+static fsdp_status name_units(gpt_parallel *p)
+{
+    const size_t each = (size_t)p->stages.layers_each;
+    int          stage;
+
+    for (stage = 0; stage < p->info.stages; stage++) {
+        if (p->ranks[stage] == fsdp_rank(p->mesh.pp)) {
+            EXAMPLE_TRY(
+                fsdp_pipeline_set_units(p->pipeline, stage, p->stages.layers + (size_t)stage * each, each));
+        }
+    }
+    return FSDP_OK;
+}
+
+fsdp_status gpt_parallel_commit(gpt_parallel *p, size_t memory_limit)
+{
+    int allocated;
+
+    EXAMPLE_TRY(check_memory(p, memory_limit));
+    p->windows = malloc(p->stages.batch * (p->options->config.context + 1));
+    allocated  = gpt_stages_allocate(&p->stages) && p->windows;
+    EXAMPLE_TRY(example_agree(p->mesh.all,
+                              allocated ? "" : "no memory for the activations; use more ranks or a smaller --batch"));
+    EXAMPLE_TRY(fsdp_model_commit(p->model));
+    EXAMPLE_TRY(name_units(p));
+    return create_optimizer(p);
+}
+
+void gpt_parallel_close(gpt_parallel *p)
+{
+    fsdp_pipeline_destroy(p->pipeline);
+    fsdp_model_destroy(p->model);
+    gpt_mesh_close(&p->mesh);
+    gpt_stages_release(&p->stages);
+    gpt_schedule_release(&p->schedule);
+    free(p->stages.layers);
+    free(p->windows);
+    free(p->ranks);
+}
+
+/* ---- training and validation --------------------------------------------------------------------------------------------- */
+
+fsdp_status gpt_parallel_train(gpt_parallel *p, size_t step, double lr, gpt_parallel_step *result)
+{
+    double loss;
+
+    *result = (gpt_parallel_step){0};
+    gpt_stages_begin_step(&p->stages, step);
+    EXAMPLE_TRY(fsdp_pipeline_step(p->pipeline, &loss));
+    EXAMPLE_TRY(fsdp_pipeline_get_info(p->pipeline, &p->info));
+    p->waited += p->info.wait_seconds;
+    EXAMPLE_TRY(gpt_stages_end_step(&p->stages));
+    EXAMPLE_TRY(fsdp_allreduce(p->mesh.dp, FSDP_IN_PLACE, &loss, 1, FSDP_F64, FSDP_SUM));
+    result->loss = fsdp_rank(p->mesh.all) == 0 ? loss : 0;
+    EXAMPLE_TRY(fsdp_clip_grad_norm(p->model, p->options->clip, &result->norm));
+    EXAMPLE_TRY(fsdp_optimizer_set_lr(p->optimizer, lr));
+    EXAMPLE_TRY(fsdp_optimizer_step(p->optimizer));
+    gpt_profile_lap(&p->profile, GPT_PART_OPTIMIZER);
+    return FSDP_OK;
+}
+
+/* Loads the windows of this rank among those from `first` on; the last ranks may get less, or none. */
+static size_t load_val_batch(gpt_parallel *p, size_t first, size_t windows)
+{
+    const size_t bytes = p->options->config.context + 1;
+    const size_t mine  = first + (size_t)fsdp_rank(p->mesh.dp) * p->stages.batch;
+    size_t       i;
+
+    for (i = 0; i < p->stages.batch && mine + i < windows; i++) {
+        memcpy(p->windows + i * bytes, gpt_data_val_window(p->stages.data, mine + i), bytes);
+    }
+    return i;
+}
+
+/* Ranks of the last stage have the losses: those of all parts of a layer the same, of which one counts. */
+static fsdp_status sum_losses(gpt_parallel *p, double *loss)
+{
+    if (!p->stages.has_last) {
+        *loss = 0;
+    }
+    EXAMPLE_TRY(fsdp_allreduce(p->mesh.dp, FSDP_IN_PLACE, loss, 1, FSDP_F64, FSDP_SUM));
+    return fsdp_allreduce(p->mesh.pp, FSDP_IN_PLACE, loss, 1, FSDP_F64, FSDP_SUM);
+}
+
+fsdp_status gpt_parallel_validate(gpt_parallel *p, size_t windows, double *loss)
+{
+    const size_t context = p->options->config.context, per_pass = p->stages.batch * p->options->dp;
+    size_t       first;
+
+    *loss = 0;
+    for (first = 0; first < windows; first += per_pass) {
+        const gpt_pass pass = {p->windows, context + 1, load_val_batch(p, first, windows), 0, context};
+        double         more = 0;
+
+        EXAMPLE_TRY(gpt_stages_forward(&p->stages, &pass));
+        if (p->stages.has_last) {
+            EXAMPLE_TRY(gpt_ends_loss(&p->stages.division, &p->stages.head, pass.batch, 1, &more));
+        }
+        *loss += more;
+    }
+    return sum_losses(p, loss);
+}
+
+/* The whole row, on all ranks, from the parts that the last stage's ranks have. */
+static fsdp_status gather_row(gpt_parallel *p, size_t row, real *logits)
+{
+    const size_t words = gpt_division_words(&p->stages.division);
+
+    if (p->stages.has_last) {
+        EXAMPLE_TRY(fsdp_allgather(p->mesh.tp, p->stages.head.logits + row * words, logits, words, FSDP_F32));
+    }
+    return fsdp_broadcast(p->mesh.pp, logits, GPT_VOCABULARY, FSDP_F32, p->stages.last_rank);
+}
+
+/* What is behind the text does not matter: attention is causal. */
+fsdp_status gpt_parallel_logits(gpt_parallel *p, const unsigned char *text, size_t length, real *logits)
+{
+    const size_t   context = p->options->config.context;
+    const gpt_pass pass    = {p->windows, context + 1, 1, 0, context};
+
+    memset(p->windows, 0, context + 1);
+    memcpy(p->windows, text, length);
+    EXAMPLE_TRY(gpt_stages_forward(&p->stages, &pass));
+    return gather_row(p, length - 1, logits);
+}

@@ -1,0 +1,64 @@
+/**
+ * @file
+ * Training on a mesh: what gpt_trainer.c does with data parallelism alone, with layers divided over ranks (gpt_layer.c) and over
+ * the stages of a pipeline (gpt_stage.c) as well.
+ */
+#ifndef GPT_PARALLEL_H
+#define GPT_PARALLEL_H
+
+#include "gpt_stage.h"
+
+/** Contexts of a mesh: that of all ranks, and of its axes. */
+enum { GPT_MOST_CONTEXTS = 4 };
+
+/** What a step gives. */
+typedef struct gpt_parallel_step {
+    double loss; /* the sum over all bytes of the step, on rank 0; else 0 */
+    double norm; /* of the gradient, before it was clipped */
+} gpt_parallel_step;
+
+typedef struct gpt_parallel {
+    const gpt_options *options;
+    gpt_mesh           mesh;
+    gpt_schedule       schedule;
+    gpt_profile        profile;
+    fsdp_model        *model;
+    fsdp_optimizer    *optimizer;
+    fsdp_pipeline     *pipeline;
+    fsdp_pipeline_info info;
+    gpt_stages         stages;
+    int               *ranks;   /* for each stage, the rank of the pipeline that has it */
+    unsigned char     *windows; /* batch x (context + 1) bytes: what is validated on */
+    fsdp_budget        budget;  /* of this rank: the model and the pipeline */
+    double             waited; /* seconds, for messages of the pipeline */
+
+    fsdp_memory before[GPT_MOST_CONTEXTS], before_dp; /* what contexts hold from their beginning */
+} gpt_parallel;
+
+/**
+ * Opens mesh and schedule, and describes the model of this rank's stages. Collective.
+ * @return FSDP_OK; another status: rank 0 or the library has said why. Close it all the same.
+ */
+fsdp_status gpt_parallel_open(fsdp_context *ctx, const gpt_options *options, const gpt_data *data, gpt_parallel *p);
+
+/** Allocates what has been described. Collective. `memory_limit`: BYTES per rank that all of it may take. */
+fsdp_status gpt_parallel_commit(gpt_parallel *p, size_t memory_limit);
+void        gpt_parallel_close(gpt_parallel *p);
+
+/** One step on the global batch number `step`. Collective. */
+fsdp_status gpt_parallel_train(gpt_parallel *p, size_t step, double lr, gpt_parallel_step *result);
+
+/** The sum of the losses of `windows` windows of the validation text, the same on all ranks. Collective. */
+fsdp_status gpt_parallel_validate(gpt_parallel *p, size_t windows, double *loss);
+
+/** The logits of position `length` - 1 behind `text`, on all ranks. Collective. @param[out] logits  GPT_VOCABULARY */
+fsdp_status gpt_parallel_logits(gpt_parallel *p, const unsigned char *text, size_t length, real *logits);
+
+/** Seconds that this rank has waited, and CPU time of communication, over all contexts. Local. */
+double gpt_parallel_wait_seconds(const gpt_parallel *p);
+double gpt_parallel_communication_seconds(const gpt_parallel *p);
+
+/** What all contexts hold on this rank, and the most that they have held, together. Local. */
+fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory);
+
+#endif
