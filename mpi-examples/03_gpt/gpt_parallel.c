@@ -49,17 +49,31 @@ double gpt_parallel_communication_seconds(const gpt_parallel *p)
     return seconds;
 }
 
-/* What the contexts hold before anything is made on them, all of it counted in that of all ranks. */
-static fsdp_status note_contexts(gpt_parallel *p)
+/* Opens the mesh and notes what contexts hold from their beginning: all of it is counted in that of all ranks. */
+static fsdp_status open_mesh(gpt_parallel *p, fsdp_context *ctx)
 {
-    fsdp_context *contexts[GPT_MOST_CONTEXTS];
-    const size_t  n = list_contexts(&p->mesh, contexts);
-    size_t        i;
+    const gpt_options *o = p->options;
+    fsdp_context      *contexts[GPT_MOST_CONTEXTS];
+    size_t             n, i;
 
+    EXAMPLE_TRY(fsdp_memory_usage(ctx, &p->before_dp));
+    EXAMPLE_TRY(gpt_mesh_open(ctx, o->dp, o->tp, o->pp, &p->mesh));
+    n = list_contexts(&p->mesh, contexts);
     for (i = 0; i < n; i++) {
         EXAMPLE_TRY(fsdp_memory_usage(contexts[i], &p->before[i]));
     }
-    return fsdp_memory_usage(p->mesh.dp, &p->before_dp);
+    return p->mesh.dp == ctx ? FSDP_OK : fsdp_memory_usage(p->mesh.dp, &p->before_dp);
+}
+
+static void add_memory(fsdp_memory *sum, const fsdp_memory *part, const fsdp_memory *before)
+{
+    int kind;
+
+    for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
+        sum->current[kind] += part->current[kind] - before->current[kind];
+    }
+    sum->current_total += part->current_total - before->current_total;
+    sum->peak_total += part->peak_total - before->current_total;
 }
 
 fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory)
@@ -73,8 +87,7 @@ fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory)
         fsdp_memory part;
 
         EXAMPLE_TRY(fsdp_memory_usage(contexts[i], &part));
-        memory->current_total += part.current_total - p->before[i].current_total;
-        memory->peak_total += part.peak_total - p->before[i].current_total;
+        add_memory(memory, &part, &p->before[i]);
     }
     return FSDP_OK;
 }
@@ -251,39 +264,63 @@ static void describe_stages(gpt_parallel *p, const gpt_data *data)
     p->stages.ranks       = p->ranks;
 }
 
-/* That of the model has the context that it is made on, and the others are there too. */
-static fsdp_status count_budget(gpt_parallel *p)
+static void add_to_budget(gpt_parallel *p, fsdp_memory_kind kind, size_t bytes)
 {
-    int kind;
+    p->budget.bytes[kind] += bytes;
+    p->budget.total += bytes;
+    p->budget.mean_total = p->budget.total;
+}
+
+/* BYTES that the library takes for so many. */
+static size_t allocated(size_t bytes)
+{
+    enum { ALIGNMENT = 256 };
+
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/*
+ * That of the model has the context that it is made on. The others are there already, and so is the pipeline; to come are the lists
+ * of its units, what the loss works in, and how the ends find each other.
+ */
+static fsdp_status count_budget(gpt_parallel *p, const fsdp_memory *there)
+{
+    const gpt_stages *s = &p->stages;
+    int               kind;
 
     EXAMPLE_TRY(fsdp_model_budget(p->model, p->options->strategy, 0, FSDP_ADAMW, &p->budget));
     for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
-        const size_t others = p->before[0].current[kind] - p->before_dp.current[kind];
-
-        p->budget.bytes[kind] += others;
-        p->budget.total += others;
+        add_to_budget(p, (fsdp_memory_kind)kind, there->current[kind] - p->before_dp.current[kind]);
     }
-    p->budget.bytes[FSDP_MEMORY_BUFFERS] += p->info.bytes;
-    p->budget.total += p->info.bytes;
-    p->budget.mean_total = p->budget.total;
+    add_to_budget(p, FSDP_MEMORY_BOOKKEEPING,
+                  (size_t)p->info.stages_here * allocated((size_t)s->layers_each * sizeof(fsdp_unit *)));
+    if (s->has_last) {
+        add_to_budget(p, FSDP_MEMORY_BOOKKEEPING,
+                      allocated(3 * gpt_division_rows(&s->division, s->batch) * sizeof(double)));
+    }
+    if (s->first_rank != s->last_rank) {
+        add_to_budget(p, FSDP_MEMORY_STAGING, allocated(48 * p->options->pp));
+    }
     return FSDP_OK;
 }
 
 fsdp_status gpt_parallel_open(fsdp_context *ctx, const gpt_options *options, const gpt_data *data, gpt_parallel *p)
 {
+    fsdp_memory there;
+
     *p = (gpt_parallel){.options = options};
     EXAMPLE_TRY(gpt_schedule_open(ctx, options, &p->schedule));
     p->ranks         = calloc((size_t)p->schedule.stages, sizeof *p->ranks);
     p->stages.layers = calloc(options->config.layers, sizeof(fsdp_unit *));
     EXAMPLE_TRY(
         example_agree(ctx, p->ranks && p->stages.layers ? "" : "no memory for the list of layers; use fewer --layers"));
-    EXAMPLE_TRY(gpt_mesh_open(ctx, options->dp, options->tp, options->pp, &p->mesh));
+    EXAMPLE_TRY(open_mesh(p, ctx));
     gpt_profile_start(&p->profile);
     describe_stages(p, data);
-    EXAMPLE_TRY(note_contexts(p));
     EXAMPLE_TRY(create_pipeline(p));
+    EXAMPLE_TRY(gpt_parallel_memory(p, &there));
     EXAMPLE_TRY(describe_model(p));
-    return count_budget(p);
+    return count_budget(p, &there);
 }
 
 /* ---- allocating ---------------------------------------------------------------------------------------------------------- */
@@ -328,11 +365,22 @@ static fsdp_status name_units(gpt_parallel *p)
     return FSDP_OK;
 }
 
+/* What each rank of the pipeline takes, for the report. */
+static fsdp_status gather_activations(gpt_parallel *p)
+{
+    const int64_t mine[GPT_PER_RANK] = {(int64_t)gpt_stages_bytes(&p->stages), (int64_t)p->stages.n_slots};
+
+    p->by_rank = calloc(p->options->pp * GPT_PER_RANK, sizeof *p->by_rank);
+    EXAMPLE_TRY(example_agree(p->mesh.all, p->by_rank ? "" : "no memory to list the ranks of a pipeline"));
+    return fsdp_allgather(p->mesh.pp, mine, p->by_rank, GPT_PER_RANK, FSDP_I64);
+}
+
 fsdp_status gpt_parallel_commit(gpt_parallel *p, size_t memory_limit)
 {
     int allocated;
 
     EXAMPLE_TRY(check_memory(p, memory_limit));
+    EXAMPLE_TRY(gather_activations(p));
     p->windows = malloc(p->stages.batch * (p->options->config.context + 1));
     allocated  = gpt_stages_allocate(&p->stages) && p->windows;
     EXAMPLE_TRY(example_agree(p->mesh.all,
@@ -351,6 +399,7 @@ void gpt_parallel_close(gpt_parallel *p)
     gpt_schedule_release(&p->schedule);
     free(p->stages.layers);
     free(p->windows);
+    free(p->by_rank);
     free(p->ranks);
 }
 

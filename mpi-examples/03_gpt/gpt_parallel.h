@@ -11,6 +11,9 @@
 /** Contexts of a mesh: that of all ranks, and of its axes. */
 enum { GPT_MOST_CONTEXTS = 4 };
 
+/** Numbers of gpt_parallel::by_rank for a rank. */
+enum { GPT_ACTIVATION_BYTES, GPT_HELD_AT_ONCE, GPT_PER_RANK };
+
 /** What a step gives. */
 typedef struct gpt_parallel_step {
     double loss; /* the sum over all bytes of the step, on rank 0; else 0 */
@@ -30,6 +33,7 @@ typedef struct gpt_parallel {
     int               *ranks;   /* for each stage, the rank of the pipeline that has it */
     unsigned char     *windows; /* batch x (context + 1) bytes: what is validated on */
     fsdp_budget        budget;  /* of this rank: the model and the pipeline */
+    int64_t           *by_rank; /* for each rank of the pipeline, BYTES of activations, and micro-batches that it holds at once */
     double             waited; /* seconds, for messages of the pipeline */
 
     fsdp_memory before[GPT_MOST_CONTEXTS], before_dp; /* what contexts hold from their beginning */

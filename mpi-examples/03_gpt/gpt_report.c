@@ -55,6 +55,28 @@ static void print_training(const gpt_options *o, size_t bytes)
     }
 }
 
+/* Axes, pipeline, and what each rank of it holds: "1f1b: 4 micro-batches of 3, 2 stages of 4 layers, held at once 2 1". */
+static void print_mesh(const gpt_parallel *p)
+{
+    const gpt_options *o = p->options;
+    size_t             r;
+
+    printf("pipeline    %s: %zu micro-batch%s of %zu, %d stage%s of %d layer%s; held at once by rank:", o->schedule,
+           o->micro, o->micro == 1 ? "" : "es", p->stages.batch, p->stages.n, p->stages.n == 1 ? "" : "s",
+           p->stages.layers_each, p->stages.layers_each == 1 ? "" : "s");
+    for (r = 0; r < o->pp; r++) {
+        printf(" %" PRId64, p->by_rank[r * GPT_PER_RANK + GPT_HELD_AT_ONCE]);
+    }
+    printf("\nrecompute   %s%s\n", gpt_recompute_names[o->recompute],
+           p->stages.division.sequence_parallel ? ", sequence parallel" : "");
+    printf("activations, in bytes, beside the budget; by rank of a pipeline:");
+    for (r = 0; r < o->pp; r++) {
+        printf(" %" PRId64, p->by_rank[r * GPT_PER_RANK + GPT_ACTIVATION_BYTES]);
+    }
+    putchar('\n');
+    (void)fsdp_mesh_print(p->mesh.mesh, stdout);
+}
+
 void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, const gpt_data *data,
                        const example_node *node, size_t blas_threads)
 {
@@ -73,7 +95,11 @@ void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, con
            data->bytes - data->train);
     print_training(o, data->train);
     print_shares(o, (size_t)fsdp_size(trainer->ctx));
-    printf("activations %zu bytes per rank, beside the budget\n", gpt_trainer_activation_bytes(trainer));
+    if (trainer->parallel) {
+        print_mesh(trainer->parallel);
+    } else {
+        printf("activations %zu bytes per rank, beside the budget\n", gpt_trainer_activation_bytes(trainer));
+    }
     if (copies) {
         printf("f32 copies  %zu bytes per rank, of the views in 16 bits, beside the budget\n", copies);
     }

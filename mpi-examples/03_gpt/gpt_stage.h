@@ -61,7 +61,7 @@ typedef struct gpt_stages {
 /** How many micro-batches are held at once, as fsdp_pipeline_get_info() says. Local. */
 void gpt_stages_plan(gpt_stages *s, const fsdp_pipeline_info *info, const gpt_schedule *schedule);
 
-/** BYTES of activations and what else the passes work in, by formula: see gpt_activations_formula.c. Local. */
+/** BYTES of activations and what else the passes work in. Local. */
 size_t gpt_stages_bytes(const gpt_stages *s);
 
 /** Local. @return 0: out of memory */

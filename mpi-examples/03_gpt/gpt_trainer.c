@@ -157,9 +157,6 @@ fsdp_status gpt_trainer_memory(const gpt_trainer *trainer, fsdp_memory *memory)
 
 size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer)
 {
-    if (trainer->parallel) {
-        return gpt_stages_bytes(&trainer->parallel->stages);
-    }
     return gpt_activations_bytes(&trainer->options->config, trainer->room);
 }
 
