@@ -92,6 +92,18 @@ fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory)
     return FSDP_OK;
 }
 
+fsdp_status gpt_parallel_count_kept_budgets(const gpt_parallel *p, size_t *ranks)
+{
+    fsdp_memory memory;
+    int64_t     kept;
+
+    EXAMPLE_TRY(gpt_parallel_memory(p, &memory));
+    kept = memory.peak_total == p->budget.total;
+    EXAMPLE_TRY(fsdp_allreduce(p->mesh.all, FSDP_IN_PLACE, &kept, 1, FSDP_I64, FSDP_SUM));
+    *ranks = (size_t)kept;
+    return FSDP_OK;
+}
+
 /* ---- the model ----------------------------------------------------------------------------------------------------------- */
 
 /* How a tensor is divided over tensor parallelism. */

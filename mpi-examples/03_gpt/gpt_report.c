@@ -202,6 +202,13 @@ void gpt_report_memory(const gpt_report *report, const fsdp_memory *memory, cons
     }
 }
 
+void gpt_report_kept_budgets(const gpt_report *report, size_t kept, int ranks)
+{
+    if (report->speaks) {
+        printf("budgets to the byte on %zu of %d ranks\n", kept, ranks);
+    }
+}
+
 void gpt_report_profile(const gpt_report *report, const gpt_profile *profile, size_t steps)
 {
     double total = 0;

@@ -55,6 +55,9 @@ void gpt_report_sample(const gpt_report *report, const unsigned char *text, size
 /** What the library holds and held, beside what the budget said. */
 void gpt_report_memory(const gpt_report *report, const fsdp_memory *memory, const fsdp_budget *budget);
 
+/** On a mesh, how many ranks have held what their budgets said. */
+void gpt_report_kept_budgets(const gpt_report *report, size_t kept, int ranks);
+
 /** Where the time of `steps` steps went. */
 void gpt_report_profile(const gpt_report *report, const gpt_profile *profile, size_t steps);
 

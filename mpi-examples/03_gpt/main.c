@@ -164,6 +164,15 @@ static fsdp_status write_sample(gpt_trainer *trainer, const gpt_report *report)
     return status;
 }
 
+static fsdp_status count_kept_budgets(const gpt_trainer *trainer, const gpt_report *report)
+{
+    size_t kept;
+
+    EXAMPLE_TRY(gpt_parallel_count_kept_budgets(trainer->parallel, &kept));
+    gpt_report_kept_budgets(report, kept, fsdp_size(trainer->ctx));
+    return FSDP_OK;
+}
+
 /* All that comes after training. */
 static fsdp_status conclude(gpt_trainer *trainer, const gpt_data *data, const gpt_report *report)
 {
@@ -185,7 +194,7 @@ static fsdp_status conclude(gpt_trainer *trainer, const gpt_data *data, const gp
     EXAMPLE_TRY(write_sample(trainer, report));
     EXAMPLE_TRY(gpt_trainer_memory(trainer, &memory));
     gpt_report_memory(report, &memory, &trainer->budget);
-    return FSDP_OK;
+    return trainer->parallel ? count_kept_budgets(trainer, report) : FSDP_OK;
 }
 
 static fsdp_status run_trainer(gpt_trainer *trainer, const gpt_data *data)
@@ -226,7 +235,8 @@ static fsdp_status run(fsdp_context *ctx, gpt_options *options, int *stopped)
 /* A stage's layers are gathered at once, and an end of the network beside them. */
 static int most_views(const gpt_options *options)
 {
-    const size_t stages = options->pp ? options->pp : 1, layers = options->config.layers;
+    const size_t ranks = options->pp ? options->pp : 1, each = options->stages_per_rank ? options->stages_per_rank : 1;
+    const size_t stages = ranks * each, layers = options->config.layers;
 
     return (int)(layers / stages < MOST_VIEWS ? layers / stages + 1 : MOST_VIEWS);
 }

@@ -78,6 +78,26 @@ foreach(n IN LISTS allowed)
               ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
 endforeach()
 
+# On a mesh of data, tensor and pipeline parallelism.
+fsdp_test_allowed_ranks(allowed ON "4")
+foreach(n IN LISTS allowed)
+    foreach(part quick shapes)
+        set(chosen full)
+        if(part STREQUAL "quick")
+            set(chosen quick)
+        endif()
+        fsdp_add_test(NAME examples.gpt_mesh_${part}.n${n} RANKS ${n} SET ${chosen}
+                      COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpt_mesh.sh" ${part} $<TARGET_FILE:03_gpt> "${gpt_text}"
+                              ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+    endforeach()
+endforeach()
+fsdp_test_allowed_ranks(allowed OFF "8")
+foreach(n IN LISTS allowed)
+    fsdp_add_test(NAME examples.gpt_mesh_all.n${n} RANKS ${n} SET soak TIMEOUT 14400
+                  COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpt_mesh.sh" all $<TARGET_FILE:03_gpt> "${gpt_text}"
+                          ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+endforeach()
+
 # Checkpoints: STEP is behind the warm-up, and in f16 the loss is scaled.
 fsdp_test_allowed_ranks(allowed ON "2;3")
 foreach(n IN LISTS allowed)

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# 03_gpt on a mesh: with the same dp, tp and micro-batches, no number of stages, no schedule, neither sequence parallelism nor
+# recomputation changes a bit of a loss or of a parameter; tensor parallelism changes rounding only; and every rank holds what its
+# budget has said, to the byte.
+#
+#   check_gpt_mesh.sh PART PROGRAM DATA MPIEXEC NUMPROC_FLAG [MPIEXEC_FLAG]...
+#
+# PART is quick (4 ranks), shapes (up to 4 ranks) or all (up to 8 ranks, each shape with each schedule).
+set -euo pipefail
+
+part=$1 program=$2 data=$3 mpiexec=$4 numproc=$5
+shift 5
+flags=("$@")
+# shellcheck source=tests/examples/exact_lines.sh
+. "$(dirname "$0")/exact_lines.sh"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OPENBLAS_NUM_THREADS=1
+
+# run FILE DP TP PP MICRO OPTION...: leaves the exact lines of a run in FILE
+run() {
+    local file=$1 ranks=$(($2 * $3 * $4)) what="dp $2, tp $3, pp $4, $5 micro-batches ${*:6}"
+    local options=(--dp "$2" --tp "$3" --pp "$4" --micro "$5" "${@:6}")
+    timeout "$((600 * ${TEST_TIME_FACTOR:-1}))" "$mpiexec" "$numproc" "$ranks" "${flags[@]}" "$program" --data "$data" "${model[@]}" \
+        --lr 0.001 --warmup 100 --clip 1 --steps "$steps" --val-batches 1 --sample 0 --progress off --exact "${options[@]}" \
+        >"$folder/all" </dev/null
+    keep_exact "$what" "$steps" "$folder/all" "$file"
+    grep -q "^budgets to the byte on $ranks of $ranks ranks$" "$folder/all" || {
+        cat "$folder/all"
+        echo "$what: a rank holds another number of bytes than its budget"
+        exit 1
+    }
+}
+
+# equal REFERENCE DP TP PP MICRO OPTION...: the same bits as the run in the file REFERENCE
+equal() {
+    run "$folder/other" "${@:2}"
+    same "dp $2, tp $3, pp $4 with ${*:6}, and pp 1," "$1" "$folder/other"
+    echo "dp $2, tp $3, pp $4, ${*:6}: the bits of pp 1"
+}
+
+quick() {
+    model=(--layers 4 --heads 2 --width 32 --context 32 --batch 8) steps=3
+    run "$folder/tp" 1 2 1 2
+    equal "$folder/tp" 1 2 2 2 --schedule interleaved --recompute selective --sequence-parallel
+}
+
+# Runs of a second each: every option at least once with every axis.
+shapes() {
+    model=(--layers 4 --heads 4 --width 32 --context 24 --batch 8) steps=4
+    run "$folder/one" 1 1 1 2
+    run "$folder/again" 1 1 1 2
+    same "two runs on one rank" "$folder/one" "$folder/again"
+    equal "$folder/one" 1 1 2 2 --schedule gpipe --recompute full
+    equal "$folder/one" 1 1 4 2 --schedule zb-h1 --recompute full
+    printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' >"$folder/schedule.csv"
+    equal "$folder/one" 1 1 2 2 --schedule "$folder/schedule.csv"
+    run "$folder/tp" 1 2 1 2 --recompute selective
+    near "tp 2 beside one rank" "$folder/one" "$folder/tp" 2e-6
+    equal "$folder/tp" 1 2 2 2 --schedule zb-h1 --sequence-parallel --recompute selective
+    run "$folder/dp" 2 1 1 2
+    near "dp 2 beside one rank" "$folder/one" "$folder/dp" 2e-6
+    equal "$folder/dp" 2 1 2 2 --schedule interleaved
+}
+
+# What there is of options for a shape. MICRO must be a multiple of pp, for interleaved schedules.
+each_way() {
+    local reference=$1 dp=$2 tp=$3 pp=$4 micro=$5 schedule recompute
+    for schedule in gpipe 1f1b interleaved zb-h1; do
+        for recompute in none selective full; do
+            equal "$reference" "$dp" "$tp" "$pp" "$micro" --schedule $schedule --recompute $recompute
+            ((tp == 1)) || equal "$reference" "$dp" "$tp" "$pp" "$micro" --schedule $schedule --recompute $recompute --sequence-parallel
+        done
+        ((pp > 1)) || break
+    done
+}
+
+all() {
+    local shape dp tp pp micro batch
+    steps=${STEPS:-20}
+    for shape in 1,1,8 1,2,4 1,4,2 1,8,1 2,1,4 2,2,2 2,4,1 4,1,2 4,2,1 8,1,1 1,1,1 1,2,1 1,1,2 3,1,1 1,2,2 3,1,2; do
+        IFS=, read -r dp tp pp <<<"$shape"
+        micro=$((dp < 8 ? 8 : 4)) batch=$((dp == 3 ? 48 : 32))
+        model=(--layers 16 --heads 8 --width 64 --context 64 --batch $batch)
+        reference=$folder/$dp.$tp
+        [[ -e $reference ]] || run "$reference" "$dp" "$tp" 1 $micro
+        [[ -e $folder/one.$batch.$micro ]] || run "$folder/one.$batch.$micro" 1 1 1 $micro
+        near "dp $dp, tp $tp beside one rank" "$folder/one.$batch.$micro" "$reference" 2e-6
+        each_way "$reference" "$dp" "$tp" "$pp" $micro
+    done
+}
+
+"$part"
