@@ -65,7 +65,7 @@ double gpt_parallel_communication_seconds(const gpt_parallel *p);
 /** What all contexts hold on this rank, and the most that they have held, together. Local. */
 fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory);
 
-/** On how many ranks that is what the budget has said, to the byte: they hold different stages. Collective. */
+/** On how many ranks the most is what the budget has said, to the byte: they hold different stages. Collective. */
 fsdp_status gpt_parallel_count_kept_budgets(const gpt_parallel *p, size_t *ranks);
 
 #endif

@@ -164,10 +164,14 @@ static fsdp_status write_sample(gpt_trainer *trainer, const gpt_report *report)
     return status;
 }
 
+/* What saves need for a while may come when the passes need nothing, and then all holds less. */
 static fsdp_status count_kept_budgets(const gpt_trainer *trainer, const gpt_report *report)
 {
     size_t kept;
 
+    if (!trainer->parallel || trainer->options->checkpoint.folder) {
+        return FSDP_OK;
+    }
     EXAMPLE_TRY(gpt_parallel_count_kept_budgets(trainer->parallel, &kept));
     gpt_report_kept_budgets(report, kept, fsdp_size(trainer->ctx));
     return FSDP_OK;
@@ -194,7 +198,7 @@ static fsdp_status conclude(gpt_trainer *trainer, const gpt_data *data, const gp
     EXAMPLE_TRY(write_sample(trainer, report));
     EXAMPLE_TRY(gpt_trainer_memory(trainer, &memory));
     gpt_report_memory(report, &memory, &trainer->budget);
-    return trainer->parallel ? count_kept_budgets(trainer, report) : FSDP_OK;
+    return count_kept_budgets(trainer, report);
 }
 
 static fsdp_status run_trainer(gpt_trainer *trainer, const gpt_data *data)

@@ -96,6 +96,28 @@ if [[ ${RANKS:-1} -gt 1 ]]; then
     refuses "--batch 1 in 1 micro-batches is less than a sequence for each of $RANKS ranks; use a larger one, or fewer ranks" -- "${good[@]}" --batch 1
 fi
 
+# A mesh that cannot be.
+on_a_mesh() {
+    printf '0B0\n' >"$folder/no_forward.csv"
+    refuses "--tp is '0'; give a whole number from 1" -- "${good[@]}" --tp 0
+    refuses "--tp 2 times --pp 1 is 2, which does not divide the 3 ranks; use divisors" -- "${good[@]}" --tp 2
+    refuses "--dp 2 times --tp 1 times --pp 3 is 6, and there are 3 ranks; leave out --dp" -- "${good[@]}" --dp 2 --pp 3
+    refuses "--batch is 25, which --micro 2 times --dp 3 do not divide; use a multiple of 6" -- "${good[@]}" --batch 25 --micro 2
+    refuses "--accumulate does not go with --dp, --tp or --pp; .* --micro" -- "${good[@]}" --micro 2 --accumulate 2
+    refuses "--schedule is '$folder/missing.csv': No such file.*; use gpipe" -- "${good[@]}" --schedule "$folder/missing.csv"
+    refuses "--schedule '.*no_forward.csv' has no forward pass, such as 0F0; fsdp-plan" -- "${good[@]}" --schedule "$folder/no_forward.csv"
+    refuses "--stages-per-rank is 4, and --schedule gpipe says itself how many there are; use" -- "${good[@]}" --schedule gpipe \
+        --stages-per-rank 4
+    refuses "--schedule interleaved has 6 stages, more than --layers 1; use" -- "${good[@]}" --schedule interleaved --pp 3 --micro 6
+    refuses "--layers is 5, which the 3 stages of --schedule 1f1b do not divide; use" -- "${good[@]}" --layers 5 --pp 3
+    refuses "--optimizer muon needs whole matrices, and does not go with" -- "${good[@]}" --micro 1 --optimizer muon
+    refuses "--param-dtype and --reduce-dtype other than f32 do not go" -- "${good[@]}" --micro 1 --param-dtype bf16
+    refuses "--hook and --quantized-params do not go" -- "${good[@]}" --micro 1 --quantized-params
+    refuses "--tp is 3, which does not divide --heads 2; use a divisor of the heads" -- "${good[@]}" --tp 3
+    refuses "--tp is 3, which does not divide the vocabulary of 256 bytes; use a power of 2" -- "${good[@]}" --tp 3 --width 48 --heads 3
+}
+[[ ${RANKS:-1} -ne 3 ]] || on_a_mesh
+
 # What the library refuses.
 speaker='libfsdp: error: '
 refuses "prefetch is 65; it accepts 0 to 64" -- "${good[@]}" --prefetch 65
@@ -105,6 +127,15 @@ refuses "a hook serves NO_SHARD and HYBRID_SHARD .*this model is FULL_SHARD in f
 refuses "a hook serves .*this model is SHARD_OPTIM in f32" -- "${good[@]}" --hook int8 --hook-start 2 --strategy shard_optim
 refuses "a hook serves .*with gradients in f32, and this model is NO_SHARD in bf16" -- "${good[@]}" --hook int8 \
     --strategy no_shard --reduce-dtype bf16
+
+if [[ ${RANKS:-1} -eq 3 ]]; then
+    printf '0F0,0B0,0X0\n1F0,1B0\n2F0,2B0\n' >"$folder/unknown_action.csv"
+    printf '0F0,0B0\n' >"$folder/one_stage.csv"
+    refuses "pipeline.*'0X0'" -- "${good[@]}" --pp 3 --layers 3 --schedule "$folder/unknown_action.csv" --micro 1
+    refuses "pipeline.* 1 rank.* 3" -- "${good[@]}" --pp 3 --layers 3 --schedule "$folder/one_stage.csv" --micro 1
+    refuses "interleaved needs a multiple of the 3 ranks as micro-batches: 4 is none; take 3 or 6" -- "${good[@]}" --pp 3 --layers 6 \
+        --schedule interleaved --micro 4
+fi
 
 # These can only be found out on the way.
 speaker='03_gpt: '

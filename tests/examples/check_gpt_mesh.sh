@@ -5,7 +5,8 @@
 #
 #   check_gpt_mesh.sh PART PROGRAM DATA MPIEXEC NUMPROC_FLAG [MPIEXEC_FLAG]...
 #
-# PART is quick (4 ranks), shapes (up to 4 ranks) or all (up to 8 ranks, each shape with each schedule).
+# PART is quick or shapes (up to 4 ranks), checkpoints (which every shape can load and writes alike), or all (up to 8 ranks, each
+# shape with each schedule).
 set -euo pipefail
 
 part=$1 program=$2 data=$3 mpiexec=$4 numproc=$5
@@ -49,18 +50,46 @@ quick() {
 shapes() {
     model=(--layers 4 --heads 4 --width 32 --context 24 --batch 8) steps=4
     run "$folder/one" 1 1 1 2
-    run "$folder/again" 1 1 1 2
-    same "two runs on one rank" "$folder/one" "$folder/again"
-    equal "$folder/one" 1 1 2 2 --schedule gpipe --recompute full
     equal "$folder/one" 1 1 4 2 --schedule zb-h1 --recompute full
     printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' >"$folder/schedule.csv"
-    equal "$folder/one" 1 1 2 2 --schedule "$folder/schedule.csv"
+    equal "$folder/one" 1 1 2 2 --schedule "$folder/schedule.csv" --recompute full
     run "$folder/tp" 1 2 1 2 --recompute selective
     near "tp 2 beside one rank" "$folder/one" "$folder/tp" 2e-6
-    equal "$folder/tp" 1 2 2 2 --schedule zb-h1 --sequence-parallel --recompute selective
+    equal "$folder/tp" 1 2 2 2 --schedule gpipe --sequence-parallel --recompute selective
     run "$folder/dp" 2 1 1 2
-    near "dp 2 beside one rank" "$folder/one" "$folder/dp" 2e-6
     equal "$folder/dp" 2 1 2 2 --schedule interleaved
+}
+
+# save FILE DP TP PP OPTION...: a run whose checkpoints are in FILE.saved, and its exact lines in FILE
+save() {
+    "$mpiexec" "$numproc" $(($2 * $3 * $4)) "${flags[@]}" "$program" --data "$data" "${model[@]}" --steps $steps --warmup 100 \
+        --val-batches 1 --sample 0 --progress off --exact --checkpoint "$1.saved" --dp "$2" --tp "$3" --pp "$4" "${@:5}" >"$folder/all" </dev/null
+    grep '^exact ' "$folder/all" >"$1"
+}
+
+# resumes FILE DP TP PP OPTION...: goes on from step 2 of the run FILE
+resumes() {
+    save "$folder/other" "${@:2}" --resume "$1.saved/step-000000002"
+    near "dp $2, tp $3, pp $4 resuming what one rank has saved" "$folder/behind" "$folder/other" 2e-6
+}
+
+checkpoints() {
+    model=(--layers 4 --heads 2 --width 32 --context 24 --batch 8 --micro 2) steps=4
+    save "$folder/one" 1 1 1 --every 2 --lr 0.001
+    grep -v ' step [12] ' "$folder/one" >"$folder/behind"
+    resumes "$folder/one" 1 2 2 --schedule interleaved --lr 0.001
+    resumes "$folder/one" 1 1 1 --lr 0.001
+    same "an undisturbed run and one that has resumed" "$folder/behind" "$folder/other"
+
+    # With a rate of 0 parameters stay what they were: initial values, the same file from every shape.
+    steps=1
+    save "$folder/first" 1 1 1 --lr 0
+    save "$folder/divided" 2 2 1 --lr 0
+    save "$folder/stages" 1 2 2 --lr 0 --schedule interleaved
+    for shape in divided stages; do
+        cmp "$folder/first.saved/step-000000001/model.safetensors" "$folder/$shape.saved/step-000000001/model.safetensors"
+    done
+    echo "the same model.safetensors from one rank, from dp 2 and tp 2, and from tp 2 and pp 2"
 }
 
 # What there is of options for a shape. MICRO must be a multiple of pp, for interleaved schedules.
@@ -78,6 +107,10 @@ each_way() {
 all() {
     local shape dp tp pp micro batch
     steps=${STEPS:-20}
+    model=(--layers 16 --heads 8 --width 64 --context 64 --batch 32)
+    run "$folder/twice.1" 2 2 2 8
+    run "$folder/twice.2" 2 2 2 8
+    same "two runs with dp 2, tp 2, pp 2" "$folder/twice.1" "$folder/twice.2"
     for shape in 1,1,8 1,2,4 1,4,2 1,8,1 2,1,4 2,2,2 2,4,1 4,1,2 4,2,1 8,1,1 1,1,1 1,2,1 1,1,2 3,1,1 1,2,2 3,1,2; do
         IFS=, read -r dp tp pp <<<"$shape"
         micro=$((dp < 8 ? 8 : 4)) batch=$((dp == 3 ? 48 : 32))

@@ -81,7 +81,7 @@ endforeach()
 # On a mesh of data, tensor and pipeline parallelism.
 fsdp_test_allowed_ranks(allowed ON "4")
 foreach(n IN LISTS allowed)
-    foreach(part quick shapes)
+    foreach(part quick shapes checkpoints)
         set(chosen full)
         if(part STREQUAL "quick")
             set(chosen quick)
