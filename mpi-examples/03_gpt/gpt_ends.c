@@ -18,7 +18,7 @@ size_t gpt_end_gradients_cut(gpt_end_gradients *grads, real *storage, const gpt_
     const size_t c    = d->config.width;
     size_t       used = 0;
 
-    *grads            = (gpt_end_gradients){0};
+    *grads             = (gpt_end_gradients){0};
     grads->of[GPT_WTE] = gpt_buffer_cut(storage, &used, gpt_division_words(d) * c);
     if (first) {
         grads->of[GPT_WPE] = gpt_buffer_cut(storage, &used, d->config.context * c);
@@ -66,8 +66,8 @@ void gpt_words_of(const gpt_pass *pass, size_t ahead, int32_t *words)
 fsdp_status gpt_ends_embed(const gpt_division *d, gpt_workspace *work, size_t batch, const int32_t *words,
                            const real *table, const real *positions, real *out)
 {
-    const fsdp_tp_activations a     = gpt_division_activations(d, batch);
-    const size_t              own   = gpt_division_own_rows(d, batch), c = d->config.width;
+    const fsdp_tp_activations a   = gpt_division_activations(d, batch);
+    const size_t              own = gpt_division_own_rows(d, batch), c = d->config.width;
     const size_t              first = d->sequence_parallel ? own * (size_t)fsdp_rank(d->tp) : 0;
     size_t                    r;
 
@@ -88,8 +88,7 @@ fsdp_status gpt_ends_embed_backward(const gpt_division *d, gpt_workspace *work, 
     size_t                    r;
 
     EXAMPLE_TRY(fsdp_tp_begin(d->tp, &a, gradient, work->partial));
-    EXAMPLE_TRY(
-        fsdp_tp_embed_backward(d->tp, &a, words, GPT_VOCABULARY, work->partial, grads->of[GPT_WTE]));
+    EXAMPLE_TRY(fsdp_tp_embed_backward(d->tp, &a, words, GPT_VOCABULARY, work->partial, grads->of[GPT_WTE]));
     for (r = 0; r < rows; r++) {
         gpt_add(c, work->partial + r * c, grads->of[GPT_WPE] + r % d->config.context * c);
     }

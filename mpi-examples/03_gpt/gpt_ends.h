@@ -20,14 +20,14 @@ typedef struct gpt_end_gradients {
 
 /** What the head works in. V: this rank's part of the vocabulary. */
 typedef struct gpt_head {
-    real    *ln_f;      /* S x C */
-    real    *mean;      /* S */
-    real    *scale;     /* S */
-    real    *logits;    /* R x V: then their gradients */
-    double  *losses;    /* R */
-    int32_t *targets;   /* R */
-    real    *norm;      /* 2 C: gradients of the norm, of one micro-batch */
-    size_t   words;     /* V */
+    real    *ln_f;    /* S x C */
+    real    *mean;    /* S */
+    real    *scale;   /* S */
+    real    *logits;  /* R x V: then their gradients */
+    double  *losses;  /* R */
+    int32_t *targets; /* R */
+    real    *norm;    /* 2 C: gradients of the norm, of one micro-batch */
+    size_t   words;   /* V */
 } gpt_head;
 
 /** Of this rank. Local. */

@@ -45,6 +45,19 @@ fsdp_tp_activations gpt_division_activations(const gpt_division *d, size_t batch
                                  .outside = d->sequence_parallel ? FSDP_TP_OWN_ROWS : FSDP_TP_ALL_ROWS};
 }
 
+gpt_activation_shape gpt_division_shape(const gpt_division *d, size_t batch)
+{
+    return (gpt_activation_shape){.rows              = gpt_division_rows(d, batch),
+                                  .width             = d->config.width,
+                                  .heads             = d->config.heads,
+                                  .context           = d->config.context,
+                                  .ranks             = d->ranks,
+                                  .sequence_parallel = d->sequence_parallel,
+                                  .without_scores    = d->recompute == GPT_RECOMPUTE_SELECTIVE,
+                                  .input_only        = d->recompute == GPT_RECOMPUTE_FULL,
+                                  .multiple          = GPT_BUFFER_MULTIPLE};
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
 /* All but the input. */
@@ -58,8 +71,7 @@ static size_t cut_computed(gpt_kept *k, real *storage, const gpt_division *d, si
     k->ln_1_scale = gpt_buffer_cut(storage, &used, own);
     k->qkv        = gpt_buffer_cut(storage, &used, rows * 3 * inner(d));
     if (d->recompute != GPT_RECOMPUTE_SELECTIVE) {
-        k->probabilities =
-            gpt_buffer_cut(storage, &used, batch * d->config.heads / d->ranks * head_probabilities(d));
+        k->probabilities = gpt_buffer_cut(storage, &used, batch * d->config.heads / d->ranks * head_probabilities(d));
     }
     k->attention  = gpt_buffer_cut(storage, &used, rows * inner(d));
     k->middle     = gpt_buffer_cut(storage, &used, own * c);
@@ -204,8 +216,8 @@ static void normalise(const gpt_division *d, size_t own, const real *in, const r
 }
 
 /* From `in` to kept->middle. */
-static fsdp_status attention_region(const gpt_division *d, gpt_workspace *work, size_t batch,
-                                    const real *const *params, const real *in, gpt_kept *k)
+static fsdp_status attention_region(const gpt_division *d, gpt_workspace *work, size_t batch, const real *const *params,
+                                    const real *in, gpt_kept *k)
 {
     const size_t        rows = gpt_division_rows(d, batch), own = gpt_division_own_rows(d, batch), c = d->config.width;
     const gpt_attention attention = attention_of(d, work, k);
@@ -228,8 +240,7 @@ static fsdp_status hidden_layer(const gpt_division *d, gpt_workspace *work, size
     const size_t rows = gpt_division_rows(d, batch), own = gpt_division_own_rows(d, batch), f = hidden(d);
     const real  *x;
 
-    normalise(d, own, k->middle, params[GPT_LN_2_WEIGHT], params[GPT_LN_2_BIAS], k->ln_2, k->ln_2_mean,
-              k->ln_2_scale);
+    normalise(d, own, k->middle, params[GPT_LN_2_WEIGHT], params[GPT_LN_2_BIAS], k->ln_2, k->ln_2_mean, k->ln_2_scale);
     EXAMPLE_TRY(enter(d, work, batch, k->ln_2, &x));
     linear(d, rows, d->config.width, f, x, params[GPT_FC_WEIGHT], params[GPT_FC_BIAS], k->fc);
     gpt_gelu(rows * f, k->fc, k->gelu);
@@ -283,8 +294,8 @@ static fsdp_status recall(const gpt_division *d, gpt_workspace *work, size_t bat
 static void linear_backward(const gpt_division *d, size_t rows, size_t inputs, size_t outputs, const real *d_out,
                             const real *weight, real *d_in)
 {
-    gpt_matmul(d->profile, rows, inputs, outputs, 1, gpt_rows(d_out, outputs), gpt_transposed(weight, outputs), 0,
-               d_in, inputs);
+    gpt_matmul(d->profile, rows, inputs, outputs, 1, gpt_rows(d_out, outputs), gpt_transposed(weight, outputs), 0, d_in,
+               inputs);
 }
 
 /* Adds to d_weight and, unless it is NULL, to d_bias. */

@@ -19,6 +19,7 @@
 
 #include <fsdp/fsdp.h>
 
+#include "gpt_activation.h"
 #include "gpt_math.h"
 #include "gpt_model.h"
 #include "gpt_options.h"
@@ -39,10 +40,10 @@ typedef struct gpt_division {
  * parallelism), C the width, I = C / ranks what this rank's heads have together, F = 4 I of the MLP.
  */
 typedef struct gpt_kept {
-    real       *own;           /* S x C: memory for the input; NULL where that has its own, as what a pipeline hands over */
-    const real *in;            /* S x C: the input */
-    real       *ln_1;          /* S x C */
-    real       *ln_1_mean;     /* S */
+    real       *own;       /* S x C: memory for the input; NULL where that has its own, as what a pipeline hands over */
+    const real *in;        /* S x C: the input */
+    real       *ln_1;      /* S x C */
+    real       *ln_1_mean; /* S */
     real       *ln_1_scale;    /* S */
     real       *qkv;           /* R x 3 I */
     real       *probabilities; /* per sequence and head of this rank: context x context; NULL: not kept */
@@ -81,6 +82,9 @@ typedef struct gpt_workspace {
 
     const gpt_kept *again_of; /* which one that is */
 } gpt_workspace;
+
+/** A layer as gpt_activation.h sees it, of `batch` sequences. Local. */
+gpt_activation_shape gpt_division_shape(const gpt_division *d, size_t batch);
 
 /** Of this rank: rows of `batch` sequences outside of regions, and in them. Local. */
 size_t gpt_division_own_rows(const gpt_division *d, size_t batch);

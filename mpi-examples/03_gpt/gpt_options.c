@@ -42,7 +42,8 @@ static const example_option rows[] = {
     {"micro", EXAMPLE_SIZE, FIELD(micro), 1, 1 << 20, NULL,
      "micro-batches of a step on such a mesh; without it as many as --pp"},
     {"recompute", EXAMPLE_CHOICE, FIELD(recompute), 0, 0, gpt_recompute_names,
-     "what backward passes compute again instead of keeping it, on such a mesh: none, selective (scores of attention) or "
+     "what backward passes compute again instead of keeping it, on such a mesh: none, selective (scores of attention) "
+     "or "
      "full (all but a layer's input)"},
     {"sequence-parallel", EXAMPLE_FLAG, FIELD(sequence_parallel), 0, 0, NULL,
      "divide norms and residuals over --tp too, by positions"},

@@ -12,7 +12,7 @@
 static size_t list_contexts(const gpt_mesh *mesh, fsdp_context **contexts)
 {
     fsdp_context *const all[GPT_MOST_CONTEXTS] = {mesh->all, mesh->dp, mesh->tp, mesh->pp};
-    size_t              n                  = 0, i, k;
+    size_t              n                      = 0, i, k;
 
     for (i = 0; i < GPT_MOST_CONTEXTS; i++) {
         for (k = 0; k < n && contexts[k] != all[i]; k++) {
@@ -127,18 +127,11 @@ typedef struct part {
         FSDP_TENSOR_TP, dimension, 3                                                                                   \
     }
 
-static const part layer_parts[GPT_N_BLOCK_TENSORS] = {[GPT_LN_1_WEIGHT]      = WHOLE,
-                                                      [GPT_LN_1_BIAS]        = WHOLE,
-                                                      [GPT_ATTN_WEIGHT]      = HEADS(1),
-                                                      [GPT_ATTN_BIAS]        = HEADS(0),
-                                                      [GPT_ATTN_PROJ_WEIGHT] = ALONG(0),
-                                                      [GPT_ATTN_PROJ_BIAS]   = WHOLE,
-                                                      [GPT_LN_2_WEIGHT]      = WHOLE,
-                                                      [GPT_LN_2_BIAS]        = WHOLE,
-                                                      [GPT_FC_WEIGHT]        = ALONG(1),
-                                                      [GPT_FC_BIAS]          = ALONG(0),
-                                                      [GPT_PROJ_WEIGHT]      = ALONG(0),
-                                                      [GPT_PROJ_BIAS]        = WHOLE};
+static const part layer_parts[GPT_N_BLOCK_TENSORS] = {
+    [GPT_LN_1_WEIGHT] = WHOLE,  [GPT_LN_1_BIAS] = WHOLE,           [GPT_ATTN_WEIGHT] = HEADS(1),
+    [GPT_ATTN_BIAS] = HEADS(0), [GPT_ATTN_PROJ_WEIGHT] = ALONG(0), [GPT_ATTN_PROJ_BIAS] = WHOLE,
+    [GPT_LN_2_WEIGHT] = WHOLE,  [GPT_LN_2_BIAS] = WHOLE,           [GPT_FC_WEIGHT] = ALONG(1),
+    [GPT_FC_BIAS] = ALONG(0),   [GPT_PROJ_WEIGHT] = ALONG(0),      [GPT_PROJ_BIAS] = WHOLE};
 static const part end_parts[GPT_N_EMBEDDING_TENSORS] = {
     [GPT_WTE] = ALONG(0), [GPT_WPE] = WHOLE, [GPT_LN_F_WEIGHT] = WHOLE, [GPT_LN_F_BIAS] = WHOLE};
 
@@ -260,12 +253,12 @@ static void describe_stages(gpt_parallel *p, const gpt_data *data)
 {
     const gpt_options *o = p->options;
 
-    p->stages.division = (gpt_division){.config            = o->config,
-                                        .ranks             = o->tp,
-                                        .sequence_parallel = o->sequence_parallel && o->tp > 1,
-                                        .recompute         = (gpt_recompute)o->recompute,
-                                        .tp                = p->mesh.tp,
-                                        .profile           = &p->profile};
+    p->stages.division    = (gpt_division){.config            = o->config,
+                                           .ranks             = o->tp,
+                                           .sequence_parallel = o->sequence_parallel && o->tp > 1,
+                                           .recompute         = (gpt_recompute)o->recompute,
+                                           .tp                = p->mesh.tp,
+                                           .profile           = &p->profile};
     p->stages.mesh        = &p->mesh;
     p->stages.data        = data;
     p->stages.micros      = o->micro;
@@ -343,10 +336,11 @@ static fsdp_status check_memory(const gpt_parallel *p, size_t limit)
     char         message[EXAMPLE_MESSAGE_BYTES] = "";
 
     if (activations > limit || p->budget.total > limit - activations) {
-        (void)snprintf(message, sizeof message,
-                       "a rank would need %zu bytes of training state and %zu of activations, and its part of the node's "
-                       "memory is %zu; use more ranks, --recompute, or a smaller --width, --layers, --context or --batch",
-                       p->budget.total, activations, limit);
+        (void)snprintf(
+            message, sizeof message,
+            "a rank would need %zu bytes of training state and %zu of activations, and its part of the node's "
+            "memory is %zu; use more ranks, --recompute, or a smaller --width, --layers, --context or --batch",
+            p->budget.total, activations, limit);
     }
     return example_agree(p->mesh.all, message);
 }
@@ -370,8 +364,7 @@ static fsdp_status name_units(gpt_parallel *p)
 
     for (stage = 0; stage < p->info.stages; stage++) {
         if (p->ranks[stage] == fsdp_rank(p->mesh.pp)) {
-            EXAMPLE_TRY(
-                fsdp_pipeline_set_units(p->pipeline, stage, p->stages.layers + (size_t)stage * each, each));
+            EXAMPLE_TRY(fsdp_pipeline_set_units(p->pipeline, stage, p->stages.layers + (size_t)stage * each, each));
         }
     }
     return FSDP_OK;

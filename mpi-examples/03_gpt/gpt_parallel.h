@@ -33,8 +33,8 @@ typedef struct gpt_parallel {
     int               *ranks;   /* for each stage, the rank of the pipeline that has it */
     unsigned char     *windows; /* batch x (context + 1) bytes: what is validated on */
     fsdp_budget        budget;  /* of this rank: the model and the pipeline */
-    int64_t           *by_rank; /* for each rank of the pipeline, BYTES of activations, and micro-batches that it holds at once */
-    double             waited; /* seconds, for messages of the pipeline */
+    int64_t *by_rank; /* for each rank of the pipeline, BYTES of activations, and micro-batches that it holds at once */
+    double   waited;  /* seconds, for messages of the pipeline */
 
     fsdp_memory before[GPT_MOST_CONTEXTS], before_dp; /* what contexts hold from their beginning */
 } gpt_parallel;

@@ -55,6 +55,21 @@ static void print_training(const gpt_options *o, size_t bytes)
     }
 }
 
+/* What a layer keeps of a micro-batch, by formula, and what it would without sequence parallelism and recomputation. */
+static void print_kept(const gpt_division *d, size_t batch)
+{
+    gpt_activation_shape shape = gpt_division_shape(d, batch);
+    const size_t         kept  = gpt_activations_sum(gpt_activation_list, gpt_activation_list_length, &shape);
+
+    shape.sequence_parallel = 0;
+    shape.without_scores    = 0;
+    shape.input_only        = 0;
+    printf("kept        %zu bytes per layer and micro-batch, %.2f%% of what it is without --recompute and "
+           "--sequence-parallel\n",
+           kept,
+           100 * (double)kept / (double)gpt_activations_sum(gpt_activation_list, gpt_activation_list_length, &shape));
+}
+
 /* Axes, pipeline, and what each rank of it holds: "1f1b: 4 micro-batches of 3, 2 stages of 4 layers, held at once 2 1". */
 static void print_mesh(const gpt_parallel *p)
 {
@@ -69,7 +84,8 @@ static void print_mesh(const gpt_parallel *p)
     }
     printf("\nrecompute   %s%s\n", gpt_recompute_names[o->recompute],
            p->stages.division.sequence_parallel ? ", sequence parallel" : "");
-    printf("activations, in bytes, beside the budget; by rank of a pipeline:");
+    print_kept(&p->stages.division, p->stages.batch);
+    printf("activations in bytes, with what passes work in, beside the budget; by rank of a pipeline:");
     for (r = 0; r < o->pp; r++) {
         printf(" %" PRId64, p->by_rank[r * GPT_PER_RANK + GPT_ACTIVATION_BYTES]);
     }

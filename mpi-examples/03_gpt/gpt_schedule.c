@@ -31,9 +31,10 @@ static void read_file(const char *name, char **text, int64_t *bytes, char *messa
         *bytes = (int64_t)fread(*text, 1, MOST_BYTES, file);
     }
     if (!file || !*text || ferror(file) || *bytes == MOST_BYTES) {
-        (void)snprintf(message, EXAMPLE_MESSAGE_BYTES,
-                       "--schedule is '%.60s': %s; use gpipe, 1f1b, interleaved or zb-h1, or a file that rank 0 can read",
-                       name, *bytes == MOST_BYTES ? "16 MiB or more" : strerror(errno));
+        (void)snprintf(
+            message, EXAMPLE_MESSAGE_BYTES,
+            "--schedule is '%.60s': %s; use gpipe, 1f1b, interleaved or zb-h1, or a file that rank 0 can read", name,
+            *bytes == MOST_BYTES ? "16 MiB or more" : strerror(errno));
     }
     if (file) {
         (void)fclose(file);
@@ -110,9 +111,10 @@ static fsdp_status check_layers(const gpt_options *o, const gpt_schedule *s)
                             o->schedule, stages, layers);
     }
     if (layers % stages != 0) {
-        return example_fail("--layers is %zu, which the %zu stages of --schedule %.60s do not divide; use a multiple of "
-                            "them",
-                            layers, stages, o->schedule);
+        return example_fail(
+            "--layers is %zu, which the %zu stages of --schedule %.60s do not divide; use a multiple of "
+            "them",
+            layers, stages, o->schedule);
     }
     return FSDP_OK;
 }

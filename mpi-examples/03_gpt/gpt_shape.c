@@ -10,15 +10,17 @@ static fsdp_status complete_axes(gpt_options *o, size_t ranks)
     o->tp = o->tp ? o->tp : 1;
     o->pp = o->pp ? o->pp : 1;
     if (!o->dp && ranks % (o->tp * o->pp) != 0) {
-        return example_fail("--tp %zu times --pp %zu is %zu, which does not divide the %zu ranks; use divisors of them, "
-                            "or other ranks",
-                            o->tp, o->pp, o->tp * o->pp, ranks);
+        return example_fail(
+            "--tp %zu times --pp %zu is %zu, which does not divide the %zu ranks; use divisors of them, "
+            "or other ranks",
+            o->tp, o->pp, o->tp * o->pp, ranks);
     }
     o->dp = o->dp ? o->dp : ranks / (o->tp * o->pp);
     if (o->dp * o->tp * o->pp != ranks) {
-        return example_fail("--dp %zu times --tp %zu times --pp %zu is %zu, and there are %zu ranks; leave out --dp, or "
-                            "start as many ranks",
-                            o->dp, o->tp, o->pp, o->dp * o->tp * o->pp, ranks);
+        return example_fail(
+            "--dp %zu times --tp %zu times --pp %zu is %zu, and there are %zu ranks; leave out --dp, or "
+            "start as many ranks",
+            o->dp, o->tp, o->pp, o->dp * o->tp * o->pp, ranks);
     }
     return FSDP_OK;
 }
@@ -66,7 +68,8 @@ static fsdp_status check_micro_batches(const gpt_options *o)
 static fsdp_status check_others(const gpt_options *o)
 {
     if (o->optimizer != GPT_OPTIMIZER_ADAMW) {
-        return example_fail("--optimizer muon needs whole matrices, and does not go with --dp, --tp or --pp; use adamw");
+        return example_fail(
+            "--optimizer muon needs whole matrices, and does not go with --dp, --tp or --pp; use adamw");
     }
     if (o->param_dtype != FSDP_F32 || o->reduce_dtype != FSDP_F32) {
         return example_fail("--param-dtype and --reduce-dtype other than f32 do not go with --dp, --tp or --pp; leave "
@@ -86,9 +89,10 @@ fsdp_status gpt_shape_complete(gpt_options *options, size_t ranks)
     EXAMPLE_TRY(check_division(options));
     EXAMPLE_TRY(check_micro_batches(options));
     if (options->stages_per_rank && strcmp(options->schedule, "interleaved") != 0) {
-        return example_fail("--stages-per-rank is %zu, and --schedule %.60s says itself how many there are; use interleaved, "
-                            "or leave the option out",
-                            options->stages_per_rank, options->schedule);
+        return example_fail(
+            "--stages-per-rank is %zu, and --schedule %.60s says itself how many there are; use interleaved, "
+            "or leave the option out",
+            options->stages_per_rank, options->schedule);
     }
     return check_others(options);
 }

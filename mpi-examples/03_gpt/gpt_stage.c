@@ -29,7 +29,7 @@ static size_t cut_all(gpt_stages *s, real *storage)
 {
     const gpt_division *d     = &s->division;
     const size_t        plane = gpt_division_own_rows(d, s->batch) * d->config.width, each = (size_t)s->layers_each;
-    size_t              used  = 0, i;
+    size_t              used = 0, i;
 
 #define NEXT (storage ? storage + used : NULL)
     for (i = 0; i < s->n_slots * each; i++) {
@@ -254,8 +254,8 @@ static fsdp_status backward_layers(gpt_stages *s, int stage, gpt_slot *slot, con
         const real *params[GPT_N_BLOCK_TENSORS];
 
         params_of(layer_of(s, stage, i), params);
-        EXAMPLE_TRY(gpt_layer_backward_input(&s->division, &s->work, s->batch, params, &slot->layers[i], owed,
-                                             s->gradient));
+        EXAMPLE_TRY(
+            gpt_layer_backward_input(&s->division, &s->work, s->batch, params, &slot->layers[i], owed, s->gradient));
         if (!s->splits) {
             EXAMPLE_TRY(layer_weight(s, stage, i, &slot->layers[i], owed));
         }
@@ -320,7 +320,9 @@ static size_t end_elements(const gpt_stages *s, size_t tensor)
 {
     const size_t c = s->division.config.width;
 
-    return tensor == GPT_WTE ? gpt_division_words(&s->division) * c : tensor == GPT_WPE ? s->division.config.context * c : c;
+    return tensor == GPT_WTE   ? gpt_division_words(&s->division) * c
+           : tensor == GPT_WPE ? s->division.config.context * c
+                               : c;
 }
 
 static void forget(const gpt_stages *s, const gpt_end_gradients *grads)
@@ -336,8 +338,8 @@ static void forget(const gpt_stages *s, const gpt_end_gradients *grads)
 
 void gpt_stages_begin_step(gpt_stages *s, size_t step)
 {
-    s->step           = step;
-    s->work.again_of  = NULL;
+    s->step          = step;
+    s->work.again_of = NULL;
     set_free(s);
     forget(s, &s->first);
     forget(s, &s->last);

@@ -38,7 +38,7 @@ typedef struct gpt_stages {
     int             first_rank, last_rank; /* of the pipeline, that have the ends */
     const int      *ranks;                 /* for each stage, the rank of the pipeline that has it */
 
-    fsdp_unit  *embedding; /* what this rank has of both ends; NULL: nothing */
+    fsdp_unit  *embedding;                        /* what this rank has of both ends; NULL: nothing */
     size_t      tensors[GPT_N_EMBEDDING_TENSORS]; /* the number in that unit, or FSDP_NO_TENSOR */
     fsdp_unit **layers;                           /* of the whole model; NULL: on other ranks */
 
@@ -54,8 +54,8 @@ typedef struct gpt_stages {
     gpt_end_gradients first, last; /* of each end by itself */
     real             *others;      /* V x C: the table's, of the other end, where that is on another rank */
     real             *gradient;    /* S x C: on its way through a stage */
-    real             *hop[2];      /* S x C: what goes into a stage and out of it, in passes that the pipeline does not run */
-    int32_t          *words;       /* R */
+    real    *hop[2]; /* S x C: what goes into a stage and out of it, in passes that the pipeline does not run */
+    int32_t *words;  /* R */
 } gpt_stages;
 
 /** How many micro-batches are held at once, as fsdp_pipeline_get_info() says. Local. */

@@ -115,10 +115,10 @@ fsdp_status gpt_trainer_open(fsdp_context *ctx, const gpt_options *options, cons
     const fsdp_model_options model = model_options(options);
     size_t                   i;
 
-    *trainer        = (gpt_trainer){.options = options,
-                                    .ctx     = ctx,
-                                    .share   = gpt_options_share(options, (size_t)fsdp_size(ctx), (size_t)fsdp_rank(ctx)),
-                                    .room    = gpt_options_share(options, (size_t)fsdp_size(ctx), 0).count};
+    *trainer = (gpt_trainer){.options = options,
+                             .ctx     = ctx,
+                             .share   = gpt_options_share(options, (size_t)fsdp_size(ctx), (size_t)fsdp_rank(ctx)),
+                             .room    = gpt_options_share(options, (size_t)fsdp_size(ctx), 0).count};
     if (gpt_options_mesh(options)) {
         return open_parallel(trainer, data);
     }
@@ -151,8 +151,7 @@ double gpt_trainer_communication_seconds(const gpt_trainer *trainer)
 
 fsdp_status gpt_trainer_memory(const gpt_trainer *trainer, fsdp_memory *memory)
 {
-    return trainer->parallel ? gpt_parallel_memory(trainer->parallel, memory)
-                             : fsdp_memory_usage(trainer->ctx, memory);
+    return trainer->parallel ? gpt_parallel_memory(trainer->parallel, memory) : fsdp_memory_usage(trainer->ctx, memory);
 }
 
 size_t gpt_trainer_activation_bytes(const gpt_trainer *trainer)

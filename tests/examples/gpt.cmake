@@ -10,6 +10,11 @@ target_link_libraries(test_examples_gpt_gradients_f32 PRIVATE gpt_model)
 set_tests_properties(examples.gpt_gradients_f64 PROPERTIES FIXTURES_SETUP gpt_gradients)
 set_tests_properties(examples.gpt_gradients_f32 PROPERTIES FIXTURES_REQUIRED gpt_gradients)
 
+# Layers divided over ranks, in f64.
+set(gpt_layer_sources ../../mpi-examples/03_gpt/gpt_layer.c ../../mpi-examples/03_gpt/gpt_activation.c)
+fsdp_mpi_test(NAME examples.gpt_layer SOURCES test_gpt_layer.c ${gpt_layer_sources} RANKS 1 2 4 QUICK 2)
+target_link_libraries(test_examples_gpt_layer PRIVATE gpt_model_f64 fsdp_example_common)
+
 fsdp_mpi_test(NAME examples.gpt_memory SOURCES test_gpt_memory.c RANKS 1)
 target_link_libraries(test_examples_gpt_memory PRIVATE gpt_model)
 
