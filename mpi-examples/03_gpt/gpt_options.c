@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "gpt_shape.h"
 #include "mpi-examples/common/example_bar.h"
 #include "mpi-examples/common/example_error.h"
 #include "mpi-examples/common/example_options.h"
@@ -190,11 +189,10 @@ int gpt_options_mesh(const gpt_options *options)
            options->micro || options->recompute != GPT_RECOMPUTE_NONE || options->sequence_parallel;
 }
 
-fsdp_status gpt_options_check(const fsdp_context *ctx, gpt_options *options)
+fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options)
 {
     EXAMPLE_TRY(check_model(&options->config));
-    EXAMPLE_TRY(gpt_options_mesh(options) ? gpt_shape_complete(options, (size_t)fsdp_size(ctx))
-                                          : check_batch(options, (size_t)fsdp_size(ctx)));
+    EXAMPLE_TRY(gpt_options_mesh(options) ? FSDP_OK : check_batch(options, (size_t)fsdp_size(ctx)));
     if (options->min_lr > options->lr) {
         return example_fail("--min-lr is %g, above --lr %g; use at most as much", options->min_lr, options->lr);
     }

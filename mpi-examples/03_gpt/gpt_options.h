@@ -83,10 +83,10 @@ typedef struct gpt_share {
 gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t rank);
 
 /**
- * Checks what options that are fine by themselves mean together, and on these ranks; what the axes of a mesh leave open is filled
- * in. Local. @return as above.
+ * Checks what options that are fine by themselves mean together, and on these ranks; gpt_shape_complete() does that for the options
+ * of a mesh. Local. @return as above.
  */
-fsdp_status gpt_options_check(const fsdp_context *ctx, gpt_options *options);
+fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options);
 
 /** Prints what the options are, and their defaults. Local. */
 void gpt_options_help(void);

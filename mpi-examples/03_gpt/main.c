@@ -17,6 +17,7 @@
 #include "gpt_options.h"
 #include "gpt_report.h"
 #include "gpt_sample.h"
+#include "gpt_shape.h"
 #include "gpt_trainer.h"
 #include "mpi-examples/common/example_clock.h"
 #include "mpi-examples/common/example_error.h"
@@ -225,6 +226,7 @@ static fsdp_status run(fsdp_context *ctx, gpt_options *options, int *stopped)
     fsdp_status status;
 
     EXAMPLE_TRY(gpt_options_check(ctx, options));
+    EXAMPLE_TRY(gpt_options_mesh(options) ? gpt_shape_complete(options, (size_t)fsdp_size(ctx)) : FSDP_OK);
     EXAMPLE_TRY(gpt_data_load(ctx, options, &data));
     status = gpt_trainer_open(ctx, options, &data, &trainer);
     if (status == FSDP_OK) {
