@@ -44,7 +44,7 @@ set(FSDP_TEST_FEW_SOAK
     "^shard\\.disagreement\\.device" "\\.aarch64$" "^records\\.faults"
     "^bench\\.((bf16|f16|f64|i64|u8)_avg|max|min|prod|version|unknown_option|no_check|single|twin)" "^(docs|install)\\." "_help\\."
     "^examples\\.gpu_mlp\\.(help|no_|offload_of)" "^(shard|checkpoint|examples|bench)\\..*\\.n1$" "^topo\\.(files|recorded_files|job|launch)"
-    "^run\\." "^examples\\.(gpt_(exact|weights|resume_f32|lost_rank)|fashion_(exact|resume)|two_stages_exact)"
+    "^run\\." "^examples\\.(gpt_(exact|weights|resume_f32|lost_rank|mesh_shapes)|fashion_(exact|resume)|two_stages_exact)"
     "^shard\\.(random_models|passes|strategies|tensors|norms|custom_optimizer|tensor_io)\\.device" "^checkpoint\\.save_load\\.device"
     "^gpu\\.model\\.(without_ipc|aware)" "^bench\\.(nodes|memory|network|tune|in_place|shared_result|overlap)"
     "^collectives\\..*\\.(without_cma|without_ipc)")
