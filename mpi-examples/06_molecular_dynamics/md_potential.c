@@ -247,13 +247,12 @@ int md_forces(md_workspace *w, const md_potential *p, size_t own, size_t n, cons
     size_t i;
 
     *energy = 0;
-    if (n == 0) {
-        return 0;
-    }
     if (prepare(w, n, x) != 0) {
         return -1;
     }
-    memset(w->shell, 0, n);
+    if (n > 0) {
+        memset(w->shell, 0, n);
+    }
     if (own) {
         memset(force, 0, own * sizeof *force);
     }

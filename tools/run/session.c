@@ -232,8 +232,8 @@ static int run_all(run_state *s)
     char why[RUN_MESSAGE_BYTES];
 
     for (;;) {
-        bool      too_few;
-        const int status = make_attempt(s, &too_few);
+        bool      too_few = false;
+        const int status  = make_attempt(s, &too_few);
         if (status != 0) {
             return s->n_ends == 0 ? status : stop_with(s, RUN_NO_PROGRESS, "");
         }

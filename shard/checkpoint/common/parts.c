@@ -280,7 +280,7 @@ bool fsdpi_part_run(const fsdp_model *model, const fsdpi_part *part, int i, fsdp
 {
     const fsdpi_tensor *tensor = part->tensor;
 
-    if (tensor == NULL) {
+    if (tensor == NULL || (part->kind == FSDPI_PART_HOOK && part->flat == NULL)) {
         return false;
     }
     if (part->kind == FSDPI_PART_HOOK) {
