@@ -98,13 +98,13 @@ static bool is_reached(bool symmetric)
     return fsdp_node_count(ctx) == fsdp_test_size() || (symmetric && getenv("HIP_DOUBLE_NO_IPC") == NULL);
 }
 
-/* Between nodes, of memory that is reached, it is on rails or around, which depends on the link. */
+/* Between nodes, of memory that is reached, it is what costs least over the link, as measured when the context was opened. */
 static void check_gather(bool symmetric)
 {
     const char *const found = fsdp_last_algorithm(ctx);
 
     if (fsdp_node_count(ctx) > 1 && is_reached(symmetric)) {
-        assert_true(strcmp("rails", found) == 0 || strcmp("ring", found) == 0);
+        assert_true(strcmp("rails", found) == 0 || strcmp("ring", found) == 0 || strcmp("staged", found) == 0);
     } else {
         assert_string_equal(symmetric && is_reached(symmetric) ? "device" : "staged", found);
     }
