@@ -176,6 +176,16 @@ static fsdp_status check_batch(const gpt_options *o, size_t ranks)
     return FSDP_OK;
 }
 
+fsdp_status gpt_options_adamw(const gpt_options *options, fsdp_optimizer_options *adamw)
+{
+    EXAMPLE_TRY(fsdp_optimizer_options_init(FSDP_ADAMW, adamw));
+    adamw->lr           = options->lr;
+    adamw->weight_decay = options->weight_decay;
+    adamw->beta2        = options->beta2;
+    adamw->moment_dtype = options->moment_dtype;
+    return FSDP_OK;
+}
+
 gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t rank)
 {
     const size_t micro = options->batch / options->accumulate, each = micro / ranks, more = micro % ranks;

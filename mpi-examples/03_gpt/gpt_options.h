@@ -74,6 +74,9 @@ fsdp_status gpt_options_read(int argc, char **argv, gpt_options *options);
 /** Whether the ranks are a mesh: whether one of its options was given. Local. */
 int gpt_options_mesh(const gpt_options *options);
 
+/** What AdamW is told. Local. @return what fsdp_optimizer_options_init() does. */
+fsdp_status gpt_options_adamw(const gpt_options *options, fsdp_optimizer_options *adamw);
+
 /** Of the sequences of a micro-batch, those that are a rank's. */
 typedef struct gpt_share {
     size_t first, count;

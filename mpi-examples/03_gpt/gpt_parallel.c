@@ -23,7 +23,8 @@ static size_t list_contexts(const gpt_mesh *mesh, fsdp_context **contexts)
     return n;
 }
 
-double gpt_parallel_wait_seconds(const gpt_parallel *p)
+/* Over the contexts of this rank, each once. */
+static double sum_seconds(const gpt_parallel *p, double (*of)(const fsdp_context *))
 {
     fsdp_context *contexts[GPT_MOST_CONTEXTS];
     const size_t  n       = list_contexts(&p->mesh, contexts);
@@ -31,22 +32,19 @@ double gpt_parallel_wait_seconds(const gpt_parallel *p)
     size_t        i;
 
     for (i = 0; i < n; i++) {
-        seconds += fsdp_wait_seconds(contexts[i]);
+        seconds += of(contexts[i]);
     }
-    return seconds + p->waited;
+    return seconds;
+}
+
+double gpt_parallel_wait_seconds(const gpt_parallel *p)
+{
+    return sum_seconds(p, fsdp_wait_seconds) + p->waited;
 }
 
 double gpt_parallel_communication_seconds(const gpt_parallel *p)
 {
-    fsdp_context *contexts[GPT_MOST_CONTEXTS];
-    const size_t  n       = list_contexts(&p->mesh, contexts);
-    double        seconds = 0;
-    size_t        i;
-
-    for (i = 0; i < n; i++) {
-        seconds += fsdp_progress_cpu_seconds(contexts[i]) + fsdp_wait_cpu_seconds(contexts[i]);
-    }
-    return seconds;
+    return sum_seconds(p, fsdp_progress_cpu_seconds) + sum_seconds(p, fsdp_wait_cpu_seconds);
 }
 
 /* Opens the mesh and notes what contexts hold from their beginning: all of it is counted in that of all ranks. */
@@ -349,11 +347,7 @@ static fsdp_status create_optimizer(gpt_parallel *p)
 {
     fsdp_optimizer_options adamw;
 
-    EXAMPLE_TRY(fsdp_optimizer_options_init(FSDP_ADAMW, &adamw));
-    adamw.lr           = p->options->lr;
-    adamw.weight_decay = p->options->weight_decay;
-    adamw.beta2        = p->options->beta2;
-    adamw.moment_dtype = p->options->moment_dtype;
+    EXAMPLE_TRY(gpt_options_adamw(p->options, &adamw));
     return fsdp_optimizer_create(p->model, &adamw, &p->optimizer);
 }
 

@@ -197,11 +197,7 @@ static fsdp_status create_optimizer(gpt_trainer *trainer)
 {
     fsdp_optimizer_options adamw;
 
-    EXAMPLE_TRY(fsdp_optimizer_options_init(FSDP_ADAMW, &adamw));
-    adamw.lr           = trainer->options->lr;
-    adamw.weight_decay = trainer->options->weight_decay;
-    adamw.beta2        = trainer->options->beta2;
-    adamw.moment_dtype = trainer->options->moment_dtype;
+    EXAMPLE_TRY(gpt_options_adamw(trainer->options, &adamw));
     return fsdp_optimizer_create(trainer->model, &adamw, &trainer->optimizer);
 }
 

@@ -311,8 +311,9 @@ static fsdp_status add_runs(pieces *p)
     return flush(p);
 }
 
-/* The chunks of the headers come first, in either list. Returns how many; without a list only counts. */
-static size_t list_beginnings(const fsdpi_writer *writer, fsdpi_file_chunk *chunks, fsdpi_cached_chunk *cached)
+/* The chunks of the headers come first, in either list, or as parts of sums. Returns how many; without any of these only counts. */
+static size_t list_beginnings(const fsdpi_writer *writer, fsdpi_file_chunk *chunks, fsdpi_cached_chunk *cached,
+                              pieces *parts)
 {
     size_t n = 0;
 
@@ -334,28 +335,13 @@ static size_t list_beginnings(const fsdpi_writer *writer, fsdpi_file_chunk *chun
                                                  .at    = FSDPI_CACHE_NOWHERE,
                                                  .sum   = fsdpi_checksum(text + at, chunk.bytes)};
             }
+            if (parts != NULL) {
+                add_part(parts, &chunk, text + at);
+            }
             n++;
         }
     }
     return n;
-}
-
-/* The same as parts of sums. */
-static void add_beginnings(pieces *p)
-{
-    const fsdpi_writer *writer = p->writer;
-
-    for (size_t file = writer->first_file; file < writer->first_file + writer->n_files; file++) {
-        size_t      bytes;
-        const char *text = fsdpi_writer_file_beginning(writer->stems, file, &bytes);
-
-        for (size_t at = 0; at < bytes; at += FSDPI_CHUNK_MOST) {
-            const size_t left = bytes - at;
-            const piece  part = {.file = file, .begin = at, .bytes = left < FSDPI_CHUNK_MOST ? left : FSDPI_CHUNK_MOST};
-
-            add_part(p, &part, text + at);
-        }
-    }
 }
 
 /* What comes before runs. `listed` is for what is cached, which has no beginnings where sums add up. */
@@ -368,11 +354,11 @@ static void begin(pieces *p)
     }
     if (writer->adds_up) {
         if (p->listed == NULL) {
-            add_beginnings(p);
+            (void)list_beginnings(writer, NULL, NULL, p);
         }
         return;
     }
-    p->n        = list_beginnings(writer, p->counts_only ? NULL : writer->chunks, p->listed);
+    p->n        = list_beginnings(writer, p->counts_only ? NULL : writer->chunks, p->listed, NULL);
     p->n_pieces = p->n;
 }
 
