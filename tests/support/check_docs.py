@@ -209,7 +209,7 @@ class Check:
         for folder in ("include/fsdp", "cmake", "tests/support"):
             if os.path.isdir(self.path(folder)):
                 for name in os.listdir(self.path(folder)):
-                    if not name.endswith(".py"):
+                    if os.path.isfile(self.path(f"{folder}/{name}")) and not name.endswith(".py"):
                         words.update(re.findall(r"\b(?:FSDP|fsdp)_\w+", self.text(f"{folder}/{name}")))
         for path in glob.glob(self.path("fortran/**/*.[fF]90"), recursive=True):
             with open(path, encoding="utf-8") as file:

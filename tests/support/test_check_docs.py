@@ -5,6 +5,7 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True  # others read this folder meanwhile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_docs
 
@@ -29,6 +30,7 @@ class Pages(unittest.TestCase):
         self.write("docs/other.md", "# Its head\n")
         self.write("docs/listings/a.c", "/* begin part */\n    int a;\n/* end part */\n")
         self.write("lib/thing.c", "")
+        self.write("tests/support/folder/check.sh", "")
         self.write("CMakePresets.json", '{ "name": "default", "configurePreset": "default" }')
         self.write("include/fsdp/config.h", '#define FSDP_ALGORITHM_NAMES "auto|ring"\n#define FSDP_SETTINGS(X) \\\n'
                    '    X(log_level, CHOICE, "FSDP_LOG", "warn", 0, "off|warn", "help") \\\n'
