@@ -12,6 +12,7 @@
 enum { PLAIN, PRELOADED, CONTROL, N_JOBS };
 
 #define ALONE_ITERATIONS 1000000
+#define MOST_WARM_UP     1000
 
 /* One size: SECONDS of each job in each round. */
 typedef struct timed_case {
@@ -101,9 +102,18 @@ static size_t probe(const drop_in_run *r, const bench_twin *twin, const bench_ca
     return bench_block_iterations(r->job->options, seconds);
 }
 
+/* Each part of the memory once, as far as that is soon done: its first transfer takes several times as long as those behind it. */
+static size_t warm_up(const drop_in_run *r, const bench_case *c)
+{
+    const size_t parts = bench_job_takes_turns(r->job->options) ? r->job->buffers.bytes / (c->bytes + 1) + 1 : 1;
+    const size_t least = parts < MOST_WARM_UP ? parts : MOST_WARM_UP;
+
+    return r->job->options->warmup > least ? r->job->options->warmup : least;
+}
+
 static int time_case(const drop_in_run *r, const bench_twin *twin, timed_case *c, double *seconds)
 {
-    (void)ask_time(r, twin, &c->what, r->job->options->warmup);
+    (void)ask_time(r, twin, &c->what, warm_up(r, &c->what));
     if (c->iterations == 0) {
         c->iterations = probe(r, twin, &c->what);
     }

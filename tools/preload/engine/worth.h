@@ -36,6 +36,15 @@ static inline bool fsdpi_worth_taking(const fsdpi_worth *worth, fsdpi_collective
     return bytes >= range->from && bytes <= range->to;
 }
 
+/** Whether any size is, on one node or on several. */
+static inline bool fsdpi_worth_ever(const fsdpi_worth *worth, fsdpi_collective which)
+{
+    const fsdpi_worth_range *ranges = worth->ranges[which];
+
+    return ranges[FSDPI_ONE_NODE].from <= ranges[FSDPI_ONE_NODE].to ||
+           ranges[FSDPI_SEVERAL_NODES].from <= ranges[FSDPI_SEVERAL_NODES].to;
+}
+
 /** "allreduce" and so on. */
 const char *fsdpi_collective_name(fsdpi_collective which);
 

@@ -14,14 +14,14 @@
     }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameters and arguments come in theirs */
-#define COVERED(function, passed_to, parameters, arguments, ...)                                                       \
+#define COVERED(function, passed_to, which, parameters, arguments, ...)                                                \
     EXPORT int function parameters;                                                                                    \
     EXPORT int function parameters                                                                                     \
     {                                                                                                                  \
         static int(*next) parameters;                                                                                  \
                                                                                                                        \
-        if (fsdpi_engine != NULL) {                                                                                    \
-            fsdpi_call call = {__VA_ARGS__};                                                                           \
+        if (fsdpi_engine != NULL && !fsdpi_engine->never[which]) {                                                     \
+            fsdpi_call call = {.collective = (which), __VA_ARGS__};                                                    \
             return fsdpi_engine->call(&call);                                                                          \
         }                                                                                                              \
         FIND(next, passed_to)                                                                                          \
@@ -42,96 +42,92 @@
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-COVERED(MPI_Allgather, "PMPI_Allgather",
+COVERED(MPI_Allgather, "PMPI_Allgather", FSDPI_ALLGATHER,
         (const void *in, int in_count, fsdpi_handle in_type, void *out, int out_count, fsdpi_handle out_type,
          fsdpi_handle comm),
-        (in, in_count, in_type, out, out_count, out_type, comm), .collective = FSDPI_ALLGATHER, .in = in,
-        .in_count = in_count, .in_type = in_type, .out = out, .out_count = out_count, .out_type = out_type,
-        .comm = comm)
-COVERED(MPI_Allgather_c, "PMPI_Allgather_c",
+        (in, in_count, in_type, out, out_count, out_type, comm), .in = in, .in_count = in_count, .in_type = in_type,
+        .out = out, .out_count = out_count, .out_type = out_type, .comm = comm)
+COVERED(MPI_Allgather_c, "PMPI_Allgather_c", FSDPI_ALLGATHER,
         (const void *in, int64_t in_count, fsdpi_handle in_type, void *out, int64_t out_count, fsdpi_handle out_type,
          fsdpi_handle comm),
-        (in, in_count, in_type, out, out_count, out_type, comm), .collective = FSDPI_ALLGATHER, .wide = true, .in = in,
-        .in_count = in_count, .in_type = in_type, .out = out, .out_count = out_count, .out_type = out_type,
-        .comm = comm)
-COVERED(MPI_Allgatherv, "PMPI_Allgatherv",
+        (in, in_count, in_type, out, out_count, out_type, comm), .wide = true, .in = in, .in_count = in_count,
+        .in_type = in_type, .out = out, .out_count = out_count, .out_type = out_type, .comm = comm)
+COVERED(MPI_Allgatherv, "PMPI_Allgatherv", FSDPI_ALLGATHERV,
         (const void *in, int in_count, fsdpi_handle in_type, void *out, const void *out_counts,
          const void *out_displacements, fsdpi_handle out_type, fsdpi_handle comm),
-        (in, in_count, in_type, out, out_counts, out_displacements, out_type, comm), .collective = FSDPI_ALLGATHERV,
-        .in = in, .in_count = in_count, .in_type = in_type, .out = out, .out_counts = out_counts,
-        .out_displacements = out_displacements, .out_type = out_type, .comm = comm)
-COVERED(MPI_Allgatherv_c, "PMPI_Allgatherv_c",
-        (const void *in, int64_t in_count, fsdpi_handle in_type, void *out, const void *out_counts,
-         const void *out_displacements, fsdpi_handle out_type, fsdpi_handle comm),
-        (in, in_count, in_type, out, out_counts, out_displacements, out_type, comm), .collective = FSDPI_ALLGATHERV,
-        .wide = true, .in = in, .in_count = in_count, .in_type = in_type, .out = out, .out_counts = out_counts,
-        .out_displacements = out_displacements, .out_type = out_type, .comm = comm)
-COVERED(MPI_Allreduce, "PMPI_Allreduce",
-        (const void *in, void *out, int out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
-        (in, out, out_count, out_type, op, comm), .collective = FSDPI_ALLREDUCE, .in = in, .out = out,
-        .out_count = out_count, .out_type = out_type, .op = op, .comm = comm)
-COVERED(MPI_Allreduce_c, "PMPI_Allreduce_c",
-        (const void *in, void *out, int64_t out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
-        (in, out, out_count, out_type, op, comm), .collective = FSDPI_ALLREDUCE, .wide = true, .in = in, .out = out,
-        .out_count = out_count, .out_type = out_type, .op = op, .comm = comm)
-COVERED(MPI_Reduce_scatter, "PMPI_Reduce_scatter",
-        (const void *in, void *out, const void *out_counts, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
-        (in, out, out_counts, out_type, op, comm), .collective = FSDPI_REDUCE_SCATTER, .in = in, .out = out,
-        .out_counts = out_counts, .out_type = out_type, .op = op, .comm = comm)
-COVERED(MPI_Reduce_scatter_c, "PMPI_Reduce_scatter_c",
-        (const void *in, void *out, const void *out_counts, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
-        (in, out, out_counts, out_type, op, comm), .collective = FSDPI_REDUCE_SCATTER, .wide = true, .in = in,
-        .out = out, .out_counts = out_counts, .out_type = out_type, .op = op, .comm = comm)
-COVERED(MPI_Reduce_scatter_block, "PMPI_Reduce_scatter_block",
-        (const void *in, void *out, int out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
-        (in, out, out_count, out_type, op, comm), .collective = FSDPI_REDUCE_SCATTER_BLOCK, .in = in, .out = out,
-        .out_count = out_count, .out_type = out_type, .op = op, .comm = comm)
-COVERED(MPI_Reduce_scatter_block_c, "PMPI_Reduce_scatter_block_c",
-        (const void *in, void *out, int64_t out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
-        (in, out, out_count, out_type, op, comm), .collective = FSDPI_REDUCE_SCATTER_BLOCK, .wide = true, .in = in,
-        .out = out, .out_count = out_count, .out_type = out_type, .op = op, .comm = comm)
-COVERED(MPI_Bcast, "PMPI_Bcast", (void *out, int out_count, fsdpi_handle out_type, int root, fsdpi_handle comm),
-        (out, out_count, out_type, root, comm), .collective = FSDPI_BCAST, .out = out, .out_count = out_count,
-        .out_type = out_type, .root = root, .comm = comm)
-COVERED(MPI_Bcast_c, "PMPI_Bcast_c", (void *out, int64_t out_count, fsdpi_handle out_type, int root, fsdpi_handle comm),
-        (out, out_count, out_type, root, comm), .collective = FSDPI_BCAST, .wide = true, .out = out,
-        .out_count = out_count, .out_type = out_type, .root = root, .comm = comm)
-COVERED(MPI_Reduce, "PMPI_Reduce",
-        (const void *in, void *out, int out_count, fsdpi_handle out_type, fsdpi_handle op, int root, fsdpi_handle comm),
-        (in, out, out_count, out_type, op, root, comm), .collective = FSDPI_REDUCE, .in = in, .out = out,
-        .out_count = out_count, .out_type = out_type, .op = op, .root = root, .comm = comm)
-COVERED(MPI_Reduce_c, "PMPI_Reduce_c",
-        (const void *in, void *out, int64_t out_count, fsdpi_handle out_type, fsdpi_handle op, int root,
-         fsdpi_handle comm),
-        (in, out, out_count, out_type, op, root, comm), .collective = FSDPI_REDUCE, .wide = true, .in = in, .out = out,
-        .out_count = out_count, .out_type = out_type, .op = op, .root = root, .comm = comm)
-COVERED(MPI_Alltoall, "PMPI_Alltoall",
-        (const void *in, int in_count, fsdpi_handle in_type, void *out, int out_count, fsdpi_handle out_type,
-         fsdpi_handle comm),
-        (in, in_count, in_type, out, out_count, out_type, comm), .collective = FSDPI_ALLTOALL, .in = in,
-        .in_count = in_count, .in_type = in_type, .out = out, .out_count = out_count, .out_type = out_type,
-        .comm = comm)
-COVERED(MPI_Alltoall_c, "PMPI_Alltoall_c",
-        (const void *in, int64_t in_count, fsdpi_handle in_type, void *out, int64_t out_count, fsdpi_handle out_type,
-         fsdpi_handle comm),
-        (in, in_count, in_type, out, out_count, out_type, comm), .collective = FSDPI_ALLTOALL, .wide = true, .in = in,
-        .in_count = in_count, .in_type = in_type, .out = out, .out_count = out_count, .out_type = out_type,
-        .comm = comm)
-COVERED(MPI_Alltoallv, "PMPI_Alltoallv",
-        (const void *in, const void *in_counts, const void *in_displacements, fsdpi_handle in_type, void *out,
-         const void *out_counts, const void *out_displacements, fsdpi_handle out_type, fsdpi_handle comm),
-        (in, in_counts, in_displacements, in_type, out, out_counts, out_displacements, out_type, comm),
-        .collective = FSDPI_ALLTOALLV, .in = in, .in_counts = in_counts, .in_displacements = in_displacements,
+        (in, in_count, in_type, out, out_counts, out_displacements, out_type, comm), .in = in, .in_count = in_count,
         .in_type = in_type, .out = out, .out_counts = out_counts, .out_displacements = out_displacements,
         .out_type = out_type, .comm = comm)
-COVERED(MPI_Alltoallv_c, "PMPI_Alltoallv_c",
+COVERED(MPI_Allgatherv_c, "PMPI_Allgatherv_c", FSDPI_ALLGATHERV,
+        (const void *in, int64_t in_count, fsdpi_handle in_type, void *out, const void *out_counts,
+         const void *out_displacements, fsdpi_handle out_type, fsdpi_handle comm),
+        (in, in_count, in_type, out, out_counts, out_displacements, out_type, comm), .wide = true, .in = in,
+        .in_count = in_count, .in_type = in_type, .out = out, .out_counts = out_counts,
+        .out_displacements = out_displacements, .out_type = out_type, .comm = comm)
+COVERED(MPI_Allreduce, "PMPI_Allreduce", FSDPI_ALLREDUCE,
+        (const void *in, void *out, int out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
+        (in, out, out_count, out_type, op, comm), .in = in, .out = out, .out_count = out_count, .out_type = out_type,
+        .op = op, .comm = comm)
+COVERED(MPI_Allreduce_c, "PMPI_Allreduce_c", FSDPI_ALLREDUCE,
+        (const void *in, void *out, int64_t out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
+        (in, out, out_count, out_type, op, comm), .wide = true, .in = in, .out = out, .out_count = out_count,
+        .out_type = out_type, .op = op, .comm = comm)
+COVERED(MPI_Reduce_scatter, "PMPI_Reduce_scatter", FSDPI_REDUCE_SCATTER,
+        (const void *in, void *out, const void *out_counts, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
+        (in, out, out_counts, out_type, op, comm), .in = in, .out = out, .out_counts = out_counts, .out_type = out_type,
+        .op = op, .comm = comm)
+COVERED(MPI_Reduce_scatter_c, "PMPI_Reduce_scatter_c", FSDPI_REDUCE_SCATTER,
+        (const void *in, void *out, const void *out_counts, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
+        (in, out, out_counts, out_type, op, comm), .wide = true, .in = in, .out = out, .out_counts = out_counts,
+        .out_type = out_type, .op = op, .comm = comm)
+COVERED(MPI_Reduce_scatter_block, "PMPI_Reduce_scatter_block", FSDPI_REDUCE_SCATTER_BLOCK,
+        (const void *in, void *out, int out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
+        (in, out, out_count, out_type, op, comm), .in = in, .out = out, .out_count = out_count, .out_type = out_type,
+        .op = op, .comm = comm)
+COVERED(MPI_Reduce_scatter_block_c, "PMPI_Reduce_scatter_block_c", FSDPI_REDUCE_SCATTER_BLOCK,
+        (const void *in, void *out, int64_t out_count, fsdpi_handle out_type, fsdpi_handle op, fsdpi_handle comm),
+        (in, out, out_count, out_type, op, comm), .wide = true, .in = in, .out = out, .out_count = out_count,
+        .out_type = out_type, .op = op, .comm = comm)
+COVERED(MPI_Bcast, "PMPI_Bcast", FSDPI_BCAST,
+        (void *out, int out_count, fsdpi_handle out_type, int root, fsdpi_handle comm),
+        (out, out_count, out_type, root, comm), .out = out, .out_count = out_count, .out_type = out_type, .root = root,
+        .comm = comm)
+COVERED(MPI_Bcast_c, "PMPI_Bcast_c", FSDPI_BCAST,
+        (void *out, int64_t out_count, fsdpi_handle out_type, int root, fsdpi_handle comm),
+        (out, out_count, out_type, root, comm), .wide = true, .out = out, .out_count = out_count, .out_type = out_type,
+        .root = root, .comm = comm)
+COVERED(MPI_Reduce, "PMPI_Reduce", FSDPI_REDUCE,
+        (const void *in, void *out, int out_count, fsdpi_handle out_type, fsdpi_handle op, int root, fsdpi_handle comm),
+        (in, out, out_count, out_type, op, root, comm), .in = in, .out = out, .out_count = out_count,
+        .out_type = out_type, .op = op, .root = root, .comm = comm)
+COVERED(MPI_Reduce_c, "PMPI_Reduce_c", FSDPI_REDUCE,
+        (const void *in, void *out, int64_t out_count, fsdpi_handle out_type, fsdpi_handle op, int root,
+         fsdpi_handle comm),
+        (in, out, out_count, out_type, op, root, comm), .wide = true, .in = in, .out = out, .out_count = out_count,
+        .out_type = out_type, .op = op, .root = root, .comm = comm)
+COVERED(MPI_Alltoall, "PMPI_Alltoall", FSDPI_ALLTOALL,
+        (const void *in, int in_count, fsdpi_handle in_type, void *out, int out_count, fsdpi_handle out_type,
+         fsdpi_handle comm),
+        (in, in_count, in_type, out, out_count, out_type, comm), .in = in, .in_count = in_count, .in_type = in_type,
+        .out = out, .out_count = out_count, .out_type = out_type, .comm = comm)
+COVERED(MPI_Alltoall_c, "PMPI_Alltoall_c", FSDPI_ALLTOALL,
+        (const void *in, int64_t in_count, fsdpi_handle in_type, void *out, int64_t out_count, fsdpi_handle out_type,
+         fsdpi_handle comm),
+        (in, in_count, in_type, out, out_count, out_type, comm), .wide = true, .in = in, .in_count = in_count,
+        .in_type = in_type, .out = out, .out_count = out_count, .out_type = out_type, .comm = comm)
+COVERED(MPI_Alltoallv, "PMPI_Alltoallv", FSDPI_ALLTOALLV,
         (const void *in, const void *in_counts, const void *in_displacements, fsdpi_handle in_type, void *out,
          const void *out_counts, const void *out_displacements, fsdpi_handle out_type, fsdpi_handle comm),
-        (in, in_counts, in_displacements, in_type, out, out_counts, out_displacements, out_type, comm),
-        .collective = FSDPI_ALLTOALLV, .wide = true, .in = in, .in_counts = in_counts,
-        .in_displacements = in_displacements, .in_type = in_type, .out = out, .out_counts = out_counts,
-        .out_displacements = out_displacements, .out_type = out_type, .comm = comm)
-COVERED(MPI_Barrier, "PMPI_Barrier", (fsdpi_handle comm), (comm), .collective = FSDPI_BARRIER, .comm = comm)
+        (in, in_counts, in_displacements, in_type, out, out_counts, out_displacements, out_type, comm), .in = in,
+        .in_counts = in_counts, .in_displacements = in_displacements, .in_type = in_type, .out = out,
+        .out_counts = out_counts, .out_displacements = out_displacements, .out_type = out_type, .comm = comm)
+COVERED(MPI_Alltoallv_c, "PMPI_Alltoallv_c", FSDPI_ALLTOALLV,
+        (const void *in, const void *in_counts, const void *in_displacements, fsdpi_handle in_type, void *out,
+         const void *out_counts, const void *out_displacements, fsdpi_handle out_type, fsdpi_handle comm),
+        (in, in_counts, in_displacements, in_type, out, out_counts, out_displacements, out_type, comm), .wide = true,
+        .in = in, .in_counts = in_counts, .in_displacements = in_displacements, .in_type = in_type, .out = out,
+        .out_counts = out_counts, .out_displacements = out_displacements, .out_type = out_type, .comm = comm)
+COVERED(MPI_Barrier, "PMPI_Barrier", FSDPI_BARRIER, (fsdpi_handle comm), (comm), .comm = comm)
 
 PASSED(MPI_Iallgather, "PMPI_Iallgather", FSDPI_IALLGATHER,
        (const void *in, int in_count, fsdpi_handle in_type, void *out, int out_count, fsdpi_handle out_type,

@@ -59,6 +59,7 @@ typedef struct fsdpi_call {
 
 /** What the engine does for the entries. */
 typedef struct fsdpi_engine_table {
+    bool never[FSDPI_N_COVERED]; /**< covered calls that go to MPI whatever they are, uncounted: none of the engine's */
     int (*call)(fsdpi_call *call);          /**< carries a covered call out, one way or the other: MPI's code */
     void (*passed)(fsdpi_collective which); /**< counts one that the entry hands to MPI */
     void (*finish)(void);                   /**< before MPI_Finalize() */

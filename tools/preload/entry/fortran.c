@@ -17,7 +17,7 @@ static bool take_allgather(void *in, const int *in_count, const int *in_type, vo
                        .out_type   = (fsdpi_handle)*out_type,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_allgatherv(void *in, const int *in_count, const int *in_type, void *out, const int *out_counts,
@@ -34,7 +34,7 @@ static bool take_allgatherv(void *in, const int *in_count, const int *in_type, v
                        .out_type          = (fsdpi_handle)*out_type,
                        .comm              = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_allreduce(void *in, void *out, const int *out_count, const int *out_type, const int *op,
@@ -49,7 +49,7 @@ static bool take_allreduce(void *in, void *out, const int *out_count, const int 
                        .op         = (fsdpi_handle)*op,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_reduce_scatter(void *in, void *out, const int *out_counts, const int *out_type, const int *op,
@@ -64,7 +64,7 @@ static bool take_reduce_scatter(void *in, void *out, const int *out_counts, cons
                        .op         = (fsdpi_handle)*op,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_reduce_scatter_block(void *in, void *out, const int *out_count, const int *out_type, const int *op,
@@ -79,7 +79,7 @@ static bool take_reduce_scatter_block(void *in, void *out, const int *out_count,
                        .op         = (fsdpi_handle)*op,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_bcast(void *out, const int *out_count, const int *out_type, const int *root, const int *comm,
@@ -93,7 +93,7 @@ static bool take_bcast(void *out, const int *out_count, const int *out_type, con
                        .root       = *root,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_reduce(void *in, void *out, const int *out_count, const int *out_type, const int *op, const int *root,
@@ -109,7 +109,7 @@ static bool take_reduce(void *in, void *out, const int *out_count, const int *ou
                        .root       = *root,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_alltoall(void *in, const int *in_count, const int *in_type, void *out, const int *out_count,
@@ -125,7 +125,7 @@ static bool take_alltoall(void *in, const int *in_count, const int *in_type, voi
                        .out_type   = (fsdpi_handle)*out_type,
                        .comm       = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 static bool take_alltoallv(void *in, const int *in_counts, const int *in_displacements, const int *in_type, void *out,
@@ -144,7 +144,7 @@ static bool take_alltoallv(void *in, const int *in_counts, const int *in_displac
                        .out_type          = (fsdpi_handle)*out_type,
                        .comm              = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 TAKEN(mpi_allgather, "mpi_allgather", take_allgather,

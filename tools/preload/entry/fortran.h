@@ -82,10 +82,13 @@
 #define ADDRESSES_11(t) ADDRESSES_10(t), t k
 #define ADDRESSES_12(t) ADDRESSES_11(t), t l
 
+/* Whether the engine has carried the call out. */
 static inline bool fsdpi_give(fsdpi_call *call, int *error)
 {
+    if (fsdpi_engine == NULL || fsdpi_engine->never[call->collective]) {
+        return false;
+    }
     const int code = fsdpi_engine->call(call);
-
     if (error != NULL) {
         *error = code;
     }
@@ -96,7 +99,7 @@ static inline bool fsdpi_take_barrier(const int *comm, int *error)
 {
     fsdpi_call call = {.collective = FSDPI_BARRIER, .fortran = true, .comm = (fsdpi_handle)*comm};
 
-    return fsdpi_engine != NULL && fsdpi_give(&call, error);
+    return fsdpi_give(&call, error);
 }
 
 #endif
