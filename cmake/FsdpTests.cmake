@@ -58,6 +58,19 @@ set(FSDP_TEST_OTHERS_SOAK
     "^shard\\.(gradient_sums|tensors|trace|granularity|alignment|unused_units|step_divisor|grad_norms)\\.device\\.offloaded"
     "^shard\\.(group_sync|kept_units|replay|strategies_16_bits)\\.device\\.offloaded")
 
+# Not in quick but in full, wherever they are defined: what takes seconds, where others of the quick set show the same machinery at
+# work. Together with those the quick set would take five minutes, and nobody waits so long before each commit.
+set(FSDP_TEST_LONGER
+    "^source\\.(headers_cxx|tidy_is_repeated|rooms_are_checked|waits_are_found)" "^cluster\\." "^gpu\\.model" "^tools\\.ckpt"
+    "^shard\\.(unit_strategies|kept_units|lbfgs|disagreement|granularity|keep_on_node|budget|passes|unused_units|step_divisor)\\.n"
+    "^shard\\.(grad_norms|pipeline_faults|prefetch|f64|replay|tensor_groups|tensors|moments_8_bit|trace|clip|local_shards)\\.n"
+    "^shard\\.(tensor_io|custom_optimizer|group_sync|slots|random_models|loss_scaler|alignment|shard_dot|muon)\\.n"
+    "^shard\\.(fixed_addresses|tensors_at_fixed_addresses|node_memory)\\.n"
+    "^collectives\\.(algorithms|node_groups|lanes|counts|alltoallv|any_memory)\\.(n[235]$|nodes_of_2)" "^collectives\\.[a-z_]+\\.n5$"
+    "^checkpoint\\.(cache|faults|arrays|file_systems|several_models|several_models_faults|hook_state)\\.n"
+    "^kernels\\.(reduce_into|sum_squares|multiply)$" "^preload\\.(mpi_f08|use_mpi)" "^docs\\.(first_model_f90|own_optimizer)"
+    "^install\\.drop_in" "^lib\\.(buffers|mpi_end)\\.n")
+
 # In soak where FSDP_TEST_UNITS is not set, as are tests of one process: what only computes, reads files, or builds programs; and of
 # models, what calls collectives of the library in no other way than the tests that stay.
 set(FSDP_TEST_UNITS_SOAK
@@ -142,6 +155,10 @@ function(fsdp_add_test)
     endif()
     if(NOT T_TIMEOUT)
         set(T_TIMEOUT ${FSDP_TEST_TIMEOUT})
+    endif()
+    fsdp_matches(longer "${T_NAME}" "${FSDP_TEST_LONGER}")
+    if(longer AND T_SET STREQUAL "quick")
+        set(T_SET full)
     endif()
     fsdp_matches(long "${T_NAME}" "${FSDP_TEST_FEW_SOAK}")
     fsdp_matches(other "${T_NAME}" "${FSDP_TEST_OTHERS_SOAK}")
