@@ -68,4 +68,19 @@ fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory);
 /** On how many ranks the most is what the budget has said, to the byte: they hold different stages. Collective. */
 fsdp_status gpt_parallel_count_kept_budgets(const gpt_parallel *p, size_t *ranks);
 
+/* ---- between the files gpt_parallel*.c ---- */
+
+/** Opens the mesh and notes what its contexts hold from their beginning: it counts in that of all ranks. Collective. */
+fsdp_status gpt_parallel_open_mesh(gpt_parallel *p, fsdp_context *ctx);
+
+/** Creates the model, with the units of this rank's stages. Collective. */
+fsdp_status gpt_parallel_describe(gpt_parallel *p);
+
+/**
+ * Fills in gpt_parallel::budget. The model's budget has the context that it is made on. The others are there already, and so is the
+ * pipeline; to come are the lists of its units, what the loss works in, and how the ends find each other. Local.
+ * @param[in] there  what gpt_parallel_memory() said before the model was created
+ */
+fsdp_status gpt_parallel_count_budget(gpt_parallel *p, const fsdp_memory *there);
+
 #endif
