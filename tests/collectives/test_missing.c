@@ -54,7 +54,7 @@ static void open_contexts_that_are_missed(int node_size, bool threads, contexts 
 /* Whether a text has "rank N" or "ranks N" for exactly this one. */
 static void assert_names(const char *text, int rank)
 {
-    char words[32];
+    char words[48];
 
     (void)snprintf(words, sizeof words, ": rank %d does not answer;", rank);
     if (strstr(text, words) == NULL) {

@@ -222,17 +222,36 @@ static void write_table(FILE *file, int ranks)
     }
 }
 
-void fsdpi_report_write(const char *path, int ranks)
+/* In one piece, which what the program writes does not cut in two. */
+static bool write_to_stderr(int ranks)
 {
-    const bool to_stderr = strcmp(path, "-") == 0;
-    FILE      *file      = to_stderr ? stderr : fopen(path, "w");
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *file  = open_memstream(&text, &bytes);
 
     if (file == NULL) {
-        fsdpi_preload_say("FSDP_MPI_REPORT: %s cannot be written: %s", path, strerror(errno));
-        return;
+        return false;
     }
     write_table(file, ranks);
-    if (!to_stderr && fclose(file) != 0) {
+    const bool written = fclose(file) == 0 && fwrite(text, 1, bytes, stderr) == bytes;
+    free(text);
+    return written;
+}
+
+static bool write_to_file(const char *path, int ranks)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file == NULL) {
+        return false;
+    }
+    write_table(file, ranks);
+    return fclose(file) == 0;
+}
+
+void fsdpi_report_write(const char *path, int ranks)
+{
+    if (!(strcmp(path, "-") == 0 ? write_to_stderr(ranks) : write_to_file(path, ranks))) {
         fsdpi_preload_say("FSDP_MPI_REPORT: %s cannot be written: %s", path, strerror(errno));
     }
 }
