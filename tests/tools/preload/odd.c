@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COUNT = 1 << 18, GROWTH_MIB = 64, ROUNDS = 100, ARRAY_BYTES = 1 << 18 };
+enum { COUNT = 1 << 18, GROWTH_MIB = 64, ROUNDS = 100, ARRAY_BYTES = 1 << 17 };
 
 static float in[COUNT], out[COUNT];
 static int   rank;

@@ -12,7 +12,7 @@
 
 extern fsdpi_engine_start_function fsdpi_engine_start __attribute__((visibility("default")));
 
-enum { KEPT_BYTES = 512 << 10 };
+enum { KEPT_BYTES = 192 << 10 };
 
 static int world_size, world_rank;
 
