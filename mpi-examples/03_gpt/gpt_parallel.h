@@ -68,10 +68,13 @@ fsdp_status gpt_parallel_memory(const gpt_parallel *p, fsdp_memory *memory);
 /** On how many ranks the most is what the budget has said, to the byte: they hold different stages. Collective. */
 fsdp_status gpt_parallel_count_kept_budgets(const gpt_parallel *p, size_t *ranks);
 
-/* ---- between the files gpt_parallel*.c ---- */
+/* ---- between these files ---- */
 
 /** Opens the mesh and notes what its contexts hold from their beginning: it counts in that of all ranks. Collective. */
 fsdp_status gpt_parallel_open_mesh(gpt_parallel *p, fsdp_context *ctx);
+
+/** What the library is told of a tensor that is not divided over tensor parallelism. gpt_trainer.c has all of them so. Local. */
+fsdp_tensor gpt_whole_tensor(const gpt_tensor *t);
 
 /** Creates the model, with the units of this rank's stages. Collective. */
 fsdp_status gpt_parallel_describe(gpt_parallel *p);

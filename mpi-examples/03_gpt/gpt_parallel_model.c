@@ -33,18 +33,26 @@ static const part layer_parts[GPT_N_BLOCK_TENSORS] = {
 static const part end_parts[GPT_N_EMBEDDING_TENSORS] = {
     [GPT_WTE] = ALONG(0), [GPT_WPE] = WHOLE, [GPT_LN_F_WEIGHT] = WHOLE, [GPT_LN_F_BIAS] = WHOLE};
 
+fsdp_tensor gpt_whole_tensor(const gpt_tensor *t)
+{
+    return (fsdp_tensor){.name   = t->name,
+                         .n_dims = t->n_dims,
+                         .shape  = {t->shape[0], t->shape[1]},
+                         .dtype  = FSDP_F32,
+                         .fill   = t->deviation > 0 ? FSDP_FILL_NORMAL : FSDP_FILL_CONSTANT,
+                         .a      = t->mean,
+                         .b      = t->deviation,
+                         .flags  = t->decays ? 0 : FSDP_TENSOR_NO_WEIGHT_DECAY};
+}
+
 static fsdp_tensor divided(const gpt_tensor *t, const part *how)
 {
-    return (fsdp_tensor){.name      = t->name,
-                         .n_dims    = t->n_dims,
-                         .shape     = {t->shape[0], t->shape[1]},
-                         .dtype     = FSDP_F32,
-                         .fill      = t->deviation > 0 ? FSDP_FILL_NORMAL : FSDP_FILL_CONSTANT,
-                         .a         = t->mean,
-                         .b         = t->deviation,
-                         .flags     = how->flags | (t->decays ? 0 : FSDP_TENSOR_NO_WEIGHT_DECAY),
-                         .tp_dim    = how->dimension,
-                         .tp_blocks = how->blocks};
+    fsdp_tensor tensor = gpt_whole_tensor(t);
+
+    tensor.flags |= how->flags;
+    tensor.tp_dim    = how->dimension;
+    tensor.tp_blocks = how->blocks;
+    return tensor;
 }
 
 /* The table of words is at both ends; positions belong to the first, the last norm to the last. */

@@ -8,18 +8,6 @@
 
 /* ---- setting up -------------------------------------------------------------------------------------------------- */
 
-static fsdp_tensor sharded_tensor(const gpt_tensor *t)
-{
-    return (fsdp_tensor){.name   = t->name,
-                         .n_dims = t->n_dims,
-                         .shape  = {t->shape[0], t->shape[1]},
-                         .dtype  = FSDP_F32,
-                         .fill   = t->deviation > 0 ? FSDP_FILL_NORMAL : FSDP_FILL_CONSTANT,
-                         .a      = t->mean,
-                         .b      = t->deviation,
-                         .flags  = t->decays ? 0 : FSDP_TENSOR_NO_WEIGHT_DECAY};
-}
-
 static fsdp_status add_embedding(gpt_trainer *trainer, const fsdp_model_options *model)
 {
     gpt_tensor  about[GPT_N_EMBEDDING_TENSORS];
@@ -28,7 +16,7 @@ static fsdp_status add_embedding(gpt_trainer *trainer, const fsdp_model_options 
 
     for (i = 0; i < GPT_N_EMBEDDING_TENSORS; i++) {
         gpt_embedding_tensor(&trainer->options->config, i, &about[i]);
-        tensors[i] = sharded_tensor(&about[i]);
+        tensors[i] = gpt_whole_tensor(&about[i]);
     }
     example_views_describe(&trainer->embedding_views, trainer->ctx, model, tensors, GPT_N_EMBEDDING_TENSORS);
     return fsdp_unit_add(trainer->model, "embedding", tensors, GPT_N_EMBEDDING_TENSORS, &trainer->embedding);
@@ -43,7 +31,7 @@ static fsdp_status add_block(gpt_trainer *trainer, const fsdp_model_options *mod
 
     for (i = 0; i < GPT_N_BLOCK_TENSORS; i++) {
         gpt_block_tensor(&trainer->options->config, layer, i, &about[i]);
-        tensors[i] = sharded_tensor(&about[i]);
+        tensors[i] = gpt_whole_tensor(&about[i]);
     }
     snprintf(name, sizeof name, "h.%zu", layer);
     example_views_describe(&trainer->block_views, trainer->ctx, model, tensors, GPT_N_BLOCK_TENSORS);
