@@ -1,10 +1,20 @@
-/* Allreduce across nodes: see collectives/rails/rails.h. Each node sends and receives 2 (M-1)/M S. */
+/*
+ * Allreduce across nodes: see collectives/rails/rails.h. Each node sends and receives 2 (M-1)/M S. Two ranks may each send all they
+ * have instead, which is as much, and both reduce it.
+ */
 #include "collectives/rails/rails.h"
 #include "collectives/allreduce/allreduce.h"
+#include "lib/context/context.h"
+
+static bool sends_all(const fsdp_request *request)
+{
+    return request->ctx->size == 2 &&
+           fsdpi_link_favours_whole(request->ctx->link.rate, request->call.count * request->call.width);
+}
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    return fsdpi_rails_advance(request, FSDPI_REDUCES | FSDPI_GATHERS, progress);
+    return fsdpi_rails_advance(request, FSDPI_REDUCES | (sends_all(request) ? FSDPI_WHOLE : FSDPI_GATHERS), progress);
 }
 
 const fsdpi_algorithm fsdpi_allreduce_rails = {

@@ -188,7 +188,7 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
 {
     fsdpi_rails *rails = &request->ctx->rails;
     const size_t width = request->call.width, longest = (size_t)request->ctx->config.message_bytes;
-    const size_t largest = fsdpi_largest_slice(request);
+    const size_t largest = (route & FSDPI_WHOLE) != 0 ? request->call.count : fsdpi_largest_slice(request);
 
     rails->route = route;
 

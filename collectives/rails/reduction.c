@@ -21,6 +21,21 @@ typedef struct fold_step {
     bool           is_last;
 } fold_step;
 
+static unsigned char *result_of(const fsdp_request *request)
+{
+    return (request->ctx->rails.route & FSDPI_WHOLE) != 0 ? request->call.out : fsdpi_own_result(request);
+}
+
+/* In place the other node has to have what is about to be written over. */
+static bool is_still_sent(const fsdp_request *request)
+{
+    const fsdpi_call  *call  = &request->call;
+    const fsdpi_rails *rails = &request->ctx->rails;
+
+    return (rails->route & FSDPI_WHOLE) != 0 && rails->streams[FSDPI_PARTIALS_OUT].released <= rails->reducing &&
+           fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes);
+}
+
 /* The next step, or false where not all it takes has come, or will have when the work before is done. */
 static bool next_step(const fsdp_request *request, fold_step *next)
 {
@@ -31,7 +46,7 @@ static bool next_step(const fsdp_request *request, fold_step *next)
     const size_t       come  = left < rails->fold_most ? left : rails->fold_most;
 
     if (rails->reducing == rails->chunks || rails->folds_begun - rails->folds_ended == FSDPI_RAILS_FOLDS ||
-        rails->streams[FSDPI_PARTIALS_IN].begun - rails->taken < come) {
+        rails->streams[FSDPI_PARTIALS_IN].begun - rails->taken < come || is_still_sent(request)) {
         return false;
     }
     const fsdpi_slice mine    = fsdpi_rails_part(request, request->ctx->rank);
@@ -39,7 +54,7 @@ static bool next_step(const fsdp_request *request, fold_step *next)
     const bool        has_own = first <= nodes->mine && nodes->mine <= behind;
 
     next->c       = fsdpi_rails_chunk_of(request, mine.begin, mine.count, rails->reducing);
-    next->to      = fsdpi_own_result(request) + (next->c.begin - mine.begin) * request->call.width;
+    next->to      = result_of(request) + (next->c.begin - mine.begin) * request->call.width;
     next->first   = first;
     next->end     = behind + has_own;
     next->come    = come;

@@ -2,7 +2,13 @@
 #ifndef FSDPI_RAILS_ROUTE_H
 #define FSDPI_RAILS_ROUTE_H
 
-/** A combination of these. */
-typedef enum fsdpi_route { FSDPI_REDUCES = 1, FSDPI_GATHERS = 2, FSDPI_AROUND = 4, FSDPI_EXCHANGES = 8 } fsdpi_route;
+/** A combination of these. `FSDPI_WHOLE`: all of the vector is every rank's part. */
+typedef enum fsdpi_route {
+    FSDPI_REDUCES   = 1,
+    FSDPI_GATHERS   = 2,
+    FSDPI_AROUND    = 4,
+    FSDPI_EXCHANGES = 8,
+    FSDPI_WHOLE     = 16
+} fsdpi_route;
 
 #endif

@@ -16,6 +16,9 @@ fsdpi_seat fsdpi_rails_seat(const fsdpi_nodes *nodes, int position)
 
 fsdpi_slice fsdpi_rails_part(const fsdp_request *request, int rank)
 {
+    if ((request->ctx->rails.route & FSDPI_WHOLE) != 0) {
+        return (fsdpi_slice){.begin = 0, .count = request->call.count};
+    }
     if (request->call.division == FSDPI_DIVISION_COUNTS && request->call.counts != NULL && request->scratch != NULL) {
         const size_t *begins = (const size_t *)(const void *)request->scratch;
 

@@ -249,7 +249,9 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
     case FSDPI_REDUCE_SCATTER:
         return before + exchange(costs, world, s, false) + reduced;
     case FSDPI_ALLREDUCE:
-        return before + 2 * exchange(costs, world, s, false) + reduced + (world->each > 1 ? gathered : 0);
+        return ranks <= 2 && fsdpi_link_favours_whole(1 / costs->beta, (size_t)s)
+                   ? before + exchange(costs, world, 2 * s, false) + 2 * reduced
+                   : before + 2 * exchange(costs, world, s, false) + reduced + (world->each > 1 ? gathered : 0);
     case FSDPI_REDUCE: /* all of it is the part of one rank */
         return before + exchange(costs, world, s * world->nodes, false) + reduced * (double)world->nodes;
     case FSDPI_BROADCAST: /* MPI's own, which is taken to be a pipeline */

@@ -195,6 +195,14 @@ fsdpi_cut fsdpi_link_cut(const fsdpi_link *link)
     return (fsdpi_cut){.piece = HALF_BYTES, .until = link->halves ? 4 * HALF_BYTES : 0};
 }
 
+/* Over memory a vector that the caches do not hold takes as long as its bytes do. */
+bool fsdpi_link_favours_whole(double rate, size_t bytes)
+{
+    enum { CACHED_BYTES = 4 << 20 };
+
+    return rate <= FAST || bytes <= CACHED_BYTES;
+}
+
 /* To send a message by TCP takes as long as to copy this on both sides. */
 size_t fsdpi_link_together(double rate)
 {

@@ -43,6 +43,13 @@ enum { FSDPI_CUT_SLOW = 128 << 10 };
 /** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
+/**
+ * Whether two ranks with such a link between them each send all of a vector of so many BYTES and reduce it, rather than half of it and
+ * then the other's half of the result. Both take the link as long; nothing has to be reduced before the last of it can leave, but
+ * each rank reduces, and where it moves the bytes itself touches, twice as much.
+ */
+bool fsdpi_link_favours_whole(double rate, size_t bytes);
+
 /** BYTES up to which data costs less to copy behind another message than a message of its own does. */
 size_t fsdpi_link_together(double rate);
 

@@ -1,3 +1,7 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
 #include "tests/collectives/collective_test.h"
 
 static void reduce_and_compare(const contexts *c, fsdp_context *ctx, size_t count, fsdp_dtype dtype, fsdp_redop op,
@@ -43,6 +47,53 @@ static void every_count_works_separate_and_in_place(void **state)
     }
 }
 
+/* Between looks of which it pauses, now and then: what has come is taken late. */
+static void allreduce_slowly(fsdp_context *ctx, const void *in, void *out, size_t count)
+{
+    const struct timespec moment = {.tv_nsec = 50000};
+    fsdp_request         *request;
+    int                   done = 0;
+
+    assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, in, out, count, FSDP_F32, FSDP_SUM, &request));
+    while (!done) {
+        assert_int_equal(FSDP_OK, fsdp_test(request, &done));
+        if (rand() % 2 == 0) {
+            (void)nanosleep(&moment, NULL);
+        }
+    }
+}
+
+/* What odd ranks send others read late: it may not have been written over by then. */
+static void results_wait_for_what_is_still_to_be_read(void **state)
+{
+    enum { LONG = 100003, TIMES = 60 }; /* more than MPI copies */
+
+    const contexts *c   = *state;
+    float          *out = guarded_alloc(LONG, FSDP_F32), *in = guarded_alloc(LONG, FSDP_F32);
+    float          *expected = guarded_alloc(LONG, FSDP_F32);
+    fsdp_context   *ctx;
+    fsdp_config     config;
+
+    fsdp_config_init(&config);
+    config.progress = FSDP_PROGRESS_INLINE;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    reduce_serially(expected, c->size, 0, LONG, FSDP_F32, FSDP_SUM);
+    contribute(in, c->rank, 0, LONG, FSDP_F32);
+    for (int i = 0; i < TIMES; i++) {
+        memcpy(out, in, LONG * sizeof *out);
+        if (c->rank % 2 == 0) {
+            allreduce_slowly(ctx, in, out, LONG);
+        } else {
+            assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, FSDP_IN_PLACE, out, LONG, FSDP_F32, FSDP_SUM));
+        }
+        assert_same(expected, out, LONG, FSDP_F32);
+    }
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    guarded_free(in);
+    guarded_free(out);
+    guarded_free(expected);
+}
+
 static void input_and_output_may_be_the_same_buffer(void **state)
 {
     const contexts *c     = *state;
@@ -57,6 +108,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_and_reduction_equals_the_serial_one),
         cmocka_unit_test(every_count_works_separate_and_in_place),
+        cmocka_unit_test(results_wait_for_what_is_still_to_be_read),
         cmocka_unit_test(input_and_output_may_be_the_same_buffer),
     };
 
