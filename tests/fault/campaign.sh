@@ -34,7 +34,7 @@ readonly table=(
 )
 
 mpirun=${FSDP_CLUSTER_MPIRUN:-mpirun}
-readonly hosts=6 spares=2 ranks_per_host=2 steps=300 every=10 most_in_a_run=4
+readonly hosts=6 spares=2 ranks_per_host=2 steps=300 every=10 most_in_a_run=8
 
 fail() {
     echo "campaign.sh: $1" >&2
@@ -90,25 +90,30 @@ kills_of() {
     awk '$1 == "oom_kill" { print $2 }' "$(group "$1")/$events"
 }
 
-# exhaust HOST: takes memory in its group until the kernel kills a rank; what takes it is spared
+# exhaust HOST: takes memory in its group until the kernel kills something, and sets `killed` to how many ranks that were. What takes
+# it is spared where that is permitted; else it may be what is killed, and this has failed.
 exhaust() {
-    local before
+    local before status=0
     before=$(kills_of "$1")
     echo $(($(<"$(group "$1")/$used") + (16 << 20))) >"$(group "$1")/$limit"
-    python3 - "$(group "$1")" "$before" "$events" "$limit" <<'END'
+    python3 - "$(group "$1")" "$before" "$events" <<'END' 2>/dev/null || status=$?
 import os, sys
-group, before, events, limit = sys.argv[1:]
-open("/proc/self/oom_score_adj", "w").write("-1000")
+group, before, events = sys.argv[1:]
+try:
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("-1000")
+except PermissionError:
+    pass
 open(group + "/cgroup.procs", "w").write(str(os.getpid()))
 kept = []
 def kills():
     return next(line.split()[1] for line in open(group + "/" + events) if line.startswith("oom_kill "))
-for _ in range(512):
-    if kills() != before:
-        break
-    kept.append(b"x" * (1 << 20))
-open(group + "/" + limit, "w").write("max" if limit.endswith(".max") else "-1")
+while kills() == before and len(kept) < 1 << 15:
+    kept.append(b"x" * (1 << 14))
 END
+    [[ $limit == *.max ]] && echo max >"$(group "$1")/$limit" || echo -1 >"$(group "$1")/$limit"
+    killed=$(($(kills_of "$1") - before))
+    return "$status"
 }
 
 # --- one run
@@ -225,21 +230,31 @@ one_fault() {
     ended=$(lines 'attempt [0-9]* ended ')
     choose
     do_it "$fault" "$victim" || return 1 # the program was ending
+    [[ $fault != memory || $killed -lt $ranks_per_host ]] || verdict=node-gone # nobody is left there to say more
     until_so 120 "$what: the end of the attempt" has_ended "$ended"
     rm -f "$disk/full"
-    ! grep -q '^fsdp-run: stop: success' "$work/log" || return 1 # it had made its last step before
+    [[ $fault != cut ]] || cut_hosts+=("$victim")
+    if (($(latest) == steps)); then # the program was ending: what has become of it says nothing
+        [[ $fault != term ]] || go_on
+        return 1
+    fi
     if [[ $fault == term ]]; then
-        wait "$run_pid" && fail "$what: status 0" || true
         check_verdict
-        stops=$(lines 'stop: ')
-        start
+        go_on
     else
         until_so 60 "$what: the next attempt" blame_is_said
         check_verdict
     fi
     done_so_far=$((done_so_far + 1))
-    [[ $fault != cut ]] || cut_hosts+=("$victim")
     echo "$done_so_far: $what${victim:+, host $victim}: $verdict"
+}
+
+# go_on: starts fsdp-run again where it was interrupted
+go_on() {
+    ! grep -q '^fsdp-run: stop: success' "$work/log" || return 0
+    wait "$run_pid" || true
+    stops=$(lines 'stop: ')
+    start
 }
 
 blame_is_said() {
@@ -275,7 +290,7 @@ compare_losses() {
 
 compare() {
     if (($(sed -n 's/^fsdp-run: attempt [0-9]*: \(.* -> \)*\([0-9]*\) ranks* on .*/\2/p' "$work/log" | sort -u | wc -l) == 1)); then
-        [[ $(grep '^exact parameters [0-9a-f]*$' "$work/log") == "$weights" ]] ||
+        [[ $(grep '^exact parameters [0-9a-f]*$' "$work/log" | sort -u) == "$weights" ]] ||
             fail "always 8 ranks, and other weights than without faults"
         compare_losses 0 || fail "always 8 ranks, and other losses than without faults"
         echo "the weights are those of the undisturbed run"

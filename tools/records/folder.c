@@ -108,7 +108,7 @@ static int save(const record_rank *rank, const char *folder)
 
 int records_save(const records *all, const char *folder)
 {
-    int why = 0;
+    int why = all->n > 0 && mkdir(folder, 0777) != 0 && errno != EEXIST ? errno : 0;
 
     errno = 0;
     for (size_t i = 0; i < all->n && why == 0; i++) {

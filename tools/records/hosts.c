@@ -130,3 +130,26 @@ long records_read_launcher(records *all, const char *launcher, const char *remot
     free(command);
     return whole;
 }
+
+/* A number, and what Slurm writes behind it for a part of an array or of a heterogeneous job. */
+static bool is_slurm_job(const char *job)
+{
+    return isdigit((unsigned char)job[0]) && strspn(job, "0123456789_+") == strlen(job);
+}
+
+/* Without --nodes a step of another's job is on its first node only, and without --overlap it waits for the job's other steps. */
+long records_read_slurm(records *all, const char *job, const char *remote)
+{
+    enum { MOST_LETTERS = 40 };
+    char launcher[512];
+
+    if (!is_slurm_job(job) || strlen(job) > MOST_LETTERS) {
+        return -1;
+    }
+    (void)snprintf(launcher, sizeof launcher,
+                   "set -- $(squeue --noheader --states=RUNNING --jobs=%s --format='%%A %%D'); "
+                   "[ $# -eq 2 ] || { echo \"Slurm has no job %s that is running\" >&2; exit 1; }; "
+                   "srun --overlap --mpi=none --jobid=$1 --nodes=$2 --ntasks-per-node=1 --cpus-per-task=1",
+                   job, job);
+    return records_read_launcher(all, launcher, remote);
+}

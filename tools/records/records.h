@@ -81,16 +81,18 @@ long records_lines_end(records_lines *lines, records *all);
 long records_read_commands(records *all, char *const *commands, size_t n);
 
 /**
- * What all hosts of a list print, "node1,node2", or what a launcher prints that runs a command once per host, as
- * "srun --overlap --jobid 42 --ntasks-per-node 1".
+ * What all hosts of a list print, "node1,node2", or what a launcher prints that runs a command once per host, as "flux exec".
  * @param[in] rsh     runs a command on a host: "ssh"
  * @param[in] remote  fsdp-top there; NULL: the one beside this program
- * @return how many records there were; -1: the list is none
+ * @return how many records there were; -1: the list is none, or the job none of Slurm's
  */
 long records_read_hosts(records *all, const char *hosts, const char *rsh, const char *remote);
 long records_read_launcher(records *all, const char *launcher, const char *remote);
 
-/** Writes each record into a folder, under the name that it has as a file. 0, or an errno. */
+/** The same by a step of Slurm's on all nodes of a job, "42" or "42_3". */
+long records_read_slurm(records *all, const char *job, const char *remote);
+
+/** Writes each record into a folder, which it makes, under the name that it has as a file. 0, or an errno. */
 int records_save(const records *all, const char *folder);
 
 #endif

@@ -5,9 +5,10 @@
  *     fsdp-top                                  the newest job on this host
  *     fsdp-top --pid 4711                       the job of that process, as far as it is on this host
  *     fsdp-top --hosts node1,node2              on these hosts, which ssh reaches
- *     fsdp-top --job 'srun --overlap --jobid 42 --ntasks-per-node 1'
+ *     fsdp-top --slurm 42                       on all nodes of that job
+ *     fsdp-top --job 'flux exec'                the same by another launcher
  *
- * Without MPI and without a daemon: with --job and --hosts each host runs `fsdp-top --raw` once for each picture. No rank is
+ * Without MPI and without a daemon: with --slurm, --job and --hosts each host runs `fsdp-top --raw` once for each picture. No rank is
  * stopped or waited for, so that it works while ranks hang or are stopped.
  */
 #include <stdlib.h>
@@ -24,7 +25,7 @@ enum { TOP_USAGE = 2, TOP_FAILED = 3 };
 
 typedef struct top_options {
     size_t      pid;
-    const char *job, *hosts, *rsh, *remote;
+    const char *slurm, *job, *hosts, *rsh, *remote;
     double      interval, after;
     int         once, raw;
 } top_options;
@@ -46,6 +47,7 @@ static void read_pid(const cli_option *option, const char *text, void *field, ch
 static const cli_option rows[] = {
     {"pid", CLI_CUSTOM, FIELD(pid), .read = read_pid, .fallback = "the newest job",
      .help = "the job that this process belongs to"},
+    {"slurm", CLI_TEXT, FIELD(slurm), .help = "the job of this number, on all its nodes"},
     {"job", CLI_TEXT, FIELD(job), .help = "a launcher that runs a command once on each host of the job"},
     {"hosts", CLI_TEXT, FIELD(hosts), .fallback = "this one", .help = "a list of hosts, as node1,node2"},
     {"rsh", CLI_TEXT, FIELD(rsh), .fallback = "ssh", .help = "runs a command on a host of the list"},
@@ -76,7 +78,11 @@ static int fail(int status, const char *why)
 
 static void read_records(const top_options *o, records *all)
 {
-    if (o->job != NULL) {
+    if (o->slurm != NULL) {
+        if (records_read_slurm(all, o->slurm, o->remote) < 0) {
+            records_note(all, "--slurm is '%.100s', which is no job's number", o->slurm);
+        }
+    } else if (o->job != NULL) {
         (void)records_read_launcher(all, o->job, o->remote);
     } else if (o->hosts != NULL) {
         if (records_read_hosts(all, o->hosts, o->rsh, o->remote) < 0) {
@@ -108,7 +114,7 @@ static int show(const top_options *o, top_before *before)
 
     read_records(o, &all);
     if (verdict_pick_job(&all, (long)o->pid, &job)) {
-        job.is_partial = o->job == NULL && o->hosts == NULL;
+        job.is_partial = o->slurm == NULL && o->job == NULL && o->hosts == NULL;
         if (!o->once && isatty(STDOUT_FILENO)) {
             (void)fputs("\033[H\033[J", stdout);
         }

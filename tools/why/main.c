@@ -4,7 +4,8 @@
  *     fsdp-why records                          of files that FSDP_RECORD_DIR=records has brought
  *     fsdp-why 4711                             of the job that this process belongs to, as far as it is on this host
  *     fsdp-why node1,node2                      of the newest job on these hosts, which ssh reaches
- *     fsdp-why --job 'srun --overlap --jobid 42 --ntasks-per-node 1'
+ *     fsdp-why --slurm 42                       on all nodes of that job
+ *     fsdp-why --job 'flux exec'                the same by another launcher
  *
  * Without MPI: for a login node as well as for a compute node. It stops nobody, and leaves nothing behind.
  */
@@ -21,7 +22,7 @@
 enum { WHY_USAGE = 2, WHY_FAILED = 3 };
 
 typedef struct why_options {
-    const char *what, *job, *rsh, *remote, *save;
+    const char *what, *slurm, *job, *rsh, *remote, *save;
     double      after;
     int         json;
 } why_options;
@@ -29,6 +30,7 @@ typedef struct why_options {
 #define FIELD(name) .field = offsetof(why_options, name)
 
 static const cli_option rows[] = {
+    {"slurm", CLI_TEXT, FIELD(slurm), .help = "the job of this number, on all its nodes"},
     {"job", CLI_TEXT, FIELD(job), .help = "a launcher that runs a command once on each host of the job"},
     {"rsh", CLI_TEXT, FIELD(rsh), .fallback = "ssh", .help = "runs a command on a host of a list"},
     {"remote", CLI_TEXT, FIELD(remote), .fallback = "the one beside this program", .help = "fsdp-top on other hosts"},
@@ -42,7 +44,7 @@ static const cli_option with_what[] = {{"FOLDER, PROCESS or HOSTS", CLI_ARGUMENT
 
 static const char usage[] =
     "usage: fsdp-why FOLDER | PROCESS | HOST,HOST... [options]\n"
-    "       fsdp-why --job LAUNCHER [options]\n"
+    "       fsdp-why --slurm JOB | --job LAUNCHER [options]\n"
     "\n"
     "Says which rank stopped first, where it is, and who waits for it: from record files in a folder\n"
     "(FSDP_RECORD_DIR), from the memory of the job of a process on this host, or of jobs on other hosts.\n"
@@ -97,6 +99,11 @@ static int read_records(const why_options *o, records *all, long *pid, bool *is_
 {
     struct stat about;
 
+    if (o->slurm != NULL) {
+        return records_read_slurm(all, o->slurm, o->remote) >= 0
+                   ? 0
+                   : fail(WHY_USAGE, o->slurm, "this is no job's number; give --slurm one, as 42 or 42_3");
+    }
     if (o->job != NULL) {
         (void)records_read_launcher(all, o->job, o->remote);
         return 0;
@@ -159,7 +166,7 @@ static int judge(const why_options *o, records *all, long pid, bool is_partial)
 
     if (!verdict_pick_job(all, pid, &job)) {
         print_notes(all, stderr);
-        return fail(WHY_FAILED, o->what != NULL ? o->what : o->job, "there is no record that can be read");
+        return fail(WHY_FAILED, o->what != NULL ? o->what : o->slurm != NULL ? o->slurm : o->job, "there is no record that can be read");
     }
     job.is_partial = is_partial && job.all[0]->head.boot[0] != '\0';
     verdict_find(&job, o->after, &found);
@@ -202,13 +209,13 @@ static int flush(int result)
     return result;
 }
 
-/* --job takes the place of the argument. */
+/* --slurm and --job take the place of the argument. */
 static bool names_job(int argc, char **argv)
 {
     bool names = false;
 
     for (int i = 1; i < argc; i++) {
-        names = names || strncmp(argv[i], "--job", 5) == 0;
+        names = names || strncmp(argv[i], "--job", 5) == 0 || strncmp(argv[i], "--slurm", 7) == 0;
     }
     return names;
 }
