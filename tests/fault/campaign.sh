@@ -239,6 +239,7 @@ one_fault() {
         return 1
     fi
     if [[ $fault == term ]]; then
+        wait "$run_pid" || true
         check_verdict
         go_on
     else
@@ -252,7 +253,7 @@ one_fault() {
 # go_on: starts fsdp-run again where it was interrupted
 go_on() {
     ! grep -q '^fsdp-run: stop: success' "$work/log" || return 0
-    wait "$run_pid" || true
+    wait "$run_pid" || true # has been waited for, but where it was ending
     stops=$(lines 'stop: ')
     start
 }
