@@ -166,7 +166,11 @@ static int judge(const why_options *o, records *all, long pid, bool is_partial)
 
     if (!verdict_pick_job(all, pid, &job)) {
         print_notes(all, stderr);
-        return fail(WHY_FAILED, o->what != NULL ? o->what : o->slurm != NULL ? o->slurm : o->job, "there is no record that can be read");
+        return fail(WHY_FAILED,
+                    o->what != NULL    ? o->what
+                    : o->slurm != NULL ? o->slurm
+                                       : o->job,
+                    "there is no record that can be read");
     }
     job.is_partial = is_partial && job.all[0]->head.boot[0] != '\0';
     verdict_find(&job, o->after, &found);
