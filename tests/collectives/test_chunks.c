@@ -119,6 +119,15 @@ static void data_is_cut_where_mpi_would_ask_first(void **state)
     assert_int_equal(32 << 10, fsdpi_link_cut(&asks_early).until);
 }
 
+static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void **state)
+{
+    (void)state;
+    assert_true(fsdpi_link_favours_whole(1e9, 64 * MIB));
+    assert_true(fsdpi_link_favours_whole(0, 64 * MIB)); /* not known */
+    assert_true(fsdpi_link_favours_whole(3e9, 4 * MIB));
+    assert_false(fsdpi_link_favours_whole(3e9, 4 * MIB + 1));
+}
+
 static void a_chunk_that_was_asked_for_is_used(void **state)
 {
     static fsdp_context ctx;
@@ -200,6 +209,7 @@ int main(void)
         cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),
         cmocka_unit_test(more_data_rides_behind_a_head_over_a_slow_link),
         cmocka_unit_test(data_is_cut_where_mpi_would_ask_first),
+        cmocka_unit_test(two_ranks_send_each_other_what_the_link_and_the_caches_favour),
         cmocka_unit_test(a_chunk_that_was_asked_for_is_used),
         cmocka_unit_test(with_many_nodes_fewer_chunks_are_under_way),
         cmocka_unit_test(with_more_nodes_they_come_in_the_order_of_nodes),

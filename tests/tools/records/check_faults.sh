@@ -99,7 +99,6 @@ dead() { # FAULT STATUS WORDS
     expect "$folder/out" "$3"
 }
 
-mkdir "$folder/saved"
 printf '#!/bin/sh\nshift\nexec "$@"\n' >"$folder/rsh" # stands in for ssh: on this host
 chmod +x "$folder/rsh"
 
@@ -114,6 +113,17 @@ if [[ $go_on != none ]]; then
 fi
 dead segv 14 "rank $victim on .*has died of signal 11"
 dead mismatch 16 "different calls of operation [0-9]+: ranks? 0.* called reduce_scatter of h\.4.*, and rank $victim called barrier"
+
+# refuses STATUS WORDS COMMAND...
+refuses() {
+    local status=0
+    "${@:3}" >"$folder/out" 2>"$folder/err" || status=$?
+    ((status == $1)) || fail "${*:3}: status $status and not $1"
+    expect "$folder/err" "$2"
+}
+refuses 2 "frog: this is no job's number" "$why" --slurm frog
+refuses 3 "is 'frog', which is no job's number" "$top" --once --slurm frog
+refuses 3 "there is no record that can be read" "$why" --slurm 999999999
 
 # Nothing is wrong, but one rank is late in every step.
 FSDP_TIMEOUT_S=0 start slow
