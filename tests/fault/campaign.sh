@@ -35,6 +35,7 @@ readonly table=(
 
 mpirun=${FSDP_CLUSTER_MPIRUN:-mpirun}
 readonly hosts=6 spares=2 ranks_per_host=2 steps=300 every=10 most_in_a_run=8
+readonly last_steps=150 # in which nothing is done any more: a rank that stands still behind them is in nobody's operation
 
 fail() {
     echo "campaign.sh: $1" >&2
@@ -221,11 +222,11 @@ check_verdict() {
     [[ $blamed == "$victim" ]] || fail "$what of host $victim: '$blamed' is blamed"
 }
 
-# one_fault: false where the run was over before
+# one_fault: false where the run is over, or soon will be
 one_fault() {
     local ended
     until_so 120 "a checkpoint" has_saved
-    ! has_stopped || return 1
+    ! has_stopped && (($(latest) <= steps - last_steps)) || return 1
     wait_a_moment
     ended=$(lines 'attempt [0-9]* ended ')
     choose
