@@ -226,7 +226,9 @@ check_verdict() {
 one_fault() {
     local ended
     until_so 120 "a checkpoint" has_saved
-    ! has_stopped && (($(latest) <= steps - last_steps)) || return 1
+    if has_stopped || (($(latest) > steps - last_steps)); then
+        return 1
+    fi
     wait_a_moment
     ended=$(lines 'attempt [0-9]* ended ')
     choose
