@@ -371,7 +371,7 @@ build=$(realpath "${3:-$here/../../build/default}")
     echo "skipped: virtual hosts need root" >&2
     exit 77
 }
-[[ $("$mpirun" --version 2>&1) == *'Open MPI) 4.'* ]] || {
+[[ $("$mpirun" --version 2>&1) =~ \((Open MPI|OpenRTE)\)\ 4\. ]] || { # as mpirun says, and mpiexec
     echo "skipped: the options are those of Open MPI 4, which '$mpirun' is not" >&2
     exit 77
 }
