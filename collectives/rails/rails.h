@@ -16,6 +16,8 @@
  *
  * As a ring, parts travel from node to node instead of from their owner to each: the same bytes, one neighbour.
  *
+ * Two ranks may each send the whole vector and reduce it (FSDPI_WHOLE): an allreduce then needs no gathering.
+ *
  * Exchanging, each rank sends a block to each other one, some at a time.
  *
  * What differs between host and GPU is in collectives/rails/host.c and collectives/rails/device.c.

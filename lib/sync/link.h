@@ -44,9 +44,9 @@ enum { FSDPI_CUT_SLOW = 128 << 10 };
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
 /**
- * Whether two ranks with such a link between them each send all of a vector of so many BYTES and reduce it, rather than half of it and
- * then the other's half of the result. Both take the link as long; nothing has to be reduced before the last of it can leave, but
- * each rank reduces, and where it moves the bytes itself touches, twice as much.
+ * Whether, in an allreduce of so many BYTES, two ranks with such a link between them should each send everything and reduce it,
+ * instead of sending half and then half of the result. The bytes on the link are the same. Sending everything waits for no reduction,
+ * but each rank reduces twice as much.
  */
 bool fsdpi_link_favours_whole(double rate, size_t bytes);
 

@@ -112,7 +112,11 @@ def kills():
 while kills() == before and len(kept) < 1 << 15:
     kept.append(b"x" * (1 << 14))
 END
-    [[ $limit == *.max ]] && echo max >"$(group "$1")/$limit" || echo -1 >"$(group "$1")/$limit"
+    if [[ $limit == *.max ]]; then
+        echo max >"$(group "$1")/$limit"
+    else
+        echo -1 >"$(group "$1")/$limit"
+    fi
     killed=$(($(kills_of "$1") - before))
     return "$status"
 }
@@ -232,7 +236,7 @@ one_fault() {
     wait_a_moment
     ended=$(lines 'attempt [0-9]* ended ')
     choose
-    do_it "$fault" "$victim" || return 1 # the program was ending
+    do_it "$fault" "$victim" || return 1 # it could not be done: the program was ending, or exhaust() was killed itself
     [[ $fault != memory || $killed -lt $ranks_per_host ]] || verdict=node-gone # nobody is left there to say more
     until_so 120 "$what: the end of the attempt" has_ended "$ended"
     rm -f "$disk/full"
