@@ -51,6 +51,13 @@ fsdp_status fsdpi_queue_agree(fsdpi_queue *queue, const char *name, const char *
 fsdp_status fsdpi_queue_open(fsdpi_queue *queue);
 fsdp_status fsdpi_queue_start_thread(fsdpi_queue *queue, const fsdpi_binding *binding);
 
+/**
+ * While no operation is to be carried out, the thread lets MPI go on with messages of its own that the library has under way outside of
+ * the queue: often from now on, seldom when some time has passed. Does nothing where there is no thread.
+ */
+void fsdpi_queue_watch(fsdpi_queue *queue);
+void fsdpi_queue_unwatch(fsdpi_queue *queue);
+
 /** Instead of a thread: whoever waits for something in this process advances its operations too. */
 void fsdpi_queue_go_without_thread(fsdpi_queue *queue);
 

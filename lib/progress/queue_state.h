@@ -67,16 +67,17 @@ typedef struct fsdpi_queue {
     _Atomic uint32_t         bell;     /* rung when the thread may have something to do */
     _Atomic int              sleeping; /* it waits for that */
     _Atomic int              napping;  /* it looks again soon */
-    bool                     has_thread;
-    bool                     has_short_slices; /* of the scheduler's; the thread's own knowledge */
-    _Atomic bool             thread_has_core;  /* for itself: it does not nap while anything is under way */
-    _Atomic bool             stop;
-    _Atomic uint64_t         thread_nanoseconds; /* of a core, used by it */
-    fsdpi_inquest            inquest;            /* into who is missing */
-    const char              *last_algorithm;
-    double                   wait_seconds;     /* of all threads, in fsdp_wait() */
-    double                   wait_cpu_seconds; /* of a core, used by them meanwhile */
-    fsdpi_side_work          side_work;        /* without a thread: its operations, for who waits for another context */
+    _Atomic double   watched; /* messages outside of the queue, since this time: see fsdpi_queue_watch(); 0: none */
+    bool             has_thread;
+    bool             has_short_slices; /* of the scheduler's; the thread's own knowledge */
+    _Atomic bool     thread_has_core;  /* for itself: it does not nap while anything is under way */
+    _Atomic bool     stop;
+    _Atomic uint64_t thread_nanoseconds; /* of a core, used by it */
+    fsdpi_inquest    inquest;            /* into who is missing */
+    const char      *last_algorithm;
+    double           wait_seconds;     /* of all threads, in fsdp_wait() */
+    double           wait_cpu_seconds; /* of a core, used by them meanwhile */
+    fsdpi_side_work  side_work;        /* without a thread: its operations, for who waits for another context */
 } fsdpi_queue;
 
 #endif

@@ -115,6 +115,41 @@ static void work(fsdpi_queue *queue)
     atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
 }
 
+void fsdpi_queue_watch(fsdpi_queue *queue)
+{
+    if (atomic_exchange(&queue->watched, fsdpi_seconds()) == 0 && queue->has_thread) {
+        fsdpi_ring(queue);
+    }
+}
+
+void fsdpi_queue_unwatch(fsdpi_queue *queue)
+{
+    atomic_store(&queue->watched, 0);
+}
+
+/*
+ * With messages to watch, for a while. A receiver that computes would not answer a sender that asks whether it may send, and who
+ * sends by TCP has to fill the system's buffers again and again.
+ */
+static void sleep_until_rung(fsdpi_queue *queue, uint32_t bell)
+{
+    static const double SHORTEST = 50e-6, LONGEST = 500e-6;
+
+    const double watched = atomic_load(&queue->watched);
+    if (watched == 0) {
+        ask_for_short_slices(queue, false);
+        (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, NULL, NULL, 0);
+        return;
+    }
+    ask_for_short_slices(queue, true);
+    fsdpi_messages_progress(&queue->engine.lanes[FSDPI_LANE_SHORT].messages);
+    atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
+    const double          wanted = (fsdpi_seconds() - watched) / 8;
+    const double          nap    = wanted < SHORTEST ? SHORTEST : wanted < LONGEST ? wanted : LONGEST;
+    const struct timespec most   = {.tv_nsec = (long)(nap * 1e9)};
+    (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, &most, NULL, 0);
+}
+
 /* Works only while no other thread waits for the queue. */
 static void *progress_thread(void *context)
 {
@@ -135,8 +170,7 @@ static void *progress_thread(void *context)
             fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_ASLEEP);
             fsdpi_hand_back(queue);
         } else if (!atomic_load(&queue->stop)) {
-            ask_for_short_slices(queue, false);
-            (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, NULL, NULL, 0);
+            sleep_until_rung(queue, bell);
         }
     }
     return NULL;

@@ -195,6 +195,11 @@ fsdpi_cut fsdpi_link_cut(const fsdpi_link *link)
     return (fsdpi_cut){.piece = HALF_BYTES, .until = link->halves ? 4 * HALF_BYTES : 0};
 }
 
+size_t fsdpi_link_piece(const fsdpi_link *link)
+{
+    return link->rate > 0 && link->rate <= FAST ? SLOW_BYTES : 0;
+}
+
 /* Over memory a vector that the caches do not hold takes as long as its bytes do. */
 bool fsdpi_link_favours_whole(double rate, size_t bytes)
 {

@@ -43,6 +43,9 @@ enum { FSDPI_CUT_SLOW = 128 << 10 };
 /** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
+/** BYTES of a message that arrives though the receiver computes, since MPI sends it without asking; 0: they need not be so short. */
+size_t fsdpi_link_piece(const fsdpi_link *link);
+
 /**
  * Whether, in an allreduce of so many BYTES, two ranks with such a link between them should each send everything and reduce it,
  * instead of sending half and then half of the result. The bytes on the link are the same. Sending everything waits for no reduction,

@@ -36,6 +36,7 @@ typedef struct fsdpi_outbox {
     fsdpi_sent_note *notes;     /* of each micro-batch */
     MPI_Request     *requests;  /* of each place, one for each piece; far */
     int              pieces, tag;
+    size_t           piece; /* BYTES */
 } fsdpi_outbox;
 
 typedef struct fsdpi_inbox {
@@ -49,6 +50,7 @@ typedef struct fsdpi_inbox {
     int          n_order, n_begun;
     MPI_Request *requests;
     int          pieces, tag;
+    size_t       piece; /* BYTES */
 } fsdpi_inbox;
 
 struct fsdpi_way {

@@ -4,22 +4,21 @@
  */
 #include "shard/pipeline/run/pipeline.h"
 
-/* BYTES of a piece; of the last one what is left. */
-static int piece_of(const fsdp_pipeline *pipeline, size_t bytes, int i)
+/* BYTES of a piece of that many; of the last one what is left. */
+static int length_of(size_t piece, size_t bytes, int i)
 {
-    const size_t most = (size_t)pipeline->ctx->config.message_bytes, left = bytes - (size_t)i * most;
+    const size_t left = bytes - (size_t)i * piece;
 
-    return (int)(left < most ? left : most);
+    return (int)(left < piece ? left : piece);
 }
 
 static fsdp_status send(fsdp_pipeline *pipeline, fsdpi_outbox *box, int place)
 {
     const unsigned char *memory = fsdpi_shelf_memory(&box->shelf, place);
-    const size_t         most   = (size_t)pipeline->ctx->config.message_bytes;
 
     for (int i = 0; i < box->pieces; i++) {
-        FSDPI_TRY_MPI(pipeline->ctx, MPI_Isend(memory + (size_t)i * most,
-                                               pipeline->spoiled ? 0 : piece_of(pipeline, box->shelf.bytes, i),
+        FSDPI_TRY_MPI(pipeline->ctx, MPI_Isend(memory + (size_t)i * box->piece,
+                                               pipeline->spoiled ? 0 : length_of(box->piece, box->shelf.bytes, i),
                                                MPI_BYTE, box->peer, box->tag + box->shelf.micro[place], pipeline->comm,
                                                &box->requests[place * box->pieces + i]));
     }
@@ -40,12 +39,11 @@ static fsdp_status begin(fsdp_pipeline *pipeline, fsdpi_inbox *box, int micro)
 {
     unsigned char *memory = fsdpi_shelf_take(&box->shelf, micro);
     const int      place  = fsdpi_shelf_find(&box->shelf, micro);
-    const size_t   most   = (size_t)pipeline->ctx->config.message_bytes;
 
     for (int i = 0; i < box->pieces; i++) {
         FSDPI_TRY_MPI(pipeline->ctx,
-                      MPI_Irecv(memory + (size_t)i * most, piece_of(pipeline, box->shelf.bytes, i), MPI_BYTE, box->peer,
-                                box->tag + micro, pipeline->comm, &box->requests[place * box->pieces + i]));
+                      MPI_Irecv(memory + (size_t)i * box->piece, length_of(box->piece, box->shelf.bytes, i), MPI_BYTE,
+                                box->peer, box->tag + micro, pipeline->comm, &box->requests[place * box->pieces + i]));
     }
     return FSDP_OK;
 }

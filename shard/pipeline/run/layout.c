@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/device/memory.h"
+#include "lib/sync/link.h"
 
 /* One way through all that there is: with `memory` NULL it counts. */
 typedef struct piece {
@@ -103,11 +104,19 @@ static bool is_near(const fsdp_pipeline *pipeline, int peer)
     return fsdpi_is_on_node(&pipeline->ctx->nodes, peer);
 }
 
-static int pieces_of(const fsdp_pipeline *pipeline, size_t bytes)
+/*
+ * BYTES of the pieces of a message to another node: where the link is a slow one, so short that MPI sends them without asking the
+ * receiver first, who computes and would not answer.
+ */
+static size_t piece_bytes_of(const fsdp_pipeline *pipeline, size_t bytes)
 {
-    const size_t most = (size_t)pipeline->ctx->config.message_bytes;
+    enum { MOST_PIECES = 64 };
+    const size_t longest  = (size_t)pipeline->ctx->config.message_bytes;
+    const size_t least    = (bytes + MOST_PIECES - 1) / MOST_PIECES;
+    const size_t unasked  = fsdpi_link_piece(&pipeline->ctx->link);
+    const size_t expected = unasked == 0 ? longest : unasked > least ? unasked : least;
 
-    return (int)((bytes + most - 1) / most);
+    return expected < longest ? expected : longest;
 }
 
 static MPI_Request *draw_requests(drawing *d, int places, int pieces)
@@ -142,7 +151,8 @@ static void draw_outbox(drawing *d, fsdpi_outbox *box, int stage, int flow, int 
     box->sent = carve(&d->lists, (size_t)places * sizeof *box->sent);
     box->tag  = tag_of(d, stage, back);
     if (box->way == &fsdpi_way_far) {
-        box->pieces   = pieces_of(d->pipeline, box->shelf.bytes);
+        box->piece    = piece_bytes_of(d->pipeline, box->shelf.bytes);
+        box->pieces   = (int)((box->shelf.bytes + box->piece - 1) / box->piece);
         box->requests = draw_requests(d, places, box->pieces);
     }
 }
@@ -191,7 +201,8 @@ static void draw_inbox(drawing *d, fsdpi_inbox *box, int stage, int flow, int pl
     draw_shelf(d, &box->shelf, &d->held, flow_bytes(d->plan, stage, flow), all);
     if (far) {
         box->tag      = tag_of(d, back ? stage + 1 : stage - 1, back);
-        box->pieces   = pieces_of(d->pipeline, box->shelf.bytes);
+        box->piece    = piece_bytes_of(d->pipeline, box->shelf.bytes);
+        box->pieces   = (int)((box->shelf.bytes + box->piece - 1) / box->piece);
         box->requests = draw_requests(d, all, box->pieces);
         draw_order(d, box, stage, back);
     } else if (box->peer >= 0) {

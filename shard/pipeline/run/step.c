@@ -198,9 +198,19 @@ static void let_go(fsdpi_stage *s, int micro)
     fsdpi_shelf_give(&s->output_gradients.shelf, micro);
 }
 
+/* What has been sent to other nodes, and what is expected, moves while this rank computes. */
+static void watch_messages(const fsdp_pipeline *p, const fsdpi_action *a)
+{
+    if (p->comm != MPI_COMM_NULL && fsdpi_is_compute(a->work)) {
+        fsdpi_queue_watch(&p->ctx->queue);
+    }
+}
+
 static fsdp_status carry_out(fsdp_pipeline *p, const fsdpi_action *a)
 {
     fsdpi_stage *s = fsdpi_stage_of(p, a->stage);
+
+    watch_messages(p, a);
 
     switch (a->work) {
     case FSDPI_RUN_FORWARD:
@@ -353,6 +363,7 @@ fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss)
     FSDP_TRY(fsdpi_agree(pipeline->ctx, function, "the begin of a step", pipeline->step, ready, !pipeline->ready));
     begin(pipeline);
     const fsdp_status status = take_step(pipeline, &sum);
+    fsdpi_queue_unwatch(&pipeline->ctx->queue);
     if (status != FSDP_OK) {
         char text[FSDPI_DETAIL_BYTES];
 

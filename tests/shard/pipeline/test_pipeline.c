@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shard/pipeline/generate.h"
 #include "shard/pipeline/lower.h"
@@ -219,6 +220,88 @@ static void schedules_come_as_text_too(void **state)
     }
 }
 
+/* ---- messages under way --------------------------------------------------------------------------------------------------- */
+
+enum { LONG_BYTES = 1 << 20, LONG_MICROS = 4 };
+
+/* Stage 1 computes with the first micro-batch until stage 0 has begun with the last one. */
+typedef struct meeting {
+    int *last_has_begun; /* seen by all ranks */
+} meeting;
+
+static fsdp_status forward_and_meet(void *user, int stage, int micro, const void *in, void *out)
+{
+    const meeting *m     = user;
+    const double   begun = MPI_Wtime();
+
+    if (stage == 0 && micro == LONG_MICROS - 1) {
+        __atomic_store_n(m->last_has_begun, 1, __ATOMIC_RELEASE);
+    }
+    while (stage == 1 && micro == 0 && __atomic_load_n(m->last_has_begun, __ATOMIC_ACQUIRE) == 0) {
+        if (MPI_Wtime() - begun > 60) {
+            return FSDP_ERR_TIMEOUT;
+        }
+        (void)usleep(1000);
+    }
+    memset(out, micro, LONG_BYTES);
+    return in == NULL || *(const unsigned char *)in == micro ? FSDP_OK : FSDP_ERR_IO;
+}
+
+static fsdp_status no_loss(void *user, int micro, const void *out, void *grad_out, double *value)
+{
+    (void)user, (void)micro, (void)out;
+    memset(grad_out, 0, LONG_BYTES);
+    *value = 0;
+    return FSDP_OK;
+}
+
+static fsdp_status no_gradient(void *user, int stage, int micro, const void *in, const void *grad_out, void *grad_in)
+{
+    (void)user, (void)micro, (void)in, (void)grad_out;
+    if (stage > 0) {
+        memset(grad_in, 0, LONG_BYTES);
+    }
+    return FSDP_OK;
+}
+
+/* Stage 0 may not have more than one message under way: the receiver has to take the others while it computes. */
+static void messages_arrive_while_the_receiver_computes(void **state)
+{
+    fsdp_pipeline_options   options   = FSDP_PIPELINE_OPTIONS_DEFAULT;
+    fsdp_pipeline_callbacks callbacks = {
+        .size = sizeof callbacks, .forward = forward_and_meet, .loss = no_loss, .backward_input = no_gradient};
+    fsdp_context  *ctx = open_context(MPI_COMM_WORLD, 1);
+    fsdp_pipeline *pipeline;
+    meeting        m;
+    MPI_Win        window;
+
+    (void)state;
+    if (fsdp_test_size() < 2 || !fsdp_has_progress_thread(ctx)) {
+        assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+        return;
+    }
+    assert_int_equal(MPI_SUCCESS, MPI_Win_allocate_shared(fsdp_test_rank() == 0 ? sizeof(int) : 0, 1, MPI_INFO_NULL,
+                                                          MPI_COMM_WORLD, &m.last_has_begun, &window));
+    MPI_Aint bytes;
+    int      unit;
+    MPI_Win_shared_query(window, 0, &bytes, &unit, &m.last_has_begun);
+    if (fsdp_test_rank() == 0) {
+        *m.last_has_begun = 0;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    options.schedule     = "gpipe";
+    options.micros       = LONG_MICROS;
+    options.bytes        = LONG_BYTES;
+    options.output_bytes = LONG_BYTES;
+    callbacks.user       = &m;
+    assert_int_equal(FSDP_OK, fsdp_pipeline_create(ctx, &options, &callbacks, &pipeline));
+    assert_int_equal(FSDP_OK, fsdp_pipeline_set_units(pipeline, fsdp_rank(ctx), NULL, 0));
+    assert_int_equal(FSDP_OK, fsdp_pipeline_step(pipeline, NULL));
+    fsdp_pipeline_destroy(pipeline);
+    MPI_Win_free(&window);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
 static size_t buffers_of(fsdp_context *ctx)
@@ -291,6 +374,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(so_have_several_pipelines_beside_each_other),
         cmocka_unit_test(a_stage_without_parameters_is_one_like_others),
         cmocka_unit_test(schedules_come_as_text_too),
+        cmocka_unit_test(messages_arrive_while_the_receiver_computes),
         cmocka_unit_test(as_many_bytes_are_held_as_are_said_before),
     };
 
