@@ -5,8 +5,9 @@
 #
 #   check_gpt_mesh.sh PART PROGRAM DATA MPIEXEC NUMPROC_FLAG [MPIEXEC_FLAG]...
 #
-# PART is quick or shapes (up to 4 ranks), checkpoints (which every shape can load and writes alike), or all (up to 8 ranks, each
-# shape with each schedule).
+# PART is quick or shapes (up to 4 ranks), checkpoints (which every shape can load and writes alike), all (up to 8 ranks, each shape
+# with each schedule), or resumes_all (ten steps of one rank, and each of twelve shapes
+# goes on from there).
 set -euo pipefail
 
 part=$1 program=$2 data=$3 mpiexec=$4 numproc=$5
@@ -67,9 +68,9 @@ save() {
     grep '^exact ' "$folder/all" >"$1"
 }
 
-# resumes FILE DP TP PP OPTION...: goes on from step 2 of the run FILE
+# resumes FILE DP TP PP OPTION...: goes on from step `step` of the run FILE
 resumes() {
-    save "$folder/other" "${@:2}" --resume "$1.saved/step-000000002"
+    save "$folder/other" "${@:2}" --resume "$1.saved/step-$step"
     near "dp $2, tp $3, pp $4 resuming what one rank has saved" "$folder/behind" "$folder/other" 2e-6
 }
 
@@ -77,6 +78,7 @@ checkpoints() {
     model=(--layers 4 --heads 2 --width 32 --context 24 --batch 8 --micro 2) steps=4
     save "$folder/one" 1 1 1 --every 2 --lr 0.001
     grep -v ' step [12] ' "$folder/one" >"$folder/behind"
+    step=000000002
     resumes "$folder/one" 1 2 2 --schedule interleaved --lr 0.001
     resumes "$folder/one" 1 1 1 --lr 0.001
     same "an undisturbed run and one that has resumed" "$folder/behind" "$folder/other"
@@ -90,6 +92,23 @@ checkpoints() {
         cmp "$folder/first.saved/step-000000001/model.safetensors" "$folder/$shape.saved/step-000000001/model.safetensors"
     done
     echo "the same model.safetensors from one rank, from dp 2 and tp 2, and from tp 2 and pp 2"
+}
+
+resumes_all() {
+    local shape dp tp pp
+    model=(--layers 16 --heads 8 --width 64 --context 64 --batch 48 --micro 4 --clip 1) steps=20
+    save "$folder/one" 1 1 1 --every 10 --keep 0 --lr 0.001
+    grep -Ev ' step ([1-9]|10) ' "$folder/one" >"$folder/behind"
+    step=000000010
+    for shape in 1,1,8 1,2,4 1,4,2 1,8,1 2,1,4 2,2,2 2,4,1 4,1,2 4,2,1 1,2,2 3,1,2 1,1,1; do
+        IFS=, read -r dp tp pp <<<"$shape"
+        resumes "$folder/one" "$dp" "$tp" "$pp" --lr 0.001
+    done
+    same "an undisturbed run and one that has resumed" "$folder/behind" "$folder/other"
+    save "$folder/divided" 2 2 2 --every 10 --keep 0 --lr 0.001
+    grep -Ev ' step ([1-9]|10) ' "$folder/divided" >"$folder/behind"
+    resumes "$folder/divided" 2 2 2 --lr 0.001
+    same "an undisturbed run of dp 2, tp 2, pp 2 and one that has resumed" "$folder/behind" "$folder/other"
 }
 
 # What there is of options for a shape. MICRO must be a multiple of pp, for interleaved schedules.

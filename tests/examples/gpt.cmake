@@ -131,9 +131,11 @@ foreach(n IN LISTS allowed)
 endforeach()
 fsdp_test_allowed_ranks(allowed OFF "8")
 foreach(n IN LISTS allowed)
-    fsdp_add_test(NAME examples.gpt_mesh_all.n${n} RANKS ${n} SET soak TIMEOUT 14400
-                  COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpt_mesh.sh" all $<TARGET_FILE:03_gpt> "${gpt_text}"
-                          ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+    foreach(part all resumes_all)
+        fsdp_add_test(NAME examples.gpt_mesh_${part}.n${n} RANKS ${n} SET soak TIMEOUT 14400
+                      COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpt_mesh.sh" ${part} $<TARGET_FILE:03_gpt> "${gpt_text}"
+                              ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${FSDP_TEST_MPIEXEC_FLAGS})
+    endforeach()
 endforeach()
 
 # Checkpoints: STEP is behind the warm-up, and in f16 the loss is scaled.
