@@ -116,6 +116,7 @@ module fsdp_structs
       type(c_ptr)        :: mesh = c_null_ptr
       type(c_ptr)        :: tensor_axis = c_null_ptr
       type(c_ptr)        :: stage_axis = c_null_ptr
+      type(c_ptr)        :: axis_strategies = c_null_ptr
    end type
 
    type, bind(C), public :: fsdp_model_group

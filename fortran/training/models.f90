@@ -12,8 +12,8 @@ module fsdp_models
 
    public :: fsdp_group_by_name, fsdp_group_by_size, fsdp_model_add_group, fsdp_model_budget, fsdp_model_commit
    public :: fsdp_model_create, fsdp_model_destroy, fsdp_model_group_init, fsdp_model_group_init_size
-   public :: fsdp_model_options_init, fsdp_model_options_init_size, fsdp_model_unit, fsdp_strategy_name
-   public :: fsdp_strategy_parse, fsdp_tensor_spec, fsdp_unit_add, fsdp_unit_name, fsdp_unit_set_place
+   public :: fsdp_model_options_init, fsdp_model_options_init_size, fsdp_model_strategy, fsdp_model_unit
+   public :: fsdp_strategy_name, fsdp_strategy_parse, fsdp_tensor_spec, fsdp_unit_add, fsdp_unit_name, fsdp_unit_set_place
    public :: fsdp_unit_set_strategy, fsdp_unit_shape, fsdp_unit_tensor, fsdp_units_add_grouped
    public :: described_tensor, find_tensor, masters_dtype
 
@@ -112,6 +112,12 @@ module fsdp_models
          type(c_ptr), value                   :: ctx
          type(fsdp_model_options), intent(in) :: options
          type(c_ptr), intent(out)             :: model
+      end function
+
+      integer(c_int) function c_model_strategy(model, strategy, group_size) bind(C, name="fsdp_model_strategy")
+         import :: c_int, c_ptr
+         type(c_ptr), value            :: model
+         integer(c_int), intent(inout) :: strategy, group_size
       end function
 
       integer(c_int) function c_unit_add(model, name, tensors, n_tensors, unit) bind(C, name="fsdp_unit_add")
@@ -261,7 +267,7 @@ contains
    ! `mesh`: an fsdp_mesh, with the names of its axes, in place of what the options say.
    subroutine fsdp_model_create(ctx, model, options, strategy, seed, memory_limit, param_dtype, reduce_dtype, &
                                 moment_dtype, optimizer, group_size, local_gradients, unused, mesh, tensor_axis, &
-                                stage_axis, status)
+                                stage_axis, axis_strategies, status)
       type(fsdp_context), intent(in) :: ctx
       type(fsdp_model), intent(out) :: model
       type(fsdp_model_options), intent(in), optional :: options
@@ -270,9 +276,10 @@ contains
       integer(c_size_t), intent(in), optional :: memory_limit
       logical, intent(in), optional :: local_gradients
       class(any_handle), intent(in), optional :: mesh
-      character(*), intent(in), optional :: tensor_axis, stage_axis
+      character(*), intent(in), optional :: tensor_axis, stage_axis, axis_strategies
       integer, intent(out), optional :: status
       character(kind=c_char, len=FSDP_AXIS_NAME_BYTES * FSDP_MAX_AXES), target :: tensor_text, stage_text
+      character(kind=c_char, len=:), allocatable, target :: strategies_text
       type(fsdp_model_options) :: chosen
       type(c_ptr) :: created
       integer(c_int) :: code
@@ -301,6 +308,10 @@ contains
          stage_text = c_text(stage_axis)
          chosen%stage_axis = c_loc(stage_text)
       end if
+      if (present(axis_strategies)) then
+         strategies_text = c_text(axis_strategies)
+         chosen%axis_strategies = c_loc(strategies_text)
+      end if
 
       created = c_null_ptr
       code = c_model_create(address(ctx), chosen, created)
@@ -313,6 +324,19 @@ contains
          model%description%buffer_dtype = chosen%buffer_dtype
       end if
       call finish(code, 'fsdp_model_create', ctx, status)
+   end subroutine
+
+   subroutine fsdp_model_strategy(model, strategy, group_size, status)
+      type(fsdp_model), intent(in) :: model
+      integer, intent(inout) :: strategy
+      integer, intent(inout), optional :: group_size
+      integer, intent(out), optional :: status
+      integer(c_int) :: ranks, code
+
+      ranks = 0
+      code = c_model_strategy(address(model), strategy, ranks)
+      if (code == FSDP_OK .and. present(group_size)) group_size = ranks
+      call finish(code, 'fsdp_model_strategy', model, status)
    end subroutine
 
    subroutine fsdp_model_add_group(model, pattern, group, status)

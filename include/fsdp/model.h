@@ -289,6 +289,26 @@ typedef struct fsdp_model_options {
     fsdp_mesh  *mesh;
     const char *tensor_axis; /**< NULL; or the axis over which tensors with FSDP_TENSOR_TP are divided: "tp" */
     const char *stage_axis;  /**< NULL; or the axis of pipeline stages, which have units of their own: "pp" */
+
+    /**
+     * NULL; or what is divided over which of the mesh's data axes, where the model's context is along several of them ("node+gpu"):
+     * for each, in any order, its name, `=` and FULL_SHARD, SHARD_GRAD_OP, SHARD_OPTIM or NO_SHARD, with commas between them:
+     * "node=NO_SHARD,gpu=FULL_SHARD". Each data axis longer than 1 has to be there; others may. The model's `strategy`, `group_size` and
+     * `keep_on_node` follow from it and have to be left at their defaults; fsdp_model_strategy() says which strategy that is, for
+     * budgets.
+     *
+     * An inner axis, which is behind an outer one in fsdp_mesh_create(), divides as much as that or more:
+     * - the same for all axes: that strategy, over all ranks of the context;
+     * - NO_SHARD for outer axes: HYBRID_SHARD where the others have FULL_SHARD, and HYBRID_SHARD_ZERO2 where they have
+     *   SHARD_GRAD_OP. A group is of the ranks along these others, whichever nodes those are on;
+     * - FULL_SHARD inside SHARD_GRAD_OP: gradients and optimizer state divided over both, parameters gathered over the outer axes
+     *   once per step. That is FULL_SHARD with `keep_on_node`: ranks along the axes with FULL_SHARD have to be on one node, whose
+     *   ranks, these and any others, divide what it keeps. With NO_SHARD outside of both it is the same within groups,
+     *   HYBRID_SHARD.
+     *
+     * Only read by fsdp_model_create(); the same text on all ranks.
+     */
+    const char *axis_strategies;
 } fsdp_model_options;
 
 /** FULL_SHARD, seed 0, no limit, AdamW, one group per node, f32 throughout, on the host. Start from this: the defaults are
@@ -296,7 +316,7 @@ typedef struct fsdp_model_options {
 #define FSDP_MODEL_OPTIONS_DEFAULT                                                                                     \
     {                                                                                                                  \
         sizeof(fsdp_model_options), FSDP_FULL_SHARD, 0, 0, FSDP_ADAMW, 0, FSDP_F32, FSDP_F32, 0, FSDP_F32, FSDP_F32,   \
-            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0, 0, NULL, NULL, NULL                                   \
+            0, 0.0, FSDP_ON_HOST, 0, 0, FSDP_UNUSED_ERROR, 0, 0, 0, NULL, NULL, NULL, NULL                             \
     }
 
 /**
@@ -380,7 +400,9 @@ FSDP_API fsdp_status fsdp_strategy_parse(const char *name, fsdp_strategy *strate
  * @param[in]  options  or NULL for FSDP_MODEL_OPTIONS_DEFAULT; the same on all ranks, with a `mesh` of all of that; copied
  * @param[out] model    the caller releases it with fsdp_model_destroy(), before fsdp_finalize()
  * @return FSDP_OK; FSDP_ERR_ARG: an option out of range, or options that are all zero; axes without a mesh, that it does not have, or
- *         that `ctx` has as well, or a context that is none of the mesh's; FSDP_ERR_UNSUPPORTED: `quantized_params` or
+ *         that `ctx` has as well, a context that is none of the mesh's, or `axis_strategies` that do not name each data axis once;
+ *         FSDP_ERR_UNSUPPORTED: an inner axis that divides less than an outer one, SHARD_OPTIM beside other strategies of axes, or
+ *         FULL_SHARD inside SHARD_GRAD_OP where nodes cannot keep parameters; `quantized_params` or
  *         `keep_on_node` with another strategy than FULL_SHARD; `keep_on_node` on a GPU; a `param_dtype` of FSDP_F64 with
  *         `quantized_params`, moments in 8 bits or a placement on the GPU; or a placement on the GPU in a context that uses none
  *         (says why); FSDP_ERR_MISMATCH, FSDP_ERR_MEMORY.
@@ -445,6 +467,16 @@ FSDP_API fsdp_status fsdp_unit_set_place(fsdp_unit *unit, size_t place);
  *         model is committed; FSDP_ERR_MEMORY. The model is unchanged, and its fsdp_model_commit() will fail with the same error on every rank.
  */
 FSDP_API fsdp_status fsdp_model_add_group(fsdp_model *model, const char *pattern, const fsdp_model_group *group);
+
+/**
+ * The strategy of a model: that of its options, or the one that `axis_strategies` come to. Local; before or after commit.
+ *
+ * @param[out] strategy    as fsdp_model_budget() takes it
+ * @param[out] group_size  how many ranks share one copy of what is divided: those of a group under a hybrid strategy, 1 under
+ *                         NO_SHARD, else all of the context; or NULL
+ * @return FSDP_OK; FSDP_ERR_ARG: `model` or `strategy` is NULL.
+ */
+FSDP_API fsdp_status fsdp_model_strategy(const fsdp_model *model, fsdp_strategy *strategy, int *group_size);
 
 /**
  * Fixes the layout, checks that all ranks added the same units, checks the budget against the limit and against the memory

@@ -9,7 +9,7 @@ static const char name_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 
 /* ---- declared ---------------------------------------------------------------------------------------------------- */
 
-static int find(const fsdpi_axes *axes, const char *name, size_t length)
+int fsdpi_axes_find(const fsdpi_axes *axes, const char *name, size_t length)
 {
     for (int i = 0; i < axes->n; i++) {
         if (strlen(axes->name[i]) == length && memcmp(axes->name[i], name, length) == 0) {
@@ -28,7 +28,7 @@ static fsdp_status take_name(fsdp_context *ctx, const char *name, fsdpi_axes *ta
                                    "fsdp_mesh_create: axis %d is named \"%s\"; use 1 to %d letters, digits, _ and -",
                                    taken->n, name != NULL ? name : "", FSDP_AXIS_NAME_BYTES - 1);
     }
-    if (find(taken, name, length) >= 0) {
+    if (fsdpi_axes_find(taken, name, length) >= 0) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
                                    "fsdp_mesh_create: two axes are named \"%s\"; give each its own name", name);
     }
@@ -115,7 +115,7 @@ fsdp_status fsdpi_axes_parse(fsdp_context *ctx, const char *function, const fsdp
     *set = 0;
     while (name != NULL) {
         const size_t length = strcspn(name, "+");
-        const int    axis   = find(axes, name, length);
+        const int    axis   = fsdpi_axes_find(axes, name, length);
 
         if (axis < 0 || (*set & 1u << axis) != 0) {
             return refuse_text(ctx, function, axes, text);

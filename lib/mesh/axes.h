@@ -22,6 +22,9 @@ typedef struct fsdpi_axes {
 /** Local. FSDP_ERR_ARG, for an agreement to print, where these are no axes of `ranks`. */
 fsdp_status fsdpi_axes_take(fsdp_context *ctx, const fsdp_axis *axes, size_t n, int ranks, fsdpi_axes *taken);
 
+/** The axis of a name that is `length` BYTES long; -1: there is none. */
+int fsdpi_axes_find(const fsdpi_axes *axes, const char *name, size_t length);
+
 /**
  * The axes that a text names. Local.
  * @param[in] ctx       whose error a failure is

@@ -17,6 +17,7 @@
 #include "shard/optimizer/optimizer.h"
 #include "shard/schedule/gather.h"
 #include "shard/schedule/zero_grad.h"
+#include "shard/state/axis_strategies.h"
 #include "shard/state/described.h"
 #include "shard/state/groups.h"
 #include "shard/state/model.h"
@@ -139,7 +140,7 @@ static fsdp_status check_keeping(fsdp_context *ctx, const fsdp_model_options *op
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: keep_on_node is %zu; it must be 0 or 1",
                                    options->keep_on_node);
     }
-    if (options->keep_on_node && options->strategy != FSDP_FULL_SHARD) {
+    if (options->keep_on_node && options->strategy != FSDP_FULL_SHARD && options->axis_strategies == NULL) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_UNSUPPORTED,
             "fsdp_model_create: keep_on_node with %s, which %s; leave it 0, or use it with FULL_SHARD",
@@ -203,10 +204,12 @@ void fsdp_model_options_init_size(fsdp_model_options *options, size_t size)
 static void describe(const fsdp_model_options *o, char *label, size_t size)
 {
     (void)snprintf(label, size,
-                   "%s, seed %" PRIu64 ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
+                   "%s%s%s, seed %" PRIu64
+                   ", memory limit %zu, optimizer %d with %zu states, group %d, %s, %s, buffers "
                    "%s, moments %s, divisor %g, placement %d, unused %d, %d kept, %zu recorded%s%s%s%s%s%.31s%s%.31s",
-                   fsdp_strategy_name(o->strategy), o->seed, o->memory_limit, (int)o->optimizer, o->n_states,
-                   o->group_size, fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype),
+                   fsdp_strategy_name(o->strategy), o->axis_strategies != NULL ? " of " : "",
+                   o->axis_strategies != NULL ? o->axis_strategies : "", o->seed, o->memory_limit, (int)o->optimizer,
+                   o->n_states, o->group_size, fsdp_dtype_name(o->param_dtype), fsdp_dtype_name(o->reduce_dtype),
                    fsdp_dtype_name(o->buffer_dtype), fsdp_dtype_name(o->moment_dtype), o->gradient_divisor,
                    (int)o->placement, (int)o->unused, o->kept_units, o->recorded_passes,
                    o->local_gradients ? ", local gradients" : "", o->quantized_params ? ", quantised" : "",
@@ -219,13 +222,23 @@ static void describe(const fsdp_model_options *o, char *label, size_t size)
 static fsdp_status open_contexts(fsdp_model *model)
 {
     FSDP_TRY(fsdpi_plane_open(model->ctx, &model->plane));
-    return fsdpi_plane_follow(model, "fsdp_model_create", fsdpi_groups_open(model));
+    const fsdp_status status       = fsdpi_groups_open(model);
+    model->options.axis_strategies = NULL; /* the caller's text, which has been used */
+    return fsdpi_plane_follow(model, "fsdp_model_create", status);
+}
+
+/* The place on a mesh, and what the strategies of its axes come to, which is checked as if the program had said so. */
+static fsdp_status resolve(fsdp_context *ctx, fsdp_model_options *options, fsdpi_plane *plane)
+{
+    FSDP_TRY(fsdpi_plane_find(ctx, options, plane));
+    FSDP_TRY(fsdpi_axis_strategies_resolve(ctx, plane, options));
+    return check_options(ctx, options);
 }
 
 fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model)
 {
     fsdp_model_options chosen = FSDP_MODEL_OPTIONS_DEFAULT;
-    char          label[2 * FSDPI_DETAIL_BYTES]; /* all of it is compared, and as much printed as there is room for */
+    char          label[4 * FSDPI_DETAIL_BYTES]; /* all of it is compared, and as much printed as there is room for */
     fsdp_context *all;
     fsdpi_plane   plane = {.ctx = ctx};
     fsdp_model   *made  = NULL;
@@ -239,8 +252,7 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
         return met;
     }
     status = status == FSDP_OK ? met : status;
-    status = status == FSDP_OK ? check_options(ctx, &chosen) : status;
-    status = status == FSDP_OK ? fsdpi_plane_find(ctx, &chosen, &plane) : status;
+    status = status == FSDP_OK ? resolve(ctx, &chosen, &plane) : status;
     if (model == NULL) {
         status = fsdpi_fail_together(ctx, FSDP_ERR_ARG, "fsdp_model_create: the place for the model is NULL");
     } else if (status == FSDP_OK) {
@@ -270,6 +282,19 @@ fsdp_status fsdp_model_create(fsdp_context *ctx, const fsdp_model_options *optio
     }
     fsdpi_own(ctx, &made->owned, "model", made, destroy_model);
     *model = made;
+    return FSDP_OK;
+}
+
+fsdp_status fsdp_model_strategy(const fsdp_model *model, fsdp_strategy *strategy, int *group_size)
+{
+    if (model == NULL || strategy == NULL) {
+        return fsdpi_fail(model != NULL ? model->ctx : NULL, FSDP_ERR_ARG, "fsdp_model_strategy: the %s is NULL",
+                          model == NULL ? "model" : "place for the strategy");
+    }
+    *strategy = model->options.strategy;
+    if (group_size != NULL) {
+        *group_size = *strategy == FSDP_NO_SHARD ? 1 : model->shards->size;
+    }
     return FSDP_OK;
 }
 
@@ -353,6 +378,18 @@ static fsdp_status agree_on_description(fsdp_model *model)
     return fsdpi_described_compare(model);
 }
 
+static void log_committed(const fsdp_model *model)
+{
+    char groups[40] = "";
+
+    if (fsdpi_is_hybrid(model->options.strategy)) {
+        (void)snprintf(groups, sizeof groups, " in groups of %d", model->shards->size);
+    }
+    fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu unit%s, %s%s%s", model->n_units, fsdpi_s(model->n_units),
+              fsdp_strategy_name(model->options.strategy), groups,
+              model->options.keep_on_node ? ", kept on nodes" : "");
+}
+
 fsdp_status fsdp_model_commit(fsdp_model *model)
 {
     if (model == NULL) {
@@ -371,8 +408,7 @@ fsdp_status fsdp_model_commit(fsdp_model *model)
     model->committed = true;
     model->syncs     = true;
     FSDP_TRY(fsdpi_gather_refresh(model, true));
-    fsdpi_log(model->ctx, FSDP_LOG_INFO, "model committed: %zu unit%s, %s", model->n_units, fsdpi_s(model->n_units),
-              fsdp_strategy_name(model->options.strategy));
+    log_committed(model);
     return FSDP_OK;
 }
 

@@ -13,11 +13,31 @@ static bool nodes_are_equal(const fsdp_context *ctx)
     return true;
 }
 
+/* Whether each node has that many ranks, and these follow each other. */
+static bool nodes_are_blocks(const fsdp_context *ctx, int size)
+{
+    const fsdpi_nodes *nodes = &ctx->nodes;
+
+    for (int m = 0; m < nodes->count; m++) {
+        if (fsdpi_node_size(nodes, m) != size || fsdpi_rank_at(nodes, m, 0) != m * size ||
+            fsdpi_rank_at(nodes, m, size - 1) != (m + 1) * size - 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Groups by their size alone become nodes where they are as large. Those along axes of a mesh are what they are. */
 static bool groups_are_nodes(const fsdp_model *model)
 {
-    const fsdp_context *ctx = model->ctx;
+    const fsdp_context *ctx  = model->ctx;
+    const int           size = model->options.group_size;
 
-    return model->options.group_size == 0 || (model->options.group_size == ctx->nodes.largest && nodes_are_equal(ctx));
+    if (!fsdpi_is_hybrid(model->options.strategy)) {
+        return false;
+    }
+    return model->options.axis_strategies != NULL ? nodes_are_blocks(ctx, size)
+                                                  : size == 0 || (size == ctx->nodes.largest && nodes_are_equal(ctx));
 }
 
 fsdp_status fsdpi_groups_check(fsdp_context *ctx, const fsdp_model_options *options)
@@ -51,10 +71,9 @@ static fsdp_status open_part(fsdp_model *model, int size, int color, int key, co
 
 fsdpi_held fsdpi_slices_of_rank(const fsdp_model *model, int rank)
 {
-    const fsdp_context *ctx      = model->ctx;
-    const int           n        = ctx->size / model->shards->size;
-    const bool          by_node  = fsdpi_is_hybrid(model->options.strategy) && groups_are_nodes(model);
-    const int           position = by_node ? fsdpi_position_of(&ctx->nodes, rank) : rank % model->shards->size;
+    const fsdp_context *ctx = model->ctx;
+    const int           n   = ctx->size / model->shards->size;
+    const int position = model->groups_are_nodes ? fsdpi_position_of(&ctx->nodes, rank) : rank % model->shards->size;
 
     return (fsdpi_held){.first = position * n, .n = n};
 }
@@ -64,7 +83,7 @@ int fsdpi_holder_of_slice(const fsdp_model *model, int slice)
     const fsdp_context *ctx      = model->ctx;
     const int           position = slice / (ctx->size / model->shards->size);
 
-    return model->replicas != NULL && groups_are_nodes(model) ? fsdpi_rank_at(&ctx->nodes, 0, position) : position;
+    return model->replicas != NULL && model->groups_are_nodes ? fsdpi_rank_at(&ctx->nodes, 0, position) : position;
 }
 
 /*
@@ -76,22 +95,22 @@ fsdp_status fsdpi_groups_open(fsdp_model *model)
 {
     fsdp_context *ctx    = model->ctx;
     fsdp_config   config = ctx->config;
-    const bool    nodes  = groups_are_nodes(model);
     const int     size   = model->options.group_size > 0 ? model->options.group_size : ctx->nodes.largest;
     int           group = ctx->rank / size, position = ctx->rank % size;
 
-    config.trace  = ""; /* theirs go into the file of `ctx` */
-    model->shards = ctx;
+    config.trace            = ""; /* theirs go into the file of `ctx` */
+    model->shards           = ctx;
+    model->groups_are_nodes = groups_are_nodes(model);
     if (!fsdpi_is_hybrid(model->options.strategy)) {
         return FSDP_OK;
     }
-    if (nodes) {
+    if (model->groups_are_nodes) {
         group    = ctx->nodes.mine;
         position = ctx->nodes.position;
     }
     fsdp_context *shards = NULL, *replicas = NULL;
     fsdp_status   status = open_part(model, size, group, position, &config, FSDPI_ROW_SHARDS, &shards);
-    if (nodes) {
+    if (model->groups_are_nodes) {
         config.node_size = 1;
     }
     if (size < ctx->size) {

@@ -229,9 +229,10 @@ typedef struct fsdpi_offload {
 
 /** Where on a mesh this rank's part of a model is: see shard/state/plane.h. Along an axis that there is not, position 0 of 1. */
 typedef struct fsdpi_plane {
-    fsdp_context  *ctx;  /* of all ranks that have parts of the model: its own, unless there are others */
-    fsdp_mesh     *mesh; /* NULL: none */
-    fsdpi_axis_set axes, stage_axes;
+    fsdp_context  *ctx;             /* of all ranks that have parts of the model: its own, unless there are others */
+    fsdp_mesh     *mesh;            /* NULL: none */
+    fsdpi_axis_set axes, data_axes; /* longer than 1 */
+    fsdpi_axis_set tensor_axes, stage_axes;
     int            tp_size, tp_position; /* along the tensor axis */
     int            n_stages, stage;
 } fsdpi_plane;
@@ -240,6 +241,7 @@ struct fsdp_model {
     fsdp_context      *ctx;
     fsdp_context      *shards;   /* the ranks that share one copy; `ctx` itself unless there are several */
     fsdp_context      *replicas; /* the ranks that hold the same part of other copies; NULL where there is one */
+    bool               groups_are_nodes; /* under a hybrid strategy: the ranks that share a copy are a node each */
     fsdpi_plane        plane;
     fsdpi_owned        owned;
     fsdp_model_options options;

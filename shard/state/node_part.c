@@ -4,34 +4,34 @@
 
 #include "lib/device/memory.h"
 
-/* Whether the plan is for the ranks that there are. */
-static bool is_of_context(const fsdp_model *model, const fsdpi_plan *plan)
+/* Whether the ranks that share a copy are as many as there are: then their nodes are known. */
+static bool is_as_made(const fsdp_model *model, const fsdpi_plan *plan)
 {
-    return plan->size == model->ctx->size;
+    return plan->group == model->shards->size;
 }
 
 static size_t count_nodes(const fsdp_model *model, const fsdpi_plan *plan)
 {
-    const fsdpi_nodes *nodes = &model->ctx->nodes;
+    const fsdpi_nodes *nodes = &model->shards->nodes;
 
-    return is_of_context(model, plan) ? (size_t)nodes->count
-                                      : ((size_t)plan->size + (size_t)nodes->largest - 1) / (size_t)nodes->largest;
+    return is_as_made(model, plan) ? (size_t)nodes->count
+                                   : ((size_t)plan->group + (size_t)nodes->largest - 1) / (size_t)nodes->largest;
 }
 
 static size_t ranks_of_smallest(const fsdp_model *model, const fsdpi_plan *plan)
 {
-    const fsdpi_nodes *nodes = &model->ctx->nodes;
-    const int          rest  = plan->size % nodes->largest;
+    const fsdpi_nodes *nodes = &model->shards->nodes;
+    const int          rest  = plan->group % nodes->largest;
 
-    return (size_t)(is_of_context(model, plan) ? nodes->smallest : rest > 0 ? rest : nodes->largest);
+    return (size_t)(is_as_made(model, plan) ? nodes->smallest : rest > 0 ? rest : nodes->largest);
 }
 
 /* Ranks between which the plan's rank keeps views: the one that holds most is on the smallest node. */
 static size_t ranks_of_node(const fsdp_model *model, const fsdpi_plan *plan)
 {
-    const fsdpi_nodes *nodes = &model->ctx->nodes;
+    const fsdpi_nodes *nodes = &model->shards->nodes;
 
-    return plan->rank < 0 || !is_of_context(model, plan)
+    return plan->rank < 0 || !is_as_made(model, plan)
                ? ranks_of_smallest(model, plan)
                : (size_t)fsdpi_node_size(nodes, fsdpi_node_of(nodes, plan->rank));
 }
@@ -46,9 +46,9 @@ size_t fsdpi_node_part(const fsdp_model *model, const fsdpi_plan *plan, size_t v
 {
     const size_t nodes = count_nodes(model, plan), ranks = ranks_of_node(model, plan);
 
-    if (model->options.keep_on_node == 0 || plan->strategy != FSDP_FULL_SHARD || nodes < 2) {
+    if (model->options.keep_on_node == 0 || plan->strategy != model->options.strategy || nodes < 2) {
         return 0;
     }
-    return fsdpi_alloc_size(plan->rank == FSDPI_MEAN_RANK ? mean_part(view_bytes, nodes, (size_t)plan->size)
+    return fsdpi_alloc_size(plan->rank == FSDPI_MEAN_RANK ? mean_part(view_bytes, nodes, (size_t)plan->group)
                                                           : (view_bytes + ranks - 1) / ranks);
 }

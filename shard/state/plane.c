@@ -7,12 +7,26 @@
 
 static const char create_name[] = "fsdp_model_create";
 
+/* What of the options needs a mesh. */
+typedef struct mesh_option {
+    const char *name, *text; /* `text` NULL: none is given */
+} mesh_option;
+
+static mesh_option first_of_mesh(const fsdp_model_options *o)
+{
+    if (o->tensor_axis != NULL) {
+        return (mesh_option){"tensor_axis", o->tensor_axis};
+    }
+    return o->stage_axis != NULL ? (mesh_option){"stage_axis", o->stage_axis}
+                                 : (mesh_option){"axis_strategies", o->axis_strategies};
+}
+
 /* ---- who makes it ------------------------------------------------------------------------------------------------ */
 
 fsdp_status fsdpi_plane_meet(fsdp_context *ctx, const fsdp_model_options *options, fsdp_context **all)
 {
     const fsdpi_purpose purpose = {.name = create_name, .label = "mesh", .status = FSDP_OK};
-    int32_t             named   = options->mesh != NULL || options->tensor_axis != NULL || options->stage_axis != NULL;
+    int32_t             named   = options->mesh != NULL || first_of_mesh(options).text != NULL;
 
     *all = ctx;
     if (ctx->mesh == NULL) {
@@ -67,13 +81,13 @@ static fsdp_status parse(fsdp_context *ctx, const fsdp_mesh *mesh, const char *n
 
 static fsdp_status check_no_mesh(fsdp_context *ctx, const fsdp_model_options *options)
 {
-    const char *axis = options->tensor_axis != NULL ? options->tensor_axis : options->stage_axis;
+    const mesh_option given = first_of_mesh(options);
 
-    return axis == NULL
+    return given.text == NULL
                ? FSDP_OK
                : fsdpi_fail_together(ctx, FSDP_ERR_ARG,
                                      "%s: %s is \"%.40s\", and mesh is NULL; set fsdp_model_options.mesh", create_name,
-                                     options->tensor_axis != NULL ? "tensor_axis" : "stage_axis", axis);
+                                     given.name, given.text);
 }
 
 static fsdp_status check_apart(fsdp_context *ctx, const fsdp_model_options *o, fsdpi_axis_set data,
@@ -111,6 +125,8 @@ fsdp_status fsdpi_plane_find(fsdp_context *ctx, const fsdp_model_options *o, fsd
     FSDP_TRY(parse(ctx, mesh, o->stage_axis, &stage));
     FSDP_TRY(check_apart(ctx, o, data, tensor, stage));
     plane->axes        = data | longer_than_1(&mesh->axes, tensor | stage);
+    plane->data_axes   = data;
+    plane->tensor_axes = tensor;
     plane->stage_axes  = stage;
     plane->tp_size     = fsdpi_axes_size(&mesh->axes, tensor);
     plane->tp_position = fsdpi_axes_position(&mesh->axes, tensor, mesh->place);

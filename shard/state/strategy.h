@@ -9,6 +9,9 @@
 
 #include "fsdp/model.h"
 
+/** The strategy of a name that is `length` BYTES long. False, and nothing changed: there is none. */
+bool fsdpi_strategy_find(const char *name, size_t length, fsdp_strategy *strategy);
+
 static inline bool fsdpi_is_hybrid(fsdp_strategy strategy)
 {
     return strategy == FSDP_HYBRID_SHARD || strategy == FSDP_HYBRID_SHARD_ZERO2;

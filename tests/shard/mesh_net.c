@@ -167,7 +167,7 @@ void mesh_net_describe(mesh_net *net, const fsdp_model_options *options)
 
 /* ---- open --------------------------------------------------------------------------------------------------------- */
 
-static fsdp_model_options with(const mesh_net *net, const fsdp_model_options *options)
+fsdp_model_options mesh_net_options(const mesh_net *net, const fsdp_model_options *options)
 {
     fsdp_model_options own = FSDP_MODEL_OPTIONS_DEFAULT;
 
@@ -180,41 +180,59 @@ static fsdp_model_options with(const mesh_net *net, const fsdp_model_options *op
     return own;
 }
 
-static void commit(mesh_net *net, const fsdp_model_options *options)
+void mesh_net_commit(mesh_net *net)
 {
-    const fsdp_model_options own = with(net, options);
-    fsdp_optimizer_options   adam;
+    fsdp_optimizer_options adam;
 
-    mesh_net_describe(net, &own);
     ok(fsdp_model_commit(net->model));
     ok(fsdp_optimizer_options_init(FSDP_ADAMW, &adam));
     adam.lr = 0.01;
     ok(fsdp_optimizer_create(net->model, &adam, &net->optimizer));
 }
 
-void mesh_net_open_mesh(mesh_net *net, MPI_Comm comm, mesh_shape shape)
+static void make(mesh_net *net, const fsdp_model_options *options)
+{
+    const fsdp_model_options own = mesh_net_options(net, options);
+
+    mesh_net_describe(net, &own);
+    mesh_net_commit(net);
+}
+
+void mesh_net_open_mesh(mesh_net *net, MPI_Comm comm, mesh_shape shape, const mesh_data *data)
 {
     const fsdp_axis axes[] = {{"pp", shape.pp}, {"dp", shape.dp}, {"tp", shape.tp}};
 
     *net = (mesh_net){.shape = shape, .comm = comm};
-    ok(fsdp_init(comm, NULL, &net->ctx));
-    ok(fsdp_mesh_create(net->ctx, axes, 3, NULL, &net->mesh));
-    ok(fsdp_mesh_context(net->mesh, "dp", &net->dp));
+    ok(fsdp_init(comm, data != NULL ? data->config : NULL, &net->ctx));
+    if (data != NULL) {
+        const fsdp_axis more[] = {axes[0], {"rack", data->rack}, {"node", data->node}, {"gpu", data->gpu}, axes[2]};
+
+        ok(fsdp_mesh_create(net->ctx, more, 5, data->order, &net->mesh));
+        ok(fsdp_mesh_context(net->mesh, "rack+node+gpu", &net->dp));
+    } else {
+        ok(fsdp_mesh_create(net->ctx, axes, 3, NULL, &net->mesh));
+        ok(fsdp_mesh_context(net->mesh, "dp", &net->dp));
+    }
     net->tp_position = fsdp_mesh_position(net->mesh, "tp");
     net->stage       = fsdp_mesh_position(net->mesh, "pp");
 }
 
-bool mesh_net_open(mesh_net *net, mesh_shape shape, const fsdp_model_options *options)
+bool mesh_net_open_over(mesh_net *net, mesh_shape shape, const mesh_data *data, const fsdp_model_options *options)
 {
     const bool in = fsdp_test_rank() < shape.dp * shape.tp * shape.pp;
     MPI_Comm   comm;
 
     MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, fsdp_test_rank(), &comm);
     if (in) {
-        mesh_net_open_mesh(net, comm, shape);
-        commit(net, options);
+        mesh_net_open_mesh(net, comm, shape, data);
+        make(net, options);
     }
     return in;
+}
+
+bool mesh_net_open(mesh_net *net, mesh_shape shape, const fsdp_model_options *options)
+{
+    return mesh_net_open_over(net, shape, NULL, options);
 }
 
 void mesh_net_open_alone(mesh_net *net, const fsdp_model_options *options)
@@ -223,7 +241,7 @@ void mesh_net_open_alone(mesh_net *net, const fsdp_model_options *options)
     MPI_Comm_dup(MPI_COMM_SELF, &net->comm);
     ok(fsdp_init(net->comm, NULL, &net->ctx));
     net->dp = net->ctx;
-    commit(net, options);
+    make(net, options);
 }
 
 void mesh_net_close(mesh_net *net)
@@ -298,7 +316,7 @@ void mesh_net_backward(mesh_net *net, int step)
             float     *view      = none ? NULL : fsdp_unit_grad(unit->unit, i);
 
             for (size_t e = 0; view != NULL && e < count_of(net, t); e++) {
-                view[e] = gradient(t, whole_index(net, t, e), step);
+                view[e] = gradient(t, whole_index(net, t, e), step) * (net->factor != 0.0F ? net->factor : 1.0F);
             }
         }
         ok(fsdp_unit_end_backward(unit->unit));

@@ -19,6 +19,13 @@ typedef struct mesh_shape {
     bool interleaved; /* unit u is of stage u modulo pp; else stages have units that follow each other */
 } mesh_shape;
 
+/** Data axes of several lengths, "rack", "node" and "gpu", in place of "dp"; and what else the mesh is made with. */
+typedef struct mesh_data {
+    int                rack, node, gpu;
+    const int         *order; /* NULL: by nodes */
+    const fsdp_config *config;
+} mesh_data;
+
 typedef struct mesh_unit {
     fsdp_unit  *unit; /* NULL: another stage's */
     fsdp_tensor tensors[MESH_MOST_TENSORS];
@@ -31,6 +38,7 @@ typedef struct mesh_net {
     fsdp_context   *ctx, *dp;
     fsdp_mesh      *mesh;
     int             tp_position, stage;
+    float           factor; /* of gradients; 0 for 1 */
     fsdp_model     *model;
     mesh_unit       units[MESH_UNITS];
     fsdp_optimizer *optimizer;
@@ -42,12 +50,20 @@ typedef struct mesh_net {
  */
 bool mesh_net_open(mesh_net *net, mesh_shape shape, const fsdp_model_options *options);
 
+/** The same with such data axes; NULL: as above. */
+bool mesh_net_open_over(mesh_net *net, mesh_shape shape, const mesh_data *data, const fsdp_model_options *options);
+
 /** On MPI_COMM_SELF, without a mesh. */
 void mesh_net_open_alone(mesh_net *net, const fsdp_model_options *options);
 
-/** As far as the context and the mesh, and as far as units, which are not committed. */
-void mesh_net_open_mesh(mesh_net *net, MPI_Comm comm, mesh_shape shape);
-void mesh_net_describe(mesh_net *net, const fsdp_model_options *options);
+/**
+ * As far as the context and the mesh; as far as units, which are not committed, with options that have the mesh; and the rest. `options`
+ * or NULL.
+ */
+void               mesh_net_open_mesh(mesh_net *net, MPI_Comm comm, mesh_shape shape, const mesh_data *data);
+fsdp_model_options mesh_net_options(const mesh_net *net, const fsdp_model_options *options);
+void               mesh_net_describe(mesh_net *net, const fsdp_model_options *options);
+void               mesh_net_commit(mesh_net *net);
 
 void mesh_net_close(mesh_net *net);
 

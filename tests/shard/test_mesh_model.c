@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/shard/mesh_axes.h"
 #include "tests/shard/mesh_net.h"
 
 static void ok(fsdp_status status)
@@ -223,7 +224,7 @@ static bool open_for_refusal(refused *r, int tp, int pp)
         return false;
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    mesh_net_open_mesh(&r->net, comm, shape);
+    mesh_net_open_mesh(&r->net, comm, shape, NULL);
     r->options             = (fsdp_model_options)FSDP_MODEL_OPTIONS_DEFAULT;
     r->options.mesh        = r->net.mesh;
     r->options.tensor_axis = "tp";
@@ -389,6 +390,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_overflow_anywhere_skips_the_step_everywhere),
         cmocka_unit_test(a_rank_without_gradients_stops_the_step_everywhere),
         cmocka_unit_test(a_hash_finds_copies_that_differ),
+        cmocka_unit_test(axes_with_strategies_have_the_bits_of_one_rank),
+        cmocka_unit_test(and_those_of_the_strategy_that_they_come_to),
+        cmocka_unit_test(units_have_strategies_of_their_own_beside_those_of_axes),
+        cmocka_unit_test(groups_are_along_axes_where_nodes_are_not),
+        cmocka_unit_test(strategies_of_axes_that_do_not_fit_are_refused),
+        cmocka_unit_test(combinations_that_there_are_not_are_refused),
+        cmocka_unit_test(ranks_with_other_strategies_of_axes_learn_of_it),
         cmocka_unit_test(axes_that_do_not_fit_are_refused),
         cmocka_unit_test(divisions_that_do_not_fit_are_refused),
         cmocka_unit_test(stages_that_do_not_fit_are_refused),
