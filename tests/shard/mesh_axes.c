@@ -89,6 +89,11 @@ static fsdp_model_options options_of(const combination *c)
     return options;
 }
 
+static bool has_groups(const combination *c)
+{
+    return c->strategy == FSDP_HYBRID_SHARD || c->strategy == FSDP_HYBRID_SHARD_ZERO2;
+}
+
 static void for_each_combination(void (*check)(const combination *c, void *with), void *with)
 {
     for (size_t i = 0; i < sizeof COMBINATIONS / sizeof *COMBINATIONS; i++) {
@@ -168,7 +173,7 @@ static uint64_t hash_of_rounded_sums(const combination *c, const fsdp_model_opti
 
     open_combination(&net, c, options);
     net.factor = 1.0F + 0.1F * (float)fsdp_rank(net.dp);
-    for (int step = 0; step < STEPS; step++) {
+    for (int step = 0; step < 2; step++) {
         ok(fsdp_model_set_sync(net.model, FSDP_SYNC_GROUP));
         mesh_net_backward(&net, step + 10);
         ok(fsdp_model_set_sync(net.model, FSDP_SYNC_ALL));
@@ -185,8 +190,11 @@ static void compare_with_plain(const combination *c, void *with)
     fsdp_model_options       plain   = FSDP_MODEL_OPTIONS_DEFAULT;
 
     (void)with;
+    if (!has_groups(c) && !c->keeps) { /* nothing but that strategy */
+        return;
+    }
     plain.strategy   = c->strategy;
-    plain.group_size = c->strategy == FSDP_HYBRID_SHARD || c->strategy == FSDP_HYBRID_SHARD_ZERO2 ? c->group : 0;
+    plain.group_size = has_groups(c) ? c->group : 0;
     if (hash_of_rounded_sums(c, &plain) != hash_of_rounded_sums(c, &options)) {
         fail_msg("%s: other bits than %s", c->text, fsdp_strategy_name(c->strategy));
     }
@@ -205,6 +213,9 @@ static void train_own(const combination *c, void *with)
     trained                 *t       = with;
     mesh_net                 net;
 
+    if (!has_groups(c) && !c->keeps) {
+        return;
+    }
     open_combination(&net, c, &options);
     fsdp_model_destroy(net.model);
     const fsdp_model_options own = mesh_net_options(&net, &options);
@@ -214,9 +225,7 @@ static void train_own(const combination *c, void *with)
             ok(fsdp_unit_set_strategy(net.units[u].unit, FSDP_NO_SHARD));
         }
         if (net.units[u].unit != NULL && u % 3 == 2) {
-            const bool groups = c->strategy == FSDP_HYBRID_SHARD || c->strategy == FSDP_HYBRID_SHARD_ZERO2;
-
-            ok(fsdp_unit_set_strategy(net.units[u].unit, groups ? FSDP_HYBRID_SHARD_ZERO2 : FSDP_SHARD_GRAD_OP));
+            ok(fsdp_unit_set_strategy(net.units[u].unit, has_groups(c) ? FSDP_HYBRID_SHARD_ZERO2 : FSDP_SHARD_GRAD_OP));
         }
     }
     mesh_net_commit(&net);
