@@ -141,14 +141,15 @@ static void save_alone(mesh_net *alone, const variant *v)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void check_shape(mesh_net *net, mesh_net *alone, const variant *v)
+/* `mark`: in the name of the folder. */
+static void check_shape(mesh_net *net, mesh_net *alone, const variant *v, const char *mark)
 {
     fsdp_checkpoint_state state;
     char                  original[FSDP_CHECKPOINT_PATH_BYTES], again[FSDP_CHECKPOINT_PATH_BYTES], folder[600];
 
     (void)snprintf(original, sizeof original, "%s", saved_in(path_of(v->name)));
-    (void)snprintf(folder, sizeof folder, "%s-dp%d-tp%d-pp%d", path_of(v->name), net->shape.dp, net->shape.tp,
-                   net->shape.pp);
+    (void)snprintf(folder, sizeof folder, "%s-dp%d-tp%d-pp%d%s", path_of(v->name), net->shape.dp, net->shape.tp,
+                   net->shape.pp, mark);
     ok(fsdp_checkpoint_load(net->model, net->optimizer, original, NULL, &state));
     assert_int_equal(5, state.step);
     assert_int_equal(3, fsdp_optimizer_steps(net->optimizer));
@@ -181,8 +182,8 @@ static void any_shape_loads_and_saves_what_one_rank_has_saved(void **state)
     }
     for (size_t i = 0; i < n; i++) {
         if (mesh_net_open(&net, shapes[i], NULL)) {
-            check_shape(&net, &alone, &VARIANTS[0]);
-            check_shape(&net, &alone, &VARIANTS[1 + i % (N_VARIANTS - 1)]);
+            check_shape(&net, &alone, &VARIANTS[0], "");
+            check_shape(&net, &alone, &VARIANTS[1 + i % (N_VARIANTS - 1)], "");
             mesh_net_close(&net);
         }
     }
@@ -221,6 +222,70 @@ static void training_goes_on_at_another_shape(void **state)
     mesh_net_close(&alone);
 }
 
+/* ---- strategies of axes --------------------------------------------------------------------------------------------- */
+
+/* On nodes of 2 data ranks. */
+typedef struct combination {
+    int         rack, node, gpu, tp, pp;
+    const char *text;
+} combination;
+
+static const combination FOUR[]  = {{1, 2, 2, 1, 1, "node=NO_SHARD,gpu=FULL_SHARD"},
+                                    {1, 2, 2, 1, 1, "node=SHARD_GRAD_OP,gpu=FULL_SHARD"},
+                                    {1, 2, 2, 1, 1, "node=NO_SHARD,gpu=SHARD_GRAD_OP"}};
+static const combination EIGHT[] = {{1, 2, 2, 2, 1, "node=SHARD_GRAD_OP,gpu=FULL_SHARD"},
+                                    {2, 2, 2, 1, 1, "rack=NO_SHARD,node=SHARD_GRAD_OP,gpu=FULL_SHARD"},
+                                    {1, 2, 2, 1, 2, "node=NO_SHARD,gpu=FULL_SHARD"}};
+enum { N_COMBINATIONS = sizeof FOUR / sizeof *FOUR };
+
+static void open_combination(mesh_net *net, const combination *c)
+{
+    const mesh_shape   shape   = {c->rack * c->node * c->gpu, c->tp, c->pp, false};
+    fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    fsdp_config        config;
+    const mesh_data    data = {c->rack, c->node, c->gpu, NULL, &config};
+
+    fsdp_config_init(&config);
+    config.node_size        = 2;
+    options.axis_strategies = c->text;
+    assert_true(mesh_net_open_over(net, shape, &data, &options));
+}
+
+/* What one rank has saved, loaded and saved again; and on from what the combination before has saved. */
+static void any_strategies_of_axes_load_and_save_it_and_go_on(void **state)
+{
+    const combination *combinations = fsdp_test_size() == 8 ? EIGHT : FOUR;
+    char               mark[8], folder[512];
+    mesh_net           net, alone;
+
+    (void)state;
+    if (fsdp_test_size() % 4 != 0) {
+        return;
+    }
+    mesh_net_open_alone(&alone, NULL);
+    for (int step = 0; step < 3; step++) {
+        (void)mesh_net_train(&alone, step);
+    }
+    change_ignored(&alone);
+    for (size_t i = 0; i < N_COMBINATIONS; i++) {
+        open_combination(&net, &combinations[i]);
+        (void)snprintf(mark, sizeof mark, "-%zu", i);
+        check_shape(&net, &alone, &VARIANTS[i % N_VARIANTS], mark);
+        mesh_net_close(&net);
+    }
+    for (int step = 3; step < 3 + N_COMBINATIONS; step++) {
+        open_combination(&net, &combinations[step - 3]);
+        ok(fsdp_checkpoint_load(net.model, net.optimizer, step == 3 ? path_of("whole") : folder, NULL, NULL));
+        (void)mesh_net_train(&net, step);
+        (void)mesh_net_train(&alone, step);
+        mesh_net_check(&net, &alone);
+        (void)snprintf(folder, sizeof folder, "%s-%d", path_of("strategies"), step);
+        save(&net, &VARIANTS[0], folder);
+        mesh_net_close(&net);
+    }
+    mesh_net_close(&alone);
+}
+
 /* ---- what does not fit --------------------------------------------------------------------------------------------- */
 
 /* A tensor that the file has and no stage, and one that a stage has and the file not: the same words on every rank. */
@@ -251,6 +316,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_shape_loads_and_saves_what_one_rank_has_saved),
         cmocka_unit_test(training_goes_on_at_another_shape),
+        cmocka_unit_test(any_strategies_of_axes_load_and_save_it_and_go_on),
         cmocka_unit_test(misfits_are_those_of_the_whole_model),
     };
 
