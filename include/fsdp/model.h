@@ -284,7 +284,8 @@ typedef struct fsdp_model_options {
     /**
      * NULL; or the mesh (fsdp/mesh.h) that the model belongs to. It is then made on the context of the mesh's data axes, as
      * fsdp_mesh_context() opens it ("dp"), over which each part of it is sharded, and says which other axes there are: see
-     * "Models on a mesh" above. Stays the caller's, and has to be there as long as the model.
+     * docs/mesh.md. The mesh stays the caller's, and has to be there as long as the model; names are read by fsdp_model_create()
+     * only.
      */
     fsdp_mesh  *mesh;
     const char *tensor_axis; /**< NULL; or the axis over which tensors with FSDP_TENSOR_TP are divided: "tp" */
@@ -306,7 +307,7 @@ typedef struct fsdp_model_options {
      *   ranks, these and any others, divide what it keeps. With NO_SHARD outside of both it is the same within groups,
      *   HYBRID_SHARD.
      *
-     * Only read by fsdp_model_create(); the same text on all ranks.
+     * The same text on all ranks; only fsdp_model_create() reads it.
      */
     const char *axis_strategies;
 } fsdp_model_options;

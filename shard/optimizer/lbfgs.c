@@ -157,8 +157,7 @@ static fsdp_status check_creation(const fsdp_model *model, const fsdp_lbfgs_opti
             model->ctx, FSDP_ERR_UNSUPPORTED,
             "%s: the model is divided over axes \"%s\" and \"%s\" of a mesh; use an optimizer of "
             "fsdp/optimizer.h",
-            create_name, model->options.tensor_axis != NULL ? model->options.tensor_axis : "",
-            model->options.stage_axis != NULL ? model->options.stage_axis : "");
+            create_name, model->plane.tensor_text, model->plane.stage_text);
     }
     if (model->lbfgs != NULL || model->optimizers != NULL) {
         return fsdpi_fail_together(model->ctx, FSDP_ERR_STATE,

@@ -99,8 +99,7 @@ static fsdp_status differ(const fsdp_model *model, const char *what, const char 
     return fsdpi_fail_together(model->ctx, FSDP_ERR_MISMATCH,
                                "%s: %s '%.200s' is another one on other positions of axis \"%s\", or is not there; add "
                                "the same on all of them",
-                               commit_name, what, name,
-                               model->options.tensor_axis != NULL ? model->options.tensor_axis : "");
+                               commit_name, what, name, model->plane.tensor_text);
 }
 
 /* With what the first rank of this stage has described. */

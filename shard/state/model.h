@@ -235,6 +235,8 @@ typedef struct fsdpi_plane {
     fsdpi_axis_set tensor_axes, stage_axes;
     int            tp_size, tp_position; /* along the tensor axis */
     int            n_stages, stage;
+    char           tensor_text[FSDP_MAX_AXES * FSDP_AXIS_NAME_BYTES]; /* what the options call them: */
+    char           stage_text[FSDP_MAX_AXES * FSDP_AXIS_NAME_BYTES];  /* the caller's may be gone */
 } fsdpi_plane;
 
 struct fsdp_model {

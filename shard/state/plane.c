@@ -124,6 +124,8 @@ fsdp_status fsdpi_plane_find(fsdp_context *ctx, const fsdp_model_options *o, fsd
     FSDP_TRY(parse(ctx, mesh, o->tensor_axis, &tensor));
     FSDP_TRY(parse(ctx, mesh, o->stage_axis, &stage));
     FSDP_TRY(check_apart(ctx, o, data, tensor, stage));
+    (void)snprintf(plane->tensor_text, sizeof plane->tensor_text, "%s", o->tensor_axis != NULL ? o->tensor_axis : "");
+    (void)snprintf(plane->stage_text, sizeof plane->stage_text, "%s", o->stage_axis != NULL ? o->stage_axis : "");
     plane->axes        = data | longer_than_1(&mesh->axes, tensor | stage);
     plane->data_axes   = data;
     plane->tensor_axes = tensor;

@@ -37,7 +37,7 @@ fsdp_status fsdpi_tp_check(const fsdp_model *model, const char *unit, const fsdp
                           " is %zu, in %zu block%s, which %zu positions of "
                           "axis \"%s\" do not divide; use a multiple of %zu",
                           unit, tensor->name, tensor->tp_dim, extent, blocks, blocks == 1 ? "" : "s", positions,
-                          model->options.tensor_axis != NULL ? model->options.tensor_axis : "", blocks * positions);
+                          model->plane.tensor_text, blocks * positions);
     }
     return FSDP_OK;
 }

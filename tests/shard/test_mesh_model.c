@@ -286,10 +286,14 @@ static fsdp_tensor plain(const char *name, size_t rows, size_t columns)
 /* Adding may succeed on some ranks: all of them are told by the commit. */
 static void commit_refused(refused *r, fsdp_status status, const fsdp_tensor *tensors, size_t n, const char *words)
 {
-    fsdp_model *model;
-    fsdp_unit  *unit;
+    fsdp_model_options options = r->options;
+    char               axis[]  = "tp";
+    fsdp_model        *model;
+    fsdp_unit         *unit;
 
-    ok(fsdp_model_create(r->net.dp, &r->options, &model));
+    options.tensor_axis = axis;
+    ok(fsdp_model_create(r->net.dp, &options, &model));
+    memset(axis, '?', sizeof axis); /* read by that call alone */
     if (n > 0) {
         (void)fsdp_unit_add(model, "unit", tensors, n, &unit);
     }
