@@ -31,6 +31,11 @@ static const example_option rows[] = {
      "reduce the gradients of each micro-batch instead, which needs no room for whole gradients"},
     {"dp", EXAMPLE_SIZE, FIELD(dp), 1, MOST_RANKS, NULL,
      "ranks with other sequences and the same layers; without it all that --tp and --pp leave"},
+    {"outer", EXAMPLE_SIZE, FIELD(outer), 1, MOST_RANKS, NULL,
+     "make two axes of those: outer, of so many, and inner, of the rest; must divide --dp"},
+    {"axis-strategies", EXAMPLE_TEXT, FIELD(axis_strategies), 0, 0, NULL,
+     "what is divided over which of them, instead of --strategy: outer=no_shard,inner=full_shard; without --outer "
+     "dp=..."},
     {"tp", EXAMPLE_SIZE, FIELD(tp), 1, MOST_RANKS, NULL,
      "ranks that divide each layer, its heads and its MLP; must divide --heads"},
     {"pp", EXAMPLE_SIZE, FIELD(pp), 1, MOST_RANKS, NULL, "ranks that divide the layers, as stages of a pipeline"},
@@ -195,8 +200,9 @@ gpt_share gpt_options_share(const gpt_options *options, size_t ranks, size_t ran
 
 int gpt_options_mesh(const gpt_options *options)
 {
-    return options->dp || options->tp || options->pp || options->schedule || options->stages_per_rank ||
-           options->micro || options->recompute != GPT_RECOMPUTE_NONE || options->sequence_parallel;
+    return options->dp || options->outer || options->axis_strategies || options->tp || options->pp ||
+           options->schedule || options->stages_per_rank || options->micro ||
+           options->recompute != GPT_RECOMPUTE_NONE || options->sequence_parallel;
 }
 
 fsdp_status gpt_options_check(const fsdp_context *ctx, const gpt_options *options)

@@ -38,7 +38,9 @@ typedef struct gpt_options {
     size_t                     batch;      /* sequences per step, over all ranks, which may have one more or less */
     size_t                     accumulate; /* micro-batches that it is divided into */
     size_t                     dp, tp, pp; /* ranks along each axis of a mesh; 0 each: there is none */
-    size_t                     micro;      /* micro-batches of a pipeline; 0: as many as stages' ranks */
+    size_t                     outer;      /* positions along the first of two axes that `dp` is; 0: it is one */
+    const char                *axis_strategies; /* of its axes; NULL: `strategy` */
+    size_t                     micro;           /* micro-batches of a pipeline; 0: as many as stages' ranks */
     size_t                     stages_per_rank; /* 0: as the schedule has it by itself */
     const char                *schedule;        /* a name, or a file; NULL: 1f1b */
     int                        recompute;       /* gpt_recompute */

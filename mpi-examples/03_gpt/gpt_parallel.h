@@ -26,6 +26,8 @@ typedef struct gpt_parallel {
     gpt_schedule       schedule;
     gpt_profile        profile;
     fsdp_model        *model;
+    fsdp_strategy      strategy;   /* that of the options, or of --axis-strategies */
+    int                group_size; /* ranks that share one copy */
     fsdp_optimizer    *optimizer;
     fsdp_pipeline     *pipeline;
     fsdp_pipeline_info info;

@@ -48,7 +48,7 @@ fsdp_status gpt_parallel_open_mesh(gpt_parallel *p, fsdp_context *ctx)
     size_t             n, i;
 
     EXAMPLE_TRY(fsdp_memory_usage(ctx, &p->before_dp));
-    EXAMPLE_TRY(gpt_mesh_open(ctx, o->dp, o->tp, o->pp, &p->mesh));
+    EXAMPLE_TRY(gpt_mesh_open(ctx, o, &p->mesh));
     n = list_contexts(&p->mesh, contexts);
     for (i = 0; i < n; i++) {
         EXAMPLE_TRY(fsdp_memory_usage(contexts[i], &p->before[i]));
@@ -115,7 +115,7 @@ fsdp_status gpt_parallel_count_budget(gpt_parallel *p, const fsdp_memory *there)
     const gpt_stages *s = &p->stages;
     int               kind;
 
-    EXAMPLE_TRY(fsdp_model_budget(p->model, p->options->strategy, 0, FSDP_ADAMW, &p->budget));
+    EXAMPLE_TRY(fsdp_model_budget(p->model, p->strategy, 0, FSDP_ADAMW, &p->budget));
     for (kind = 0; kind < FSDP_N_MEMORY_KINDS; kind++) {
         add_to_budget(p, (fsdp_memory_kind)kind, there->current[kind] - p->before_dp.current[kind]);
     }

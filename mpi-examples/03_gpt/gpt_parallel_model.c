@@ -104,6 +104,7 @@ fsdp_status gpt_parallel_describe(gpt_parallel *p)
 {
     const gpt_options *o       = p->options;
     fsdp_model_options options = FSDP_MODEL_OPTIONS_DEFAULT;
+    char               strategies[GPT_STRATEGIES_BYTES];
     size_t             layer;
 
     options.strategy        = o->strategy;
@@ -114,7 +115,9 @@ fsdp_status gpt_parallel_describe(gpt_parallel *p)
     options.mesh            = p->mesh.mesh;
     options.tensor_axis     = "tp";
     options.stage_axis      = "pp";
+    options.axis_strategies = gpt_mesh_strategies(o, strategies);
     EXAMPLE_TRY(fsdp_model_create(p->mesh.dp, &options, &p->model));
+    EXAMPLE_TRY(fsdp_model_strategy(p->model, &p->strategy, &p->group_size));
     EXAMPLE_TRY(add_ends(p));
     for (layer = 0; layer < o->config.layers; layer++) {
         if (p->ranks[layer / (size_t)p->stages.layers_each] == fsdp_rank(p->mesh.pp)) {

@@ -14,9 +14,9 @@ void gpt_report_open(gpt_report *report, const fsdp_context *ctx, const gpt_opti
     example_bar_open(&report->bar, ctx, (example_progress)options->progress);
 }
 
-static void print_ranks(const gpt_options *o, int ranks)
+static void print_ranks(const gpt_options *o, fsdp_strategy strategy, int ranks)
 {
-    printf("ranks       %d, %s, %s", ranks, fsdp_strategy_name(o->strategy), fsdp_dtype_name(o->dtype));
+    printf("ranks       %d, %s, %s", ranks, fsdp_strategy_name(strategy), fsdp_dtype_name(o->dtype));
     if (o->param_dtype != o->dtype || o->reduce_dtype != o->dtype) {
         printf(", parameters in %s, gradients in %s", fsdp_dtype_name(o->param_dtype),
                fsdp_dtype_name(o->reduce_dtype));
@@ -90,6 +90,10 @@ static void print_mesh(const gpt_parallel *p)
         printf(" %" PRId64, p->by_rank[r * GPT_PER_RANK + GPT_ACTIVATION_BYTES]);
     }
     putchar('\n');
+    if (o->axis_strategies) {
+        printf("axes        %s: %s, one copy on %d rank%s\n", o->axis_strategies, fsdp_strategy_name(p->strategy),
+               p->group_size, p->group_size == 1 ? "" : "s");
+    }
     (void)fsdp_mesh_print(p->mesh.mesh, stdout);
 }
 
@@ -105,7 +109,7 @@ void gpt_report_header(const gpt_report *report, const gpt_trainer *trainer, con
     printf("model       %zu parameters: %zu layer%s, %zu head%s, width %zu, context %zu bytes\n",
            gpt_parameters(&o->config), o->config.layers, o->config.layers == 1 ? "" : "s", o->config.heads,
            o->config.heads == 1 ? "" : "s", o->config.width, o->config.context);
-    print_ranks(o, fsdp_size(trainer->ctx));
+    print_ranks(o, trainer->parallel ? trainer->parallel->strategy : o->strategy, fsdp_size(trainer->ctx));
     example_print_node(node, blas_threads);
     printf("data        %s: %zu bytes to train on, %zu to validate on\n", data->name, data->train,
            data->bytes - data->train);

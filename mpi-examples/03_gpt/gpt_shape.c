@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "gpt_mesh.h"
 #include "mpi-examples/common/example_error.h"
 
 /* Axes that are not there have a length of 1; along dp are all ranks that the others leave. */
@@ -21,6 +22,19 @@ static fsdp_status complete_axes(gpt_options *o, size_t ranks)
             "--dp %zu times --tp %zu times --pp %zu is %zu, and there are %zu ranks; leave out --dp, or "
             "start as many ranks",
             o->dp, o->tp, o->pp, o->dp * o->tp * o->pp, ranks);
+    }
+    if (o->outer && o->dp % o->outer != 0) {
+        return example_fail("--outer is %zu, which does not divide --dp %zu; use a divisor of it", o->outer, o->dp);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_strategies(const gpt_options *o)
+{
+    if (o->axis_strategies && strlen(o->axis_strategies) >= GPT_STRATEGIES_BYTES) {
+        return example_fail("--axis-strategies has %zu characters; name each axis once, as in "
+                            "outer=no_shard,inner=full_shard",
+                            strlen(o->axis_strategies));
     }
     return FSDP_OK;
 }
@@ -86,6 +100,7 @@ fsdp_status gpt_shape_complete(gpt_options *options, size_t ranks)
     EXAMPLE_TRY(complete_axes(options, ranks));
     options->micro    = options->micro ? options->micro : options->pp;
     options->schedule = options->schedule ? options->schedule : "1f1b";
+    EXAMPLE_TRY(check_strategies(options));
     EXAMPLE_TRY(check_division(options));
     EXAMPLE_TRY(check_micro_batches(options));
     if (options->stages_per_rank && strcmp(options->schedule, "interleaved") != 0) {

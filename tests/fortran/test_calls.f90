@@ -27,6 +27,7 @@ program test_calls
    call schedules_and_samplers()
    call nodes()
    call meshes()
+   call strategies_of_axes()
    call divided_layers()
    call texts()
    call fsdp_finalize(ctx)
@@ -99,6 +100,24 @@ contains
       call fsdp_mesh_destroy(mesh)
       call fsdp_mesh_create(ctx, ['dp'], [1, 2], mesh, status=code)
       call check(code == FSDP_ERR_ARG .and. fsdp_is_null(mesh), 'more sizes than names')
+   end subroutine
+
+   ! What is divided over one axis and copied along another.
+   subroutine strategies_of_axes()
+      type(fsdp_mesh) :: mesh
+      type(fsdp_context) :: data
+      type(fsdp_model) :: model
+      integer :: code, group, strategy
+
+      call fsdp_mesh_create(ctx, [character(4) :: 'node', 'gpu'], [0, 1], mesh)
+      call fsdp_mesh_context(mesh, 'node+gpu', data)
+      call fsdp_model_create(data, model, mesh=mesh, axis_strategies='node=SHARD_GRAD_OP')
+      call fsdp_model_strategy(model, strategy, group)
+      call check(strategy == FSDP_SHARD_GRAD_OP .and. group == fsdp_size(ctx), 'what the strategies of axes come to')
+      call fsdp_model_destroy(model)
+      call fsdp_model_create(data, model, mesh=mesh, axis_strategies='host=FULL_SHARD', status=code)
+      call check(code == FSDP_ERR_ARG .and. fsdp_is_null(model), 'a strategy of an axis that is not there')
+      call fsdp_mesh_destroy(mesh)
    end subroutine
 
    ! A unit of one tensor of 2 x 3, filled by a function, and updated by another one; a hook doubles the gradient.
