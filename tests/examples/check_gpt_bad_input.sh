@@ -102,6 +102,7 @@ on_a_mesh() {
     refuses "--tp is '0'; give a whole number from 1" -- "${good[@]}" --tp 0
     refuses "--tp 2 times --pp 1 is 2, which does not divide the 3 ranks; use divisors" -- "${good[@]}" --tp 2
     refuses "--dp 2 times --tp 1 times --pp 3 is 6, and there are 3 ranks; leave out --dp" -- "${good[@]}" --dp 2 --pp 3
+    refuses "--outer is 2, which does not divide --dp 3; use a divisor" -- "${good[@]}" --outer 2
     refuses "--batch is 25, which --micro 2 times --dp 3 do not divide; use a multiple of 6" -- "${good[@]}" --batch 25 --micro 2
     refuses "--accumulate does not go with --dp, --tp or --pp; .* --micro" -- "${good[@]}" --micro 2 --accumulate 2
     refuses "--schedule is '$folder/missing.csv': No such file.*; use gpipe" -- "${good[@]}" --schedule "$folder/missing.csv"
@@ -121,6 +122,7 @@ on_a_mesh() {
 # What the library refuses.
 speaker='libfsdp: error: '
 refuses "prefetch is 65; it accepts 0 to 64" -- "${good[@]}" --prefetch 65
+refuses "axis_strategies gives axis \"dp\" the strategy \"ZERO\", which is none; use" -- "${good[@]}" --axis-strategies dp=zero
 refuses "group_size is 1000, which does not divide the [0-9]+ ranks; use" -- "${good[@]}" --strategy hybrid_shard --group-size 1000
 refuses "quantized_params with SHARD_GRAD_OP; only FULL_SHARD" -- "${good[@]}" --quantized-params --strategy shard_grad_op
 refuses "a hook serves NO_SHARD and HYBRID_SHARD .*this model is FULL_SHARD in f32" -- "${good[@]}" --hook powersgd

@@ -59,6 +59,17 @@ shapes() {
     equal "$folder/tp" 1 2 2 2 --schedule gpipe --sequence-parallel --recompute selective
     run "$folder/dp" 2 1 1 2
     equal "$folder/dp" 2 1 2 2 --schedule interleaved
+    strategies 4 1 1 2 shard_grad_op no_shard
+}
+
+# strategies DP TP PP MICRO OUTER...: on nodes of two data ranks, the bits of one data axis, with OUTER over one of two and full_shard
+# over the other
+strategies() {
+    local shape=("${@:1:4}") outer
+    FSDP_NODE_SIZE=2 run "$folder/nodes" "${shape[@]}"
+    for outer in "${@:5}"; do
+        FSDP_NODE_SIZE=2 equal "$folder/nodes" "${shape[@]}" --outer 2 --axis-strategies "outer=$outer,inner=full_shard"
+    done
 }
 
 # save FILE DP TP PP OPTION...: a run whose checkpoints are in FILE.saved, and its exact lines in FILE
@@ -140,6 +151,9 @@ all() {
         near "dp $dp, tp $tp beside one rank" "$folder/one.$batch.$micro" "$reference" 2e-6
         each_way "$reference" "$dp" "$tp" "$pp" $micro
     done
+    model=(--layers 16 --heads 8 --width 64 --context 64 --batch 32)
+    strategies 4 2 1 8 shard_grad_op no_shard full_shard
+    strategies 4 1 2 8 shard_grad_op no_shard
 }
 
 "$part"
