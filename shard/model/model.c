@@ -222,9 +222,9 @@ static void describe(const fsdp_model_options *o, char *label, size_t size)
 static fsdp_status open_contexts(fsdp_model *model)
 {
     FSDP_TRY(fsdpi_plane_open(model->ctx, &model->plane));
-    const fsdp_status status   = fsdpi_groups_open(model);
-    model->options.tensor_axis = model->options.stage_axis = model->options.axis_strategies =
-        NULL; /* the caller's texts */
+    const fsdp_status status = fsdpi_groups_open(model);
+    /* the caller's texts, which may be gone from here on */
+    model->options.tensor_axis = model->options.stage_axis = model->options.axis_strategies = NULL;
     return fsdpi_plane_follow(model, "fsdp_model_create", status);
 }
 

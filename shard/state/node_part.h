@@ -12,9 +12,9 @@
 
 /**
  * BYTES that the plan's rank keeps of a view of so many BYTES, of one flat parameter that is gathered in slots: equal parts of a
- * node's ranks, rounded up to what allocations are multiples of. 0 where nothing is kept: without the option, under other
- * strategies, and on a single node, which gathers without messages anyway. For other numbers of ranks than the context's, nodes are
- * as large as its largest, but for the last, which has the rest.
+ * node's ranks, rounded up to what allocations are multiples of. 0 where nothing is kept: without the option, under another
+ * strategy than the model's, and on a single node, which gathers without messages anyway. For other numbers of ranks that share a copy
+ * than there are, nodes are as large as the largest, but for the last, which has the rest.
  */
 size_t fsdpi_node_part(const fsdp_model *model, const fsdpi_plan *plan, size_t view_bytes);
 
