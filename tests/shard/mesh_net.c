@@ -185,6 +185,7 @@ static void commit(mesh_net *net, const fsdp_model_options *options)
     const fsdp_model_options own = with(net, options);
     fsdp_optimizer_options   adam;
 
+    net->strategy = own.strategy;
     mesh_net_describe(net, &own);
     ok(fsdp_model_commit(net->model));
     ok(fsdp_optimizer_options_init(FSDP_ADAMW, &adam));

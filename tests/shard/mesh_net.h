@@ -32,6 +32,7 @@ typedef struct mesh_net {
     fsdp_mesh      *mesh;
     int             tp_position, stage;
     fsdp_model     *model;
+    fsdp_strategy   strategy;
     mesh_unit       units[MESH_UNITS];
     fsdp_optimizer *optimizer;
 } mesh_net;
