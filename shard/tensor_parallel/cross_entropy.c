@@ -74,15 +74,16 @@ fsdp_status fsdp_tp_cross_entropy(fsdp_context *tp, size_t rows, size_t vocabula
     if (tp == NULL) {
         return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_mesh_context", FUNCTION);
     }
-    fsdpi_entropy            e      = {.tp         = tp,
-                                       .rows       = rows,
-                                       .vocabulary = vocabulary,
-                                       .mine       = fsdpi_words_of(tp, vocabulary),
-                                       .dtype      = dtype,
-                                       .targets    = targets,
-                                       .scale      = scale,
-                                       .logits     = logits,
-                                       .losses     = losses};
+    fsdpi_entropy e = {.tp         = tp,
+                       .rows       = rows,
+                       .vocabulary = vocabulary,
+                       .mine       = fsdpi_words_of(tp, vocabulary),
+                       .dtype      = dtype,
+                       .targets    = targets,
+                       .scale      = scale,
+                       .logits     = logits};
+    e.losses        = losses;
+
     fsdp_status              status = check(&e, &on_device);
     const fsdpi_entropy_ops *ops    = on_device ? &fsdpi_entropy_on_device : &fsdpi_entropy_on_host;
 
