@@ -42,7 +42,8 @@ endfunction()
 
 function(fsdp_gpu_kernels target sources)
     file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.h" "${PROJECT_SOURCE_DIR}/kernels/hip/*.h"
-         "${PROJECT_SOURCE_DIR}/kernels/host/exact_sum.h" "${PROJECT_SOURCE_DIR}/kernels/host/half.h")
+         "${PROJECT_SOURCE_DIR}/kernels/host/exact_sum.h" "${PROJECT_SOURCE_DIR}/kernels/host/exponential.h"
+         "${PROJECT_SOURCE_DIR}/kernels/host/half.h")
     fsdp_gpu_compiler()
     set(objects "")
     foreach(source IN LISTS sources)

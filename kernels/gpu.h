@@ -31,6 +31,31 @@ typedef struct fsdpi_gpu_run {
     size_t      bytes;
 } fsdpi_gpu_run;
 
+/** `rows` words, looked up in the rows that this rank has of a table: `count`, from word `begin` on, of `vocabulary`. */
+typedef struct fsdpi_gpu_lookup {
+    const int32_t *words;       /* of memory that the device can address */
+    size_t         rows, width; /* ELEMENTS of a row of the table */
+    size_t         begin, count, vocabulary;
+    fsdp_dtype     dtype; /* of the table */
+} fsdpi_gpu_lookup;
+
+/** Rows of logits, of whose columns this rank has `count`, from `begin` on, of `vocabulary`. All memory is the device's. */
+typedef struct fsdpi_gpu_entropy {
+    const int32_t *targets; /* of the rows; -1: none */
+    size_t         rows;
+    size_t         begin, count, vocabulary;
+    fsdp_dtype     dtype;   /* f32 or f64 */
+    double         scale;   /* of gradients */
+    void          *logits;  /* rows x count */
+    double        *lanes;   /* FSDPI_GPU_LANES x rows, to work with */
+    double        *largest; /* of each row */
+    double        *sums;    /* of each row two: of exponentials, and the target's logit less the largest one */
+    double        *losses;
+} fsdpi_gpu_entropy;
+
+/** Sums of a row, each of every eighth column, as fsdpi_exponentials_f32() has them. */
+enum { FSDPI_GPU_LANES = 8 };
+
 FSDP_EXTERN_C_BEGIN
 
 /**
@@ -89,6 +114,39 @@ int fsdpi_gpu_int8_unpack(const void *packed, size_t n, size_t block, void *x, f
 
 /** Copies runs of bytes that do not overlap: tensors into a flat vector, or out of it. One launch for up to 64 runs. */
 int fsdpi_gpu_copy_runs(const fsdpi_gpu_run *runs, size_t n_runs, fsdpi_gpu_stream stream);
+
+/** Stores integers of the host, which travel in the arguments of a kernel, 768 at a time: they may be reused at once. */
+int fsdpi_gpu_store_words(int32_t *to, const int32_t *words, size_t n, fsdpi_gpu_stream stream);
+
+/**
+ * out[i] = the row of word i: one read and one write of each element. Rows of words that other ranks have are 0, and those of words that
+ * are in no vocabulary NaN.
+ */
+int fsdpi_gpu_embed(const fsdpi_gpu_lookup *lookup, const void *table, void *out, fsdpi_gpu_stream stream);
+
+/** BYTES of scratch memory, aligned to 8, that this needs for so many rows. */
+size_t fsdpi_gpu_embed_scratch(size_t rows);
+
+/**
+ * Adds row i of `d_out` to the row of word i, in the order of rows, in f32 or f64: `d_out` is read once, and each row of the table that is
+ * met is read and written once. Before that each word is compared with those around it, up to the next one that is equal: rows^2
+ * comparisons at most. Words that this rank does not have are passed over.
+ * @return also hipErrorInvalidValue: another type
+ */
+int fsdpi_gpu_embed_backward(const fsdpi_gpu_lookup *lookup, const void *d_out, void *d_table, void *scratch,
+                             fsdpi_gpu_stream stream);
+
+/**
+ * Cross-entropy in three steps, between which ranks join what they have found. Logits are read three times and written twice.
+ *   - the largest logit of each row, -infinity where this rank has no column
+ *   - logits become exp(logit - largest), and `sums` what they come to: in f32 with the bits of fsdpi_exponentials_f32(); in f64 by the
+ *     device's own function
+ *   - they become gradients, and losses: 0 for rows without a target, NaN where it is in no vocabulary
+ * @return also hipErrorInvalidValue: another type than f32 and f64
+ */
+int fsdpi_gpu_entropy_largest(const fsdpi_gpu_entropy *entropy, fsdpi_gpu_stream stream);
+int fsdpi_gpu_entropy_exponentials(const fsdpi_gpu_entropy *entropy, fsdpi_gpu_stream stream);
+int fsdpi_gpu_entropy_gradients(const fsdpi_gpu_entropy *entropy, fsdpi_gpu_stream stream);
 
 FSDP_EXTERN_C_END
 

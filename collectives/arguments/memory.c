@@ -28,9 +28,8 @@ static fsdp_status check_address(fsdp_context *ctx, const fsdpi_call *call, cons
     return FSDP_OK;
 }
 
-/* Whether a buffer is on this rank's GPU. */
-static fsdp_status classify(fsdp_context *ctx, const fsdpi_call *call, const void *buffer, size_t bytes,
-                            bool *on_device)
+fsdp_status fsdpi_is_on_device_of(fsdp_context *ctx, const char *function, const void *buffer, size_t bytes,
+                                  bool *on_device)
 {
     fsdpi_gpu_device *device = ctx->gpu.device;
 
@@ -43,7 +42,7 @@ static fsdp_status classify(fsdp_context *ctx, const fsdpi_call *call, const voi
             ctx, FSDP_ERR_UNSUPPORTED,
             "%s: %p is GPU memory, and this context uses no GPU (%s); pass host memory, to which it has "
             "been copied",
-            call->name, buffer, fsdpi_gpu_why_none(ctx));
+            function, buffer, fsdpi_gpu_why_none(ctx));
     }
     const fsdpi_memory_place place = device != NULL ? device->ops->place_of(device, buffer) : FSDPI_PLACE_HOST;
     if (place == FSDPI_PLACE_OTHER) {
@@ -51,7 +50,7 @@ static fsdp_status classify(fsdp_context *ctx, const fsdpi_call *call, const voi
             ctx, FSDP_ERR_ARG,
             "%s: %p is memory of another GPU than %d, which this context uses; select that one before "
             "memory is allocated, or copy it there",
-            call->name, buffer, device->number);
+            function, buffer, device->number);
     }
     *on_device = place == FSDPI_PLACE_DEVICE;
     return FSDP_OK;
@@ -62,8 +61,8 @@ fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call)
     const bool has_in = call->in_bytes > 0 && call->in != FSDP_IN_PLACE;
     bool       in, out;
 
-    FSDP_TRY(classify(ctx, call, call->in, call->in_bytes, &in));
-    FSDP_TRY(classify(ctx, call, call->out, call->out_bytes, &out));
+    FSDP_TRY(fsdpi_is_on_device_of(ctx, call->name, call->in, call->in_bytes, &in));
+    FSDP_TRY(fsdpi_is_on_device_of(ctx, call->name, call->out, call->out_bytes, &out));
     if (has_in && call->out_bytes > 0 && in != out) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG, "%s: the %s buffer (%p) is on the GPU, the other one (%p) is not; pass two of one kind",

@@ -41,7 +41,8 @@ FSDP_API int fsdp_has_gpu_aware_mpi(const fsdp_context *ctx);
 
 /**
  * Orders what this rank issues from now on on a stream, including what models of the context compute and the operations of
- * their groups. Local; not while another thread issues operations. Nothing orders the new stream after the old one: a program
+ * their groups. Contexts of a mesh have the stream of the context that the mesh is made from: to set it on one is to set it on all. Local;
+ * not while another thread issues operations. Nothing orders the new stream after the old one: a program
  * that changes it while a model has gradients or open passes must make it wait for an event of the old one.
  *
  * @param[in] stream  a hipStream_t, or cudaStream_t, of the context's GPU, which outlives what is ordered on it; NULL: the

@@ -20,6 +20,16 @@
  * The vocabulary of an embedding and of the output layer is divided by fsdp_tp_part(); fsdp_tp_embed() is the one, and
  * fsdp_tp_cross_entropy() the loss of the other, whose logits are never gathered.
  *
+ * On GPUs: if `tp` uses one (fsdp/device.h), the arrays of a call may be in its memory, all of them, and on all ranks where the call is
+ * collective. Such a call comes behind what is in the stream of `tp` and returns when its work is in the stream; the host waits for no
+ * more than its peers' calls. Sums, rows and gradients have the bits that they have on the host, but for what fsdp_tp_cross_entropy() says.
+ * Words and targets may be in host memory even then, which is checked, and read before the call returns: they travel in the arguments of
+ * kernels, 768 in each. Or they are on the GPU too; then the host does not look at them, and what is in no vocabulary becomes NaN.
+ * What kernels need of scratch memory stays with the context, as large as its largest call has asked for, and counts as
+ * FSDP_MEMORY_STAGING: of each row 4 bytes for a word of the host, 8 for fsdp_tp_embed_backward(), 88 for fsdp_tp_cross_entropy().
+ * Errors besides: FSDP_ERR_ARG if an array is on the GPU and another one is not, or is on another GPU; FSDP_ERR_UNSUPPORTED if `tp` uses
+ * no GPU; FSDP_ERR_MEMORY; FSDP_ERR_DEVICE, in the runtime's own words, with outputs undefined.
+ *
  * Collective means over `tp`. Wrong arguments are the same error on every rank, with nothing written, and the context is still
  * good; where it is said that a function is local, only this rank is told. FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: the context can only be
  * finalized.
@@ -64,7 +74,7 @@ FSDP_API fsdp_status fsdp_tp_part(const fsdp_context *tp, size_t n, size_t *begi
 
 /**
  * Into a region: all rows, on every rank. With FSDP_TP_OWN_ROWS an allgather, collective; with FSDP_TP_ALL_ROWS they are there already:
- * local, and a copy unless `in` is `out`. Blocking.
+ * local, and a copy unless `in` is `out`, on a GPU to memory that does not overlap. Blocking.
  *
  * @param[in]  in   what this rank has outside; with FSDP_TP_OWN_ROWS it may be the place of these rows in `out`
  * @param[out] out  rows x width
@@ -102,13 +112,16 @@ FSDP_API fsdp_status fsdp_tp_iend(fsdp_context *tp, const fsdp_tp_activations *a
  * @param[in]  vocabulary   rows of the whole table, of which this rank has those of fsdp_tp_part()
  * @param[in]  table        this rank's part
  * @param[out] out          rows x width
- * @return FSDP_OK; FSDP_ERR_ARG: as for fsdp_tp_begin(), and for a word that is not in the vocabulary (names both).
+ * @return FSDP_OK; FSDP_ERR_ARG: as for fsdp_tp_begin(), and for a word that is not in the vocabulary (names both). Words on a GPU are not
+ *         looked at: the row of such a one is NaN on every rank.
  */
 FSDP_API fsdp_status fsdp_tp_embed(fsdp_context *tp, const fsdp_tp_activations *activations, const int32_t *words,
                                    size_t vocabulary, const void *table, void *out);
 
 /**
- * The gradient of fsdp_tp_embed(): adds the rows of `d_out` to those of this rank's words, in the order of rows. Local.
+ * The gradient of fsdp_tp_embed(): adds the rows of `d_out` to those of this rank's words, in the order of rows. Local. A GPU does so
+ * without atomic operations: it compares each word with those around it, up to the next one that is equal (rows^2 comparisons at most, and
+ * far fewer where words recur), and reads `d_out` once. Words on a GPU that are in no vocabulary are passed over.
  *
  * @param[in]     d_out    rows x width, whole: as fsdp_tp_begin() makes it
  * @param[in,out] d_table  this rank's part, FSDP_F32 or FSDP_F64, as `activations` says; other types are FSDP_ERR_UNSUPPORTED
@@ -118,11 +131,13 @@ FSDP_API fsdp_status fsdp_tp_embed_backward(fsdp_context *tp, const fsdp_tp_acti
 
 /**
  * Cross-entropy of logits whose columns are divided, and its gradient: losses[i] = log(sum over v of exp(logits[i][v])) -
- * logits[i][targets[i]]. Two short allreduces, of `rows` and 2 x `rows` f64. Collective. Blocking. Meanwhile holds 3 x rows f64 of
- * bookkeeping.
+ * logits[i][targets[i]]. Two short allreduces, of `rows` and 2 x `rows` f64. Collective. Blocking. On the host it holds
+ * 3 x rows f64 of bookkeeping meanwhile.
  *
  * Sums are in f64. Losses have the same bits on all ranks, and in every run; with another number of ranks sums are taken in another order.
- * In f32 exponentials are within 2 units in the last place, and those below 1e-37 count as 0.
+ * In f32 exponentials are within 2 units in the last place, and those below 1e-37 count as 0. On a GPU gradients in f32 have the bits
+ * that they have on the host; losses, and gradients in f64, as far as the device's own log() and exp() of f64 agree with the C library's.
+ * There logits are read three times and written twice, and a target in no vocabulary makes its row and its loss NaN.
  *
  * @param[in]     rows        the same on all ranks; may be 0
  * @param[in]     vocabulary  columns of the whole, of which this rank has those of fsdp_tp_part(); at least 1
@@ -130,7 +145,7 @@ FSDP_API fsdp_status fsdp_tp_embed_backward(fsdp_context *tp, const fsdp_tp_acti
  * @param[in]     targets     `rows` words, the same on all ranks; FSDP_TP_NO_TARGET: the row has a loss and a gradient of 0
  * @param[in]     scale       what gradients are multiplied by: 1 over the number of targets for the mean
  * @param[in,out] logits      rows x this rank's part of the vocabulary; the gradient takes its place
- * @param[out]    losses      `rows`
+ * @param[out]    losses      `rows`, where `logits` are
  * @return FSDP_OK; FSDP_ERR_ARG: NULL where there is something, no vocabulary, a target that is not in it (names both), a scale
  *         that is not finite, a size in bytes that overflows; FSDP_ERR_UNSUPPORTED: another type; FSDP_ERR_MISMATCH: ranks differ in rows,
  *         vocabulary, type or scale; FSDP_ERR_MEMORY.

@@ -66,6 +66,19 @@ template <class T> FSDPI_DEVICE T widen(T x)
     return x;
 }
 
+FSDPI_DEVICE double f64_from_bits(uint64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+FSDPI_DEVICE double not_a_number()
+{
+    return f64_from_bits(0x7ff8000000000000U);
+}
+
 FSDPI_DEVICE bool is_nan(float x)
 {
     return (fsdpi_f32_bits(x) & 0x7fffffffU) > 0x7f800000U;

@@ -20,14 +20,6 @@ inline size_t shares_of(size_t count)
 
 /* ---- the sum of squares ------------------------------------------------------------------------------------------ */
 
-FSDPI_DEVICE double f64_from_bits(uint64_t bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* Two bins (exact_sum.h) that stay where they are as long as the chunks fit in, and the sum that has all the rest. */
 struct squares {
     typedef int64_t word;

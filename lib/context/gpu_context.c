@@ -8,6 +8,7 @@
 #include "lib/base/yielding.h"
 #include "lib/context/context.h"
 #include "lib/context/gpu_aware.h"
+#include "lib/context/gpu_scratch.h"
 #include "lib/device/gpu.h"
 #include "lib/device/memory.h"
 #include "lib/progress/agreement.h"
@@ -84,6 +85,7 @@ static fsdp_status open_own(fsdp_context *ctx)
     if (gpu->device == NULL) {
         return FSDP_OK;
     }
+    fsdpi_gpu_scratch_open(ctx);
     const fsdpi_gpu_ops *ops = gpu->device->ops;
     gpu->peers               = fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, peers_bytes(ctx->size));
     gpu->marks = gpu->peers != NULL ? fsdpi_alloc(ctx, FSDP_MEMORY_STAGING, marks_bytes(ctx->size)) : NULL;
@@ -299,6 +301,7 @@ void fsdpi_gpu_context_close(fsdp_context *ctx)
         close_marks(ctx);
         fsdpi_free(ctx, FSDP_MEMORY_STAGING, gpu->peers, peers_bytes(ctx->size));
     }
+    fsdpi_gpu_scratch_close(ctx);
     if (gpu->view != NULL) {
         (void)device->ops->unpin(device, ctx->gpu.box->segment.base);
     }
@@ -322,6 +325,6 @@ fsdp_status fsdp_stream_set(fsdp_context *ctx, void *stream)
         return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED, "fsdp_stream_set: this context uses no GPU (%s)",
                           fsdpi_gpu_why_none(ctx));
     }
-    ctx->gpu.caller = stream;
+    *fsdpi_gpu_callers_place(&ctx->gpu) = stream;
     return FSDP_OK;
 }

@@ -45,6 +45,21 @@ typedef struct fsdpi_gpu_compute {
                         const fsdpi_lion *c, fsdpi_gpu_stream stream);
     fsdp_status (*sgd)(struct fsdpi_gpu_device *gpu, float *w, const float *g, float *b, size_t count,
                        const fsdpi_sgd *c, fsdpi_gpu_stream stream);
+
+    /** As the functions of kernels/gpu.h that are called so. */
+    fsdp_status (*store_words)(struct fsdpi_gpu_device *gpu, int32_t *to, const int32_t *words, size_t n,
+                               fsdpi_gpu_stream stream);
+    fsdp_status (*embed)(struct fsdpi_gpu_device *gpu, const fsdpi_gpu_lookup *lookup, const void *table, void *out,
+                         fsdpi_gpu_stream stream);
+    size_t (*embed_scratch)(size_t rows);
+    fsdp_status (*embed_backward)(struct fsdpi_gpu_device *gpu, const fsdpi_gpu_lookup *lookup, const void *d_out,
+                                  void *d_table, void *scratch, fsdpi_gpu_stream stream);
+    fsdp_status (*entropy_largest)(struct fsdpi_gpu_device *gpu, const fsdpi_gpu_entropy *entropy,
+                                   fsdpi_gpu_stream stream);
+    fsdp_status (*entropy_exponentials)(struct fsdpi_gpu_device *gpu, const fsdpi_gpu_entropy *entropy,
+                                        fsdpi_gpu_stream stream);
+    fsdp_status (*entropy_gradients)(struct fsdpi_gpu_device *gpu, const fsdpi_gpu_entropy *entropy,
+                                     fsdpi_gpu_stream stream);
 } fsdpi_gpu_compute;
 
 extern const fsdpi_gpu_compute fsdpi_gpu_compute_ops;

@@ -82,6 +82,42 @@ static fsdp_status sgd(fsdpi_gpu_device *gpu, float *w, const float *g, float *b
     LAUNCH(gpu, "the kernel of SGD", fsdpi_gpu_sgd(w, g, b, count, c, stream));
 }
 
+/* ---- divided vocabularies ------------------------------------------------------------------------------------------ */
+
+static fsdp_status store_words(fsdpi_gpu_device *gpu, int32_t *to, const int32_t *words, size_t n,
+                               fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that stores words", fsdpi_gpu_store_words(to, words, n, stream));
+}
+
+static fsdp_status embed(fsdpi_gpu_device *gpu, const fsdpi_gpu_lookup *lookup, const void *table, void *out,
+                         fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that looks words up", fsdpi_gpu_embed(lookup, table, out, stream));
+}
+
+static fsdp_status embed_backward(fsdpi_gpu_device *gpu, const fsdpi_gpu_lookup *lookup, const void *d_out,
+                                  void *d_table, void *scratch, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of a table's gradient", fsdpi_gpu_embed_backward(lookup, d_out, d_table, scratch, stream));
+}
+
+static fsdp_status entropy_largest(fsdpi_gpu_device *gpu, const fsdpi_gpu_entropy *entropy, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel that finds the largest logits", fsdpi_gpu_entropy_largest(entropy, stream));
+}
+
+static fsdp_status entropy_exponentials(fsdpi_gpu_device *gpu, const fsdpi_gpu_entropy *entropy,
+                                        fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of exponentials", fsdpi_gpu_entropy_exponentials(entropy, stream));
+}
+
+static fsdp_status entropy_gradients(fsdpi_gpu_device *gpu, const fsdpi_gpu_entropy *entropy, fsdpi_gpu_stream stream)
+{
+    LAUNCH(gpu, "the kernel of the gradients of logits", fsdpi_gpu_entropy_gradients(entropy, stream));
+}
+
 const fsdpi_gpu_compute fsdpi_gpu_compute_ops = {
     .cast             = cast,
     .accumulate       = accumulate,
@@ -96,4 +132,12 @@ const fsdpi_gpu_compute fsdpi_gpu_compute_ops = {
     .adamw            = adamw,
     .lion             = lion,
     .sgd              = sgd,
+
+    .store_words          = store_words,
+    .embed                = embed,
+    .embed_scratch        = fsdpi_gpu_embed_scratch,
+    .embed_backward       = embed_backward,
+    .entropy_largest      = entropy_largest,
+    .entropy_exponentials = entropy_exponentials,
+    .entropy_gradients    = entropy_gradients,
 };

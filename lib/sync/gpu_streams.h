@@ -22,6 +22,7 @@
 #ifndef FSDPI_GPU_STREAMS_H
 #define FSDPI_GPU_STREAMS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,24 +45,45 @@ typedef struct fsdpi_gpu_peer {
     fsdpi_gpu_events events[FSDPI_GPU_STREAMS];
 } fsdpi_gpu_peer;
 
+/** Device memory for what lasts no longer than a call's kernels: see lib/context/gpu_scratch.h. */
+typedef struct fsdpi_gpu_scratch {
+    pthread_mutex_t lock;
+    void           *memory;
+    size_t          bytes;
+    fsdpi_gpu_event used; /* behind what has used it last, whatever stream that was in */
+} fsdpi_gpu_scratch;
+
 typedef struct fsdpi_gpu {
     const fsdpi_nodes   *nodes;
     const fsdpi_mailbox *box;
     fsdpi_gpu_device    *device; /* NULL: the context uses none; the same on all ranks */
     fsdpi_gpu_stream     caller; /* what is issued from now on is ordered on it; or, with a `leader`, on the leader's */
-    const struct fsdpi_gpu *leader; /* of the context that this is a part of; NULL: of none */
-    fsdpi_gpu_stream        streams[FSDPI_GPU_STREAMS];
-    bool                    shares; /* on every node, ranks reach each other's device memory and events */
-    bool                    aware;  /* MPI takes GPU memory, on all ranks */
-    fsdpi_gpu_peer         *peers;  /* of each position */
-    fsdpi_gpu_event        *marks;  /* of messages between nodes; opened when first used */
-    unsigned char          *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
+    struct fsdpi_gpu    *leader; /* of the context that this is a part of, which may have one too; NULL: of none */
+    fsdpi_gpu_stream     streams[FSDPI_GPU_STREAMS];
+    bool                 shares; /* on every node, ranks reach each other's device memory and events */
+    bool                 aware;  /* MPI takes GPU memory, on all ranks */
+    fsdpi_gpu_peer      *peers;  /* of each position */
+    fsdpi_gpu_event     *marks;  /* of messages between nodes; opened when first used */
+    unsigned char       *view;   /* where the GPU sees the mailbox; NULL where nothing goes through it */
+    fsdpi_gpu_scratch    scratch;
 } fsdpi_gpu;
+
+/** The place of the one stream that a context and all parts of it have, and parts of these: a group of an axis of a mesh. */
+static inline fsdpi_gpu_stream *fsdpi_gpu_callers_place(fsdpi_gpu *gpu)
+{
+    while (gpu->leader != NULL) {
+        gpu = gpu->leader;
+    }
+    return &gpu->caller;
+}
 
 /** The stream that what is issued now is ordered on. */
 static inline fsdpi_gpu_stream fsdpi_gpu_caller(const fsdpi_gpu *gpu)
 {
-    return gpu->leader != NULL ? gpu->leader->caller : gpu->caller;
+    while (gpu->leader != NULL) {
+        gpu = gpu->leader;
+    }
+    return gpu->caller;
 }
 
 /** Where this rank's GPU sees the slot that goes with a letter: in a GPU's memory, or in the mailbox. */

@@ -4,6 +4,7 @@
  * stream, and the host waits for it once per step, when it looks at the losses.
  *
  *     mpirun -n 4 05_gpu_mlp --device gpu
+ *     mpirun -n 4 05_gpu_mlp --device gpu --tp 2         (pairs of layers divided over two GPUs)
  *     mpirun -n 4 05_gpu_mlp                             (--device host: the same network, by plain loops)
  *
  * When not to do it this way: a network that fits a GPU many times over is trained faster with its parameters whole on each
@@ -35,13 +36,13 @@ static fsdp_status train_epoch(mlp_trainer *trainer, size_t epoch, mlp_outcome *
         outcome->loss += one.loss;
         outcome->images += one.images;
         if (trainer->options->exact) {
-            EXAMPLE_TRY(mlp_outcome_of_all(trainer->ctx, &one));
+            EXAMPLE_TRY(mlp_outcome_of_all(trainer->dp, &one));
             if (fsdp_rank(trainer->ctx) == 0) {
                 example_print_exact_loss(epoch * steps + step + 1, mean_loss(&one));
             }
         }
     }
-    return mlp_outcome_of_all(trainer->ctx, outcome);
+    return mlp_outcome_of_all(trainer->dp, outcome);
 }
 
 static fsdp_status train(mlp_trainer *trainer)
@@ -72,6 +73,9 @@ static void print_header(const mlp_trainer *trainer, const char *source)
     printf("model       %zu parameters in %zu layers\n", trainer->budget.parameters, trainer->n_layers);
     printf("ranks       %d, %s, on %s%s\n", fsdp_size(trainer->ctx), fsdp_strategy_name(o->strategy),
            trainer->device->name, o->offload ? ", masters and optimizer state on the host" : "");
+    if (o->tp > 1) {
+        printf("mesh        dp %d x tp %zu: layers are divided in pairs\n", fsdp_size(trainer->dp), o->tp);
+    }
     printf("data        %s: %zu images to train on, %zu to test on\n", source, trainer->data->train.count,
            trainer->data->test.count);
     printf("training    %zu epochs of %zu steps of %zu images; learning rate %g, seed %zu\n", o->epochs,
@@ -95,7 +99,7 @@ static fsdp_status run_trainer(mlp_trainer *trainer, const char *source)
             example_print_exact_hash(hash);
         }
     }
-    EXAMPLE_TRY(fsdp_memory_usage(trainer->ctx, &memory));
+    EXAMPLE_TRY(fsdp_memory_usage(trainer->dp, &memory));
     if (speaks) {
         example_print_memory(&memory, &trainer->budget);
     }

@@ -24,6 +24,7 @@ struct mlp_device {
     void (*fetch)(mlp_device *device, void *to, const void *from, size_t bytes);
 
     void (*multiply)(mlp_device *device, const mlp_product *product);
+    void (*activate)(mlp_device *device, const mlp_activation *activation);
     void (*sum)(mlp_device *device, const mlp_sum *sum);
     void (*loss)(mlp_device *device, const mlp_loss *loss);
 

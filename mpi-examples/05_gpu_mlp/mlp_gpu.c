@@ -56,6 +56,11 @@ static void multiply(mlp_device *device, const mlp_product *product)
     must("the kernel of a matrix product", (hipError_t)mlp_launch_multiply(product, device->stream));
 }
 
+static void activate(mlp_device *device, const mlp_activation *activation)
+{
+    must("the kernel of an activation", (hipError_t)mlp_launch_activate(activation, device->stream));
+}
+
 static void sum(mlp_device *device, const mlp_sum *sum)
 {
     must("the kernel of a sum", (hipError_t)mlp_launch_sum(sum, device->stream));
@@ -84,6 +89,7 @@ fsdp_status mlp_gpu_open(fsdp_context *ctx, mlp_device *device)
                            .send     = copy,
                            .fetch    = fetch,
                            .multiply = multiply,
+                           .activate = activate,
                            .sum      = sum,
                            .loss     = loss,
                            .close    = close_gpu,

@@ -55,6 +55,16 @@ static void multiply(mlp_device *device, const mlp_product *p)
     }
 }
 
+static void activate(mlp_device *device, const mlp_activation *a)
+{
+    (void)device;
+    for (size_t i = 0; i < a->rows * a->columns; i++) {
+        const float value = a->values[i] + a->bias[i % a->columns];
+
+        a->values[i] = a->rectify && value < 0 ? 0 : value;
+    }
+}
+
 static void sum(mlp_device *device, const mlp_sum *s)
 {
     (void)device;
@@ -114,6 +124,7 @@ mlp_device mlp_host_open(void)
                         .send     = copy,
                         .fetch    = copy,
                         .multiply = multiply,
+                        .activate = activate,
                         .sum      = sum,
                         .loss     = loss,
                         .close    = close_host};

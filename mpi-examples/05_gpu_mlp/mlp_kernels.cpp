@@ -98,6 +98,19 @@ struct multiply {
     }
 };
 
+struct activate {
+    mlp_activation a;
+
+    FSDPI_DEVICE void go(size_t thread, size_t n_threads) const
+    {
+        for (size_t i = thread; i < a.rows * a.columns; i += n_threads) {
+            const float value = read(a.values + i) + read(a.bias + i % a.columns);
+
+            write(a.values + i, a.rectify && value < 0.0F ? 0.0F : value);
+        }
+    }
+};
+
 /* A thread per column. */
 struct add_up {
     mlp_sum s;
@@ -164,6 +177,11 @@ int mlp_launch_multiply(const mlp_product *product, void *stream)
     const size_t down   = (product->rows + multiply::TILE - 1) / multiply::TILE;
 
     return fsdpi::launch(multiply{*product, across, across * down}, across * down, stream);
+}
+
+int mlp_launch_activate(const mlp_activation *activation, void *stream)
+{
+    return fsdpi::launch(activate{*activation}, activation->rows * activation->columns, stream);
 }
 
 int mlp_launch_sum(const mlp_sum *sum, void *stream)

@@ -12,6 +12,7 @@
 FSDP_EXTERN_C_BEGIN
 
 int mlp_launch_multiply(const mlp_product *product, void *stream);
+int mlp_launch_activate(const mlp_activation *activation, void *stream);
 int mlp_launch_sum(const mlp_sum *sum, void *stream);
 int mlp_launch_loss(const mlp_loss *loss, void *stream);
 

@@ -24,6 +24,14 @@ typedef struct mlp_product {
     const float *gate;    /* as large as `out`: what is 0 there or less becomes 0; or NULL */
 } mlp_product;
 
+/** What a layer does with the sum of its parts: a bias is added to each row, and with `rectify` what is below 0 becomes 0. In place. */
+typedef struct mlp_activation {
+    float       *values;
+    size_t       rows, columns;
+    const float *bias;
+    int          rectify;
+} mlp_activation;
+
 /** The columns of a matrix of `rows` x `columns` added up. */
 typedef struct mlp_sum {
     const float *data;

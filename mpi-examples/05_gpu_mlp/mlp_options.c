@@ -16,6 +16,8 @@ static const example_option rows[] = {
      "with --device gpu: masters and optimizer state in the host's memory"},
     {"hidden", EXAMPLE_SIZE, FIELD(hidden), 1, 65536, NULL, "width of the hidden layers"},
     {"layers", EXAMPLE_SIZE, FIELD(layers), 1, MLP_MOST_LAYERS - 1, NULL, "how many of them"},
+    {"tp", EXAMPLE_SIZE, FIELD(tp), 1, 65536, NULL,
+     "ranks that divide the layers in pairs, and see the same images; must divide the ranks and --hidden"},
     {"epochs", EXAMPLE_SIZE, FIELD(epochs), 1, EXAMPLE_MOST_SIZE, NULL, "passes over the training images"},
     {"batch", EXAMPLE_SIZE, FIELD(batch), 1, EXAMPLE_MOST_SIZE, NULL, "images per step over all ranks"},
     {"lr", EXAMPLE_NUMBER, FIELD(lr), 0, 100, NULL, "learning rate of AdamW"},
@@ -39,6 +41,7 @@ static const mlp_options defaults = {
     .device   = MLP_ON_HOST,
     .hidden   = 256,
     .layers   = 2,
+    .tp       = 1,
     .epochs   = 3,
     .batch    = 128,
     .seed     = 1,
@@ -54,6 +57,10 @@ fsdp_status mlp_options_read(int argc, char **argv, mlp_options *options)
     if (options->offload && options->device != MLP_ON_GPU && !options->help) {
         return example_fail(
             "--offload takes from a GPU what --device host does not have there; use --device gpu with it");
+    }
+    if (options->hidden % options->tp != 0 && !options->help) {
+        return example_fail("--tp %zu does not divide the %zu columns of --hidden; use a divisor", options->tp,
+                            options->hidden);
     }
     return FSDP_OK;
 }

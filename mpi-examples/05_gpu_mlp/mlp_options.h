@@ -21,7 +21,7 @@ typedef enum mlp_place { MLP_ON_HOST, MLP_ON_GPU } mlp_place;
 typedef struct mlp_options {
     int                  device;  /* mlp_place */
     int                  offload; /* masters and optimizer state on the host */
-    size_t               hidden, layers;
+    size_t               hidden, layers, tp;
     size_t               epochs, batch, seed;
     double               lr;
     fsdp_strategy        strategy;

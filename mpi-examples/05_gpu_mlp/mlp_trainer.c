@@ -20,9 +20,39 @@ static void choose_widths(mlp_trainer *t)
         t->widths[l] = t->options->hidden;
     }
     t->widths[t->n_layers] = FASHION_CLASSES;
+    for (size_t l = 0; l <= t->n_layers; l++) {
+        const int between = l % 2 == 1 && l < t->n_layers; /* the two layers of a pair */
+
+        t->columns[l] = between ? t->widths[l] / t->options->tp : t->widths[l];
+    }
 }
 
-/* A matrix of outputs x inputs, as PyTorch has it, and a bias. */
+/* Whether a layer begins a pair that is divided, or ends one. */
+static int begins_pair(const mlp_trainer *t, size_t layer)
+{
+    return t->columns[layer + 1] != t->widths[layer + 1];
+}
+
+static int ends_pair(const mlp_trainer *t, size_t layer)
+{
+    return t->columns[layer] != t->widths[layer];
+}
+
+/* The last axis stays within a node if it can. */
+static fsdp_status make_mesh(mlp_trainer *t)
+{
+    const fsdp_axis axes[] = {{"dp", 0}, {"tp", (int)t->options->tp}};
+
+    t->dp = t->ctx;
+    if (t->options->tp == 1) {
+        return FSDP_OK;
+    }
+    EXAMPLE_TRY(fsdp_mesh_create(t->ctx, axes, 2, NULL, &t->mesh));
+    EXAMPLE_TRY(fsdp_mesh_context(t->mesh, "dp", &t->dp));
+    return fsdp_mesh_context(t->mesh, "tp", &t->tp);
+}
+
+/* A matrix of outputs x inputs, as PyTorch has it, and a bias; of the whole network, whatever is divided. */
 static fsdp_status add_layer(mlp_trainer *t, size_t layer)
 {
     const size_t in = t->widths[layer], out = t->widths[layer + 1];
@@ -40,6 +70,13 @@ static fsdp_status add_layer(mlp_trainer *t, size_t layer)
                                     .b      = sqrt(2 / (double)in)};
     tensors[BIAS]   = (fsdp_tensor){
           .name = bias, .n_dims = 1, .shape = {out}, .dtype = FSDP_F32, .flags = FSDP_TENSOR_NO_WEIGHT_DECAY};
+    if (begins_pair(t, layer)) { /* by its outputs */
+        tensors[WEIGHT].flags |= FSDP_TENSOR_TP;
+        tensors[BIAS].flags |= FSDP_TENSOR_TP;
+    } else if (ends_pair(t, layer)) { /* by its inputs: each rank has the bias of the sum */
+        tensors[WEIGHT].flags |= FSDP_TENSOR_TP;
+        tensors[WEIGHT].tp_dim = 1;
+    }
     return fsdp_unit_add(t->model, name, tensors, N_TENSORS, &t->units[layer]);
 }
 
@@ -56,7 +93,11 @@ static fsdp_status make_model(mlp_trainer *t)
     model.strategy  = t->options->strategy;
     model.seed      = t->options->seed;
     model.placement = placement_of(t->options);
-    EXAMPLE_TRY(fsdp_model_create(t->ctx, &model, &t->model));
+    if (t->mesh) {
+        model.mesh        = t->mesh;
+        model.tensor_axis = "tp";
+    }
+    EXAMPLE_TRY(fsdp_model_create(t->dp, &model, &t->model));
     for (size_t l = 0; l < t->n_layers; l++) {
         EXAMPLE_TRY(add_layer(t, l));
     }
@@ -76,13 +117,13 @@ static int allocate_on_device(mlp_trainer *t)
     t->labels = d->alloc(d, n);
     t->found  = d->alloc(d, n);
     for (size_t l = 0; l <= t->n_layers; l++) {
-        t->values[l] = d->alloc(d, n * t->widths[l] * sizeof *t->values[l]);
+        t->values[l] = d->alloc(d, n * t->columns[l] * sizeof *t->values[l]);
         if (!t->values[l]) {
             return 0;
         }
     }
     for (size_t l = 1; l < t->n_layers; l++) {
-        t->gradients[l] = d->alloc(d, n * t->widths[l] * sizeof *t->gradients[l]);
+        t->gradients[l] = d->alloc(d, n * t->columns[l] * sizeof *t->gradients[l]);
         if (!t->gradients[l]) {
             return 0;
         }
@@ -105,13 +146,15 @@ static int allocate_on_host(mlp_trainer *t)
 fsdp_status mlp_trainer_open(fsdp_context *ctx, const mlp_options *options, const fashion_data *data,
                              mlp_device *device, mlp_trainer *trainer)
 {
-    const size_t ranks = (size_t)fsdp_size(ctx);
-    int          ok;
+    size_t ranks;
+    int    ok;
 
-    *trainer             = (mlp_trainer){.options = options, .data = data, .ctx = ctx, .device = device};
-    trainer->most_images = (options->batch + ranks - 1) / ranks;
+    *trainer = (mlp_trainer){.options = options, .data = data, .ctx = ctx, .device = device};
     choose_widths(trainer);
-    ok = allocate_on_host(trainer) && allocate_on_device(trainer);
+    EXAMPLE_TRY(make_mesh(trainer));
+    ranks                = (size_t)fsdp_size(trainer->dp);
+    trainer->most_images = (options->batch + ranks - 1) / ranks;
+    ok                   = allocate_on_host(trainer) && allocate_on_device(trainer);
     EXAMPLE_TRY(example_agree(ctx, ok ? "" : "no memory for a batch on the device or the host; use a smaller --batch"));
     return make_model(trainer);
 }
@@ -128,6 +171,7 @@ void mlp_trainer_close(mlp_trainer *trainer)
     mlp_device *d = trainer->device;
 
     fsdp_model_destroy(trainer->model);
+    fsdp_mesh_destroy(trainer->mesh);
     for (size_t l = 0; l <= trainer->n_layers; l++) {
         release(d, trainer->values[l]);
     }
@@ -156,11 +200,33 @@ static mlp_matrix transposed(const float *data, size_t row_length)
     return (mlp_matrix){data, 1, row_length};
 }
 
+/* All rows of a layer's values, on each of the ranks that divide it. */
+static fsdp_tp_activations whole_rows(size_t images, size_t width)
+{
+    return (fsdp_tp_activations){images, width, FSDP_F32, FSDP_TP_ALL_ROWS};
+}
+
+/* The sum of what ranks have computed with their inputs, and then what the layer does with it. In the stream, as all else. */
+static fsdp_status end_forward_pair(mlp_trainer *t, size_t l, size_t images)
+{
+    const fsdp_tp_activations outputs = whole_rows(images, t->widths[l + 1]);
+
+    EXAMPLE_TRY(fsdp_tp_end(t->tp, &outputs, t->values[l + 1], t->values[l + 1]));
+    t->device->activate(t->device, &(mlp_activation){.values  = t->values[l + 1],
+                                                     .rows    = images,
+                                                     .columns = t->widths[l + 1],
+                                                     .bias    = fsdp_unit_param(t->units[l], BIAS),
+                                                     .rectify = l + 1 < t->n_layers});
+    return FSDP_OK;
+}
+
 /* out = in weight' + bias, and ReLU but behind the last layer. Begin and end say when the views are there; on a GPU the
- * product is only put into the stream between them, and what the library does with the views comes behind it. */
+ * product is only put into the stream between them, and what the library does with the views comes behind it. A pair begins with
+ * values that are there already, so that fsdp_tp_begin() has nothing to do; with FSDP_TP_OWN_ROWS it would gather them. */
 static fsdp_status forward_layer(mlp_trainer *t, size_t l, size_t images)
 {
-    const size_t in = t->widths[l], out = t->widths[l + 1];
+    const size_t in = t->columns[l], out = t->columns[l + 1];
+    const int    ends = ends_pair(t, l);
 
     EXAMPLE_TRY(fsdp_unit_begin_forward(t->units[l]));
     t->device->multiply(t->device, &(mlp_product){.a       = as_it_is(t->values[l], in),
@@ -169,16 +235,35 @@ static fsdp_status forward_layer(mlp_trainer *t, size_t l, size_t images)
                                                   .columns = out,
                                                   .steps   = in,
                                                   .out     = t->values[l + 1],
-                                                  .bias    = fsdp_unit_param(t->units[l], BIAS),
-                                                  .rectify = l + 1 < t->n_layers});
+                                                  .bias    = ends ? NULL : fsdp_unit_param(t->units[l], BIAS),
+                                                  .rectify = !ends && l + 1 < t->n_layers});
+    if (ends) {
+        EXAMPLE_TRY(end_forward_pair(t, l, images));
+    }
     return fsdp_unit_end_forward(t->units[l]);
+}
+
+/* The gradient of the layer's input; of a pair's input each rank has the terms of its part. */
+static fsdp_status backward_input(mlp_trainer *t, size_t l, size_t images)
+{
+    const size_t              in = t->columns[l], out = t->columns[l + 1];
+    const fsdp_tp_activations inputs = whole_rows(images, in);
+
+    t->device->multiply(t->device, &(mlp_product){.a       = as_it_is(t->gradients[l + 1], out),
+                                                  .b       = as_it_is(fsdp_unit_param(t->units[l], WEIGHT), in),
+                                                  .rows    = images,
+                                                  .columns = in,
+                                                  .steps   = out,
+                                                  .out     = t->gradients[l],
+                                                  .gate    = t->values[l]});
+    return begins_pair(t, l) ? fsdp_tp_end(t->tp, &inputs, t->gradients[l], t->gradients[l]) : FSDP_OK;
 }
 
 /* Gradients of weight and bias, and of the layer's input, where that is another layer's output. Ranks without images have
  * gradients of 0. */
 static fsdp_status backward_layer(mlp_trainer *t, size_t l, size_t images)
 {
-    const size_t in = t->widths[l], out = t->widths[l + 1];
+    const size_t in = t->columns[l], out = t->columns[l + 1];
     mlp_device  *d        = t->device;
     const float *gradient = t->gradients[l + 1];
 
@@ -191,13 +276,7 @@ static fsdp_status backward_layer(mlp_trainer *t, size_t l, size_t images)
                                   .out     = fsdp_unit_grad(t->units[l], WEIGHT)});
     d->sum(d, &(mlp_sum){.data = gradient, .rows = images, .columns = out, .out = fsdp_unit_grad(t->units[l], BIAS)});
     if (l > 0) {
-        d->multiply(d, &(mlp_product){.a       = as_it_is(gradient, out),
-                                      .b       = as_it_is(fsdp_unit_param(t->units[l], WEIGHT), in),
-                                      .rows    = images,
-                                      .columns = in,
-                                      .steps   = out,
-                                      .out     = t->gradients[l],
-                                      .gate    = t->values[l]});
+        EXAMPLE_TRY(backward_input(t, l, images));
     }
     return fsdp_unit_end_backward(t->units[l]);
 }
@@ -258,10 +337,10 @@ fsdp_status mlp_trainer_step(mlp_trainer *trainer, size_t epoch, size_t step, ml
                                   .shuffle = 1,
                                   .begin   = begin,
                                   .end     = least(begin + trainer->options->batch, trainer->data->train.count)};
-    const size_t        images = fashion_batch_load(&batch, trainer->ctx, trainer->host_images, trainer->host_labels);
+    const size_t        images = fashion_batch_load(&batch, trainer->dp, trainer->host_images, trainer->host_labels);
 
     /* The library averages gradients over the ranks; the loss is a mean over images, which ranks may not share equally. */
-    EXAMPLE_TRY(forward(trainer, images, (double)fsdp_size(trainer->ctx) / (double)(batch.end - batch.begin)));
+    EXAMPLE_TRY(forward(trainer, images, (double)fsdp_size(trainer->dp) / (double)(batch.end - batch.begin)));
     for (size_t l = trainer->n_layers; l-- > 0;) {
         EXAMPLE_TRY(backward_layer(trainer, l, images));
     }
@@ -279,12 +358,12 @@ fsdp_status mlp_trainer_test(mlp_trainer *trainer, mlp_outcome *outcome)
                                      .set   = set,
                                      .begin = begin,
                                      .end   = least(begin + trainer->options->batch, set->count)};
-        const size_t images = fashion_batch_load(&batch, trainer->ctx, trainer->host_images, trainer->host_labels);
+        const size_t images       = fashion_batch_load(&batch, trainer->dp, trainer->host_images, trainer->host_labels);
 
         EXAMPLE_TRY(forward(trainer, images, 0));
         collect(trainer, images, outcome);
     }
-    return mlp_outcome_of_all(trainer->ctx, outcome);
+    return mlp_outcome_of_all(trainer->dp, outcome);
 }
 
 fsdp_status mlp_outcome_of_all(fsdp_context *ctx, mlp_outcome *outcome)

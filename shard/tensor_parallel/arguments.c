@@ -1,5 +1,6 @@
 #include "shard/tensor_parallel/arguments.h"
 
+#include "collectives/arguments/memory.h"
 #include "lib/base/error.h"
 #include "lib/context/context.h"
 #include "lib/device/memory.h"
@@ -71,8 +72,41 @@ fsdp_status fsdpi_buffers_check(fsdp_context *tp, const char *function, const vo
     return FSDP_OK;
 }
 
+fsdp_status fsdpi_place_check(fsdp_context *tp, const char *function, const fsdpi_array *a, const fsdpi_array *b,
+                              bool *on_device)
+{
+    bool first, second;
+
+    *on_device = false;
+    FSDP_TRY(fsdpi_is_on_device_of(tp, function, a->memory, a->bytes, &first));
+    FSDP_TRY(fsdpi_is_on_device_of(tp, function, b->memory, b->bytes, &second));
+    if (a->bytes > 0 && b->bytes > 0 && first != second) {
+        const fsdpi_array *there = first ? a : b, *here = first ? b : a;
+
+        return fsdpi_fail_together(tp, FSDP_ERR_ARG,
+                                   "%s: the %s (%p) is on the GPU, and the %s (%p) is not; pass two of one kind",
+                                   function, there->what, there->memory, here->what, here->memory);
+    }
+    *on_device = first || second;
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_words_place_check(fsdp_context *tp, const char *function, const int32_t *words, size_t n,
+                                    bool on_device, bool *there)
+{
+    *there = false;
+    FSDP_TRY(fsdpi_is_on_device_of(tp, function, words, n * sizeof *words, there));
+    if (*there && !on_device) {
+        return fsdpi_fail_together(tp, FSDP_ERR_ARG,
+                                   "%s: the words (%p) are on the GPU, and the rest of the call is not; pass words in "
+                                   "host memory",
+                                   function, (const void *)words);
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_words_check(fsdp_context *tp, const char *function, const int32_t *words, size_t n, size_t vocabulary,
-                              bool some)
+                              bool some, bool there)
 {
     if (vocabulary == 0) {
         return fsdpi_fail_together(tp, FSDP_ERR_ARG, "%s: a vocabulary of 0 words; there must be at least 1", function);
@@ -80,7 +114,7 @@ fsdp_status fsdpi_words_check(fsdp_context *tp, const char *function, const int3
     if (n > 0 && words == NULL) {
         return fsdpi_fail_together(tp, FSDP_ERR_ARG, "%s: the words are NULL; pass %zu", function, n);
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !there; i++) {
         if (!(some && words[i] == FSDP_TP_NO_TARGET) && (words[i] < 0 || (size_t)words[i] >= vocabulary)) {
             return fsdpi_fail_together(tp, FSDP_ERR_ARG, "%s: word %d at row %zu; the vocabulary has 0 to %zu%s",
                                        function, (int)words[i], i, vocabulary - 1, some ? ", and -1 is no target" : "");

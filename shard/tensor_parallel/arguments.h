@@ -23,8 +23,26 @@ fsdp_status fsdpi_activations_check(fsdp_context *tp, const char *function, cons
 /** FSDP_ERR_ARG where one is NULL. `bytes`: how long both are; 0 needs no memory. */
 fsdp_status fsdpi_buffers_check(fsdp_context *tp, const char *function, const void *in, const void *out, size_t bytes);
 
-/** FSDP_ERR_ARG where there is no vocabulary, or one of `n` is not in it; `some`: FSDP_TP_NO_TARGET is allowed. */
+/** An array of a call, and what to call it. */
+typedef struct fsdpi_array {
+    const char *what;
+    const void *memory;
+    size_t      bytes; /* 0: it does not count */
+} fsdpi_array;
+
+/** Whether the two are on this rank's GPU. FSDP_ERR_ARG where only one is, and the errors of fsdpi_is_on_device_of(). */
+fsdp_status fsdpi_place_check(fsdp_context *tp, const char *function, const fsdpi_array *a, const fsdpi_array *b,
+                              bool *on_device);
+
+/** Whether words are on this rank's GPU. They may only be there if what they are for is, `on_device`. */
+fsdp_status fsdpi_words_place_check(fsdp_context *tp, const char *function, const int32_t *words, size_t n,
+                                    bool on_device, bool *there);
+
+/**
+ * FSDP_ERR_ARG where there is no vocabulary, or one of `n` is not in it; `some`: FSDP_TP_NO_TARGET is allowed. `there`: they are on a GPU,
+ * and none is looked at.
+ */
 fsdp_status fsdpi_words_check(fsdp_context *tp, const char *function, const int32_t *words, size_t n, size_t vocabulary,
-                              bool some);
+                              bool some, bool there);
 
 #endif

@@ -10,17 +10,46 @@ static size_t elements_of(const fsdp_tp_activations *activations)
     return activations->rows * activations->width;
 }
 
+static bool overlap(const void *a, const void *b, size_t bytes)
+{
+    return (const char *)a < (const char *)b + bytes && (const char *)b < (const char *)a + bytes;
+}
+
+static fsdp_status copy_on_device(fsdp_context *tp, const char *function, const void *in, void *out, size_t bytes)
+{
+    fsdpi_gpu_device *gpu = tp->gpu.device;
+
+    if (overlap(in, out, bytes)) {
+        const fsdp_status status =
+            fsdpi_fail_together(tp, FSDP_ERR_ARG,
+                                "%s: the input (%p) and the output (%p), of %zu bytes each, overlap; pass the same "
+                                "address twice, or memory apart",
+                                function, in, out, bytes);
+
+        fsdpi_error_print(tp, status);
+        return status;
+    }
+    return gpu->ops->copy(gpu, out, in, bytes, fsdpi_gpu_caller(&tp->gpu));
+}
+
 static fsdp_status copy_rows(fsdp_context *tp, const char *function, const fsdp_tp_activations *activations,
                              const void *in, void *out)
 {
-    const size_t      bytes  = elements_of(activations) * fsdp_dtype_size(activations->dtype);
-    const fsdp_status status = fsdpi_buffers_check(tp, function, in, out, bytes);
+    const size_t      bytes = elements_of(activations) * fsdp_dtype_size(activations->dtype);
+    const fsdpi_array from = {"input", in, bytes}, to = {"output", out, bytes};
+    fsdp_status       status    = fsdpi_buffers_check(tp, function, in, out, bytes);
+    bool              on_device = false;
 
-    if (status == FSDP_OK && bytes > 0 && in != out) {
-        memmove(out, in, bytes);
-    }
+    status = status == FSDP_OK ? fsdpi_place_check(tp, function, &from, &to, &on_device) : status;
     fsdpi_error_print(tp, status);
-    return status;
+    if (status != FSDP_OK || bytes == 0 || in == out) {
+        return status;
+    }
+    if (on_device) {
+        return copy_on_device(tp, function, in, out, bytes);
+    }
+    memmove(out, in, bytes);
+    return FSDP_OK;
 }
 
 static fsdp_status refuse_request(fsdp_context *tp, const char *function)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Trains 05_gpu_mlp on the host and on GPUs, and compares the losses of all steps and tests: within 1e-5 of each other.
 #
-#   check_gpu_mlp.sh "OPTION;..." PROGRAM MPIEXEC [FLAG]...
+#   check_gpu_mlp.sh "OPTION;...|OPTION;..." PROGRAM MPIEXEC [FLAG]...      behind the |: for GPUs only
 set -euo pipefail
 
-IFS=';' read -ra options <<<"$1"
+IFS=';' read -ra options <<<"${1%%|*}"
+IFS=';' read -ra on_gpus <<<"${1#*|}"
 program=$2
 shift 2
 folder=$(mktemp -d)
@@ -15,9 +16,8 @@ losses() {
     sed -nE 's/^exact step .* = ([0-9.]+)$/\1/p; s/^epoch .*test loss ([0-9.]+), .*/\1/p' "$1"
 }
 
-on_host=("${options[@]/#--offload/--exact}") # which has no meaning there
-"$@" "$program" "${on_host[@]}" --exact --device host >"$folder/host"
-"$@" "$program" "${options[@]}" --exact --device gpu >"$folder/gpu"
+"$@" "$program" "${options[@]}" --exact --device host >"$folder/host"
+"$@" "$program" "${options[@]}" "${on_gpus[@]}" --exact --device gpu >"$folder/gpu"
 grep -q '^ranks .*, on gpu' "$folder/gpu"
 losses "$folder/host" >"$folder/host.losses"
 losses "$folder/gpu" >"$folder/gpu.losses"

@@ -7,6 +7,10 @@ fsdp_mpi_program_test(NAME examples.gpu_mlp.host TARGET 05_gpu_mlp RANKS 1 3 QUI
 fsdp_mpi_program_test(NAME examples.gpu_mlp.learns TARGET 05_gpu_mlp RANKS 2
                       ARGS --data made-up --train-images 1000 --test-images 200 --batch 50 --hidden 32 --epochs 2
                       OUTPUT "^epoch 2 [|] .* accuracy (9[0-9]|100)[.]")
+fsdp_mpi_program_test(NAME examples.gpu_mlp.tp_on_host TARGET 05_gpu_mlp RANKS 3 ARGS ${small} --tp 3
+                      OUTPUT "^mesh +dp 1 x tp 3: layers are divided in pairs$" "^epoch 2 [|] loss [0-9.]+ [|] test loss")
+fsdp_mpi_program_test(NAME examples.gpu_mlp.tp_of_the_width TARGET 05_gpu_mlp RANKS 2 ARGS --tp 2 --hidden 33 FAILS
+                      OUTPUT "--tp 2 does not divide the 33 columns of --hidden; use a divisor$")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.help TARGET 05_gpu_mlp RANKS 2 ARGS --help
                       OUTPUT "^  --device X +where the network is, .* [(]host[)]$")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.offload_of_nothing TARGET 05_gpu_mlp RANKS 2 ARGS --offload FAILS
@@ -31,17 +35,20 @@ if(CMAKE_CXX_COMPILER)
                      "${example}/mlp_gpu.c")
     target_link_libraries(test_gpu_mlp PRIVATE gpu_mlp_kernels_on_double ZLIB::ZLIB ${FSDP_CBLAS_LIBRARIES})
 
-    # gpu_mlp_check(NAME RANKS [OPTION...]): the losses on the double are those on the host
+    # gpu_mlp_check(NAME RANKS [OPTION...] [ON_GPUS OPTION...]): the losses on the double are those on the host
     function(gpu_mlp_check name ranks)
+        cmake_parse_arguments(T "" "" "ON_GPUS" ${ARGN})
         fsdp_test_allowed_ranks(allowed "" "${ranks}")
         foreach(n IN LISTS allowed)
             fsdp_add_test(NAME ${name}.n${n} RANKS ${n} LABELS gpu device ENVIRONMENT FSDP_BIND=none HIP_DOUBLE_DELAY_US=20
-                          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpu_mlp.sh" "${small};${ARGN}" $<TARGET_FILE:test_gpu_mlp>
+                          COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpu_mlp.sh" "${small};${T_UNPARSED_ARGUMENTS}|${T_ON_GPUS}" $<TARGET_FILE:test_gpu_mlp>
                                   ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
         endforeach()
     endfunction()
     gpu_mlp_check(examples.gpu_mlp "1;2;3")
-    gpu_mlp_check(examples.gpu_mlp.offload 2 --offload)
+    gpu_mlp_check(examples.gpu_mlp.offload 2 ON_GPUS --offload)
+    # Two pairs of layers; with sums in another order than one rank has them.
+    gpu_mlp_check(examples.gpu_mlp.tp 4 --layers 3 ON_GPUS --tp 2 --offload)
     gpu_mlp_check(examples.gpu_mlp.shard_grad_op 3 --strategy shard_grad_op)
     gpu_mlp_check(examples.gpu_mlp.no_shard 2 --strategy no_shard)
 

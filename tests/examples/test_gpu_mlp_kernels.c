@@ -112,6 +112,26 @@ static void products_are_those_of_the_host(void **state)
     }
 }
 
+static void activations_are_those_of_the_host(void **state)
+{
+    static const size_t sizes[][2] = {{1, 1}, {17, 3}, {40, 40}, {0, 7}};
+    mlp_device          host       = mlp_host_open();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int rectify = 0; rectify < 2; rectify++) {
+            mlp_activation x = {
+                .values = out.host, .rows = sizes[i][0], .columns = sizes[i][1], .bias = bias.host, .rectify = rectify};
+
+            host.activate(&host, &x);
+            x.values = out.device;
+            x.bias   = bias.device;
+            assert_int_equal(0, mlp_launch_activate(&x, NULL));
+            assert_same(&out);
+        }
+    }
+}
+
 static void sums_are_those_of_the_host(void **state)
 {
     static const size_t sizes[][2] = {{1, 1}, {17, 3}, {40, 40}, {0, 7}};
@@ -178,6 +198,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(products_are_those_of_the_host, make_all, release_all),
+        cmocka_unit_test_setup_teardown(activations_are_those_of_the_host, make_all, release_all),
         cmocka_unit_test_setup_teardown(sums_are_those_of_the_host, make_all, release_all),
         cmocka_unit_test_setup_teardown(losses_are_those_of_the_host, make_all, release_all),
     };

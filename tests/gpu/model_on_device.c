@@ -53,7 +53,7 @@ fsdp_status on_device_init(MPI_Comm comm, const fsdp_config *config, fsdp_contex
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
-typedef enum view_kind { PARAMETER, GRADIENT, BUFFER } view_kind;
+typedef enum view_kind { PARAMETER, GRADIENT, BUFFER, SHARD } view_kind;
 
 /* What a test has asked for, and the copy that it has. */
 typedef struct view {
@@ -77,7 +77,7 @@ static void write_back(const fsdp_unit *unit, view_kind kind)
     for (const view *v = views; v != NULL; v = v->next) {
         if (v->kind == kind && (unit == NULL || v->unit == unit)) {
             copy(v, v->there, v->here);
-            if (kind == BUFFER) {
+            if (kind == BUFFER || kind == SHARD) {
                 finish(v->unit->model->ctx);
             }
         }
@@ -135,8 +135,8 @@ static void *look_at(fsdp_unit *unit, size_t i, view_kind kind, const void *ther
 {
     bool is_new;
 
-    if (there == NULL) {
-        return NULL;
+    if (there == NULL || !fsdpi_is_on_device(unit->model)) {
+        return (void *)(uintptr_t)there;
     }
     const fsdpi_tensor *tensor = &unit->tensors[i];
     const fsdp_dtype    dtype =
@@ -162,6 +162,64 @@ void *on_device_grad(fsdp_unit *unit, size_t i)
 void *on_device_buffer(fsdp_unit *unit, size_t i)
 {
     return look_at(unit, i, BUFFER, fsdp_unit_buffer(unit, i));
+}
+
+/* ---- shards ------------------------------------------------------------------------------------------------------ */
+
+static void *look_at_shard(fsdp_unit *unit, void *there, size_t bytes)
+{
+    bool is_new;
+
+    if (there == NULL || bytes == 0) {
+        return NULL;
+    }
+    const view *v = find_or_add(unit, SHARD, there, bytes, &is_new);
+    if (is_new) {
+        copy(v, v->here, v->there);
+        finish(unit->model->ctx);
+    }
+    return v->here;
+}
+
+fsdp_status on_device_shard(fsdp_unit *unit, size_t i, fsdp_shard *shard)
+{
+    const fsdp_status status = fsdp_unit_shard(unit, i, shard);
+
+    if (status == FSDP_OK && fsdpi_is_on_device(unit->model)) {
+        const size_t bytes = shard->count * fsdp_dtype_size(shard->dtype);
+
+        shard->master   = look_at_shard(unit, shard->master, bytes);
+        shard->gradient = look_at_shard(unit, shard->gradient, bytes);
+    }
+    return status;
+}
+
+static void give_shards_back(void)
+{
+    write_back(NULL, SHARD);
+    for (view **at = &views; *at != NULL;) {
+        view *v = *at;
+
+        if (v->kind == SHARD) {
+            *at = v->next;
+            free(v->here);
+            free(v);
+        } else {
+            at = &v->next;
+        }
+    }
+}
+
+fsdp_status on_device_shards_changed(fsdp_model *model)
+{
+    give_shards_back();
+    return fsdp_model_shards_changed(model);
+}
+
+fsdp_status on_device_scaler_step(fsdp_loss_scaler *scaler, fsdp_optimizer *optimizer, int *stepped)
+{
+    give_shards_back();
+    return fsdp_loss_scaler_step(scaler, optimizer, stepped);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -207,10 +265,13 @@ fsdp_status on_device_end_backward(fsdp_unit *unit)
 fsdp_status on_device_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model)
 {
     fsdp_model_options placed = FSDP_MODEL_OPTIONS_DEFAULT;
-    const char        *where  = getenv("MODEL_ON_DEVICE");
+    const char        *where = getenv("MODEL_ON_DEVICE"), *others = getenv("MODEL_WITHOUT_MESH");
 
     if (options != NULL) {
         placed = *options;
+    }
+    if (placed.mesh == NULL && others != NULL && strcmp(others, "host") == 0) {
+        return fsdp_model_create(ctx, options, model);
     }
     placed.keep_on_node = 0; /* hosts alone have that */
     placed.placement    = where != NULL && strcmp(where, "offloaded") == 0 ? FSDP_ON_DEVICE_OFFLOADED : FSDP_ON_DEVICE;

@@ -1,8 +1,9 @@
 /**
  * @file
  * Runs a test of models, which knows host memory only, on the GPU: models get FSDP_ON_DEVICE as their placement, or
- * FSDP_ON_DEVICE_OFFLOADED where MODEL_ON_DEVICE is `offloaded`. Views are copies in host memory, read from the device where a
- * test asks for them and written back where it ends the pass. To be included before all else.
+ * FSDP_ON_DEVICE_OFFLOADED where MODEL_ON_DEVICE is `offloaded`; but one without a mesh stays on the host where MODEL_WITHOUT_MESH
+ * is `host`. Views are copies in host memory, read from the device where a test asks for them and written back where it ends the
+ * pass; those of shards, where it has the loss scaler step or says that they have changed. To be included before all else.
  */
 #ifndef FSDP_TESTS_MODEL_ON_DEVICE_H
 #define FSDP_TESTS_MODEL_ON_DEVICE_H
@@ -32,6 +33,11 @@ void       *on_device_grad(fsdp_unit *unit, size_t i);
 /** Written back before, and read again after, what reads or writes ignored tensors. */
 void *on_device_buffer(fsdp_unit *unit, size_t i);
 
+/** The loss scaler's step and fsdp_model_shards_changed() take what has been written to them; behind both they are gone. */
+fsdp_status on_device_shard(fsdp_unit *unit, size_t i, fsdp_shard *shard);
+fsdp_status on_device_shards_changed(fsdp_model *model);
+fsdp_status on_device_scaler_step(fsdp_loss_scaler *scaler, fsdp_optimizer *optimizer, int *stepped);
+
 fsdp_status on_device_export(fsdp_model *model, const char *name, int root, void *values, size_t bytes);
 fsdp_status on_device_import(fsdp_model *model, const char *name, int root, const void *values, size_t bytes);
 fsdp_status on_device_checkpoint_save(fsdp_checkpoint *checkpoint, const fsdp_checkpoint_state *state);
@@ -54,6 +60,9 @@ fsdp_status on_device_checkpoint_load(fsdp_model *model, fsdp_optimizer *optimiz
 #define fsdp_unit_param            on_device_param
 #define fsdp_unit_grad             on_device_grad
 #define fsdp_unit_buffer           on_device_buffer
+#define fsdp_unit_shard            on_device_shard
+#define fsdp_model_shards_changed  on_device_shards_changed
+#define fsdp_loss_scaler_step      on_device_scaler_step
 #define fsdp_tensor_export         on_device_export
 #define fsdp_tensor_import         on_device_import
 #define fsdp_checkpoint_save       on_device_checkpoint_save

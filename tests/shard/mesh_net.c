@@ -184,6 +184,7 @@ void mesh_net_commit(mesh_net *net)
 {
     fsdp_optimizer_options adam;
 
+    ok(fsdp_model_strategy(net->model, &net->strategy, NULL));
     ok(fsdp_model_commit(net->model));
     ok(fsdp_optimizer_options_init(FSDP_ADAMW, &adam));
     adam.lr = 0.01;

@@ -40,6 +40,7 @@ typedef struct mesh_net {
     int             tp_position, stage;
     float           factor; /* of gradients; 0 for 1 */
     fsdp_model     *model;
+    fsdp_strategy   strategy;
     mesh_unit       units[MESH_UNITS];
     fsdp_optimizer *optimizer;
 } mesh_net;

@@ -172,6 +172,35 @@ static void a_rank_without_gradients_stops_the_step_everywhere(void **state)
     for_each_shape(forget);
 }
 
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+static void compare_budget(mesh_net *net, mesh_net *alone)
+{
+    fsdp_budget budget;
+    fsdp_memory held;
+
+    (void)alone;
+    if (net->dp == net->ctx) { /* which holds the mesh too */
+        return;
+    }
+    (void)mesh_net_train(net, 0);
+    ok(fsdp_model_budget(net->model, net->strategy, 0, FSDP_ADAMW, &budget));
+    ok(fsdp_memory_usage(net->dp, &held));
+    for (int line = 0; line < FSDP_N_MEMORY_KINDS; line++) {
+        if (budget.bytes[line] != held.current[line]) {
+            fail_msg("%s: %s: %zu bytes in the budget, %zu held", mesh_shape_text(net->shape),
+                     fsdp_memory_name((fsdp_memory_kind)line), budget.bytes[line], held.current[line]);
+        }
+    }
+    assert_int_equal(budget.device, held.device);
+}
+
+static void the_budget_is_what_is_held_to_the_byte(void **state)
+{
+    (void)state;
+    for_each_shape(compare_budget);
+}
+
 /* ---- what is not the same on all positions ------------------------------------------------------------------------- */
 
 static void diverge(mesh_net *net, mesh_net *alone)
@@ -393,6 +422,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(norms_count_each_element_once),
         cmocka_unit_test(an_overflow_anywhere_skips_the_step_everywhere),
         cmocka_unit_test(a_rank_without_gradients_stops_the_step_everywhere),
+        cmocka_unit_test(the_budget_is_what_is_held_to_the_byte),
         cmocka_unit_test(a_hash_finds_copies_that_differ),
         cmocka_unit_test(axes_with_strategies_have_the_bits_of_one_rank),
         cmocka_unit_test(and_those_of_the_strategy_that_they_come_to),
