@@ -8,7 +8,8 @@
 typedef struct fsdpi_pipeline_plan {
     const fsdp_pipeline_options *options;
     const fsdpi_proven          *source;
-    size_t                       held, shown, lists; /* BYTES of the three pieces of memory of a pipeline */
+    size_t                       held, shown, lists; /* BYTES of the pieces of memory of a pipeline, */
+    size_t                       offered, pinned; /* and of those that it has besides where activations are on a GPU */
 } fsdpi_pipeline_plan;
 
 /** Counts. `pipeline` has its context and, as room for its stages, `stages`. */
