@@ -142,8 +142,8 @@ int MPI_Testsome(int n, MPI_Request *requests, int *n_done, int *done, MPI_Statu
 
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
 {
-    const MPI_Request before = *request;
-    const int         code   = PMPI_Test(request, done, status);
+    MPI_Request before = *request;
+    const int   code   = PMPI_Test(request, done, status);
 
     if (*done) {
         complete(before);

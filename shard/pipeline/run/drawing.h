@@ -2,7 +2,7 @@
 #ifndef FSDPI_PIPELINE_DRAWING_H
 #define FSDPI_PIPELINE_DRAWING_H
 
-#include "shard/pipeline/run/layout.h"
+#include "shard/pipeline/run/plan.h"
 
 typedef struct fsdpi_piece {
     unsigned char *memory;
@@ -23,12 +23,5 @@ static inline void *fsdpi_carve(fsdpi_piece *piece, size_t bytes)
     piece->used += fsdpi_shelf_pitch(bytes);
     return place;
 }
-
-/** What a box has on a GPU besides its shelf; `outbox`es behind their notes. Those of inboxes that come from another rank. */
-void fsdpi_draw_outbox_gpu(fsdpi_drawing *d, fsdpi_outbox *box, int stage, int flow);
-void fsdpi_draw_inbox_gpu(fsdpi_drawing *d, fsdpi_inbox *box, int stage, int flow);
-
-/** Pinned places that an inbox has whose messages are staged. */
-int fsdpi_staging_places(const fsdp_pipeline *pipeline, const fsdpi_pipeline_plan *plan);
 
 #endif

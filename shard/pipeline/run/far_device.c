@@ -24,7 +24,7 @@ static unsigned char *pinned_of(const unsigned char *pinned, const fsdpi_shelf *
 /* Into what MPI will be given; `ready` is behind that. */
 static void put_out(fsdp_pipeline *pipeline, fsdpi_outbox *box, int place)
 {
-    const fsdpi_gpu_event ready = box->gpu.ready[place];
+    fsdpi_gpu_event ready = box->gpu.ready[place];
 
     fsdpi_stream_mark(pipeline, fsdpi_callers_stream(pipeline), ready);
     if (pipeline->gpu.staged && !pipeline->spoiled && fsdpi_stream_wait(pipeline, pipeline->gpu.out, ready) &&

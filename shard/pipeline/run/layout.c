@@ -5,6 +5,7 @@
 #include "lib/device/memory.h"
 #include "lib/sync/link.h"
 #include "shard/pipeline/run/drawing.h"
+#include "shard/pipeline/run/layout_gpu.h"
 #include "shard/pipeline/run/shown.h"
 
 int fsdpi_stages_of_rank(const fsdpi_passes *passes, int rank)

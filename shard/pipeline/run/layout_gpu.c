@@ -1,4 +1,5 @@
-#include "shard/pipeline/run/drawing.h"
+#include "shard/pipeline/run/layout_gpu.h"
+
 #include "shard/pipeline/run/shown.h"
 
 static fsdpi_gpu_event *draw_events(fsdpi_drawing *d, int n)
@@ -45,7 +46,7 @@ void fsdpi_draw_outbox_gpu(fsdpi_drawing *d, fsdpi_outbox *box, int stage, int f
 }
 
 /* One is copied to the GPU while `buffers` more arrive. */
-int fsdpi_staging_places(const fsdp_pipeline *pipeline, const fsdpi_pipeline_plan *plan)
+static int staging_places(const fsdp_pipeline *pipeline, const fsdpi_pipeline_plan *plan)
 {
     const int micros = plan->source->schedule.micros;
 
@@ -69,7 +70,7 @@ void fsdpi_draw_inbox_gpu(fsdpi_drawing *d, fsdpi_inbox *box, int stage, int flo
     }
     d->pipeline->gpu.follows = true;
     if (d->pipeline->gpu.staged) {
-        box->gpu.n_pinned = fsdpi_staging_places(d->pipeline, d->plan);
+        box->gpu.n_pinned = staging_places(d->pipeline, d->plan);
         box->gpu.taken    = draw_events(d, box->gpu.n_pinned);
         box->gpu.pinned   = fsdpi_carve(&d->pinned, (size_t)box->gpu.n_pinned * box->shelf.pitch);
     }

@@ -9,7 +9,7 @@
 #ifndef FSDPI_PIPELINE_SHOWN_H
 #define FSDPI_PIPELINE_SHOWN_H
 
-#include "shard/pipeline/run/layout.h"
+#include "shard/pipeline/run/plan.h"
 
 /** BYTES of what flows there with one micro-batch. */
 size_t fsdpi_flow_bytes(const fsdpi_pipeline_plan *plan, int stage, int flow);

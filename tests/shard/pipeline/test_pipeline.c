@@ -365,13 +365,13 @@ static size_t up(size_t bytes, size_t unit)
 static fsdp_pipeline_info expected_bytes(int ranks, int rank, int on_device)
 {
     enum { LINE = 64, ALLOCATION = 256, NOTE = 24, HANDLE = 64, OUT = 2 }; /* one is made, one is not received yet */
-    const size_t held = (size_t)(ranks - rank), one = up(NET_BYTES, LINE),
-                 sides = (size_t)((rank > 0) + (rank + 1 < ranks));
+    const size_t held = (size_t)(ranks - rank), one = up(NET_BYTES, LINE);
+    const size_t sides = rank > 0 && rank + 1 < ranks ? 2 : 1, places = sides * OUT * one;
     const size_t in = rank > 0 ? held * one : 0, gradient = rank + 1 == ranks ? 2 * one : one; /* and the last output */
     const size_t notes = sides * up((size_t)2 * (size_t)ranks * NOTE, LINE), handles = sides * 2 * OUT * HANDLE;
-    const size_t own     = up(in + gradient, ALLOCATION),
-                 shown   = up(notes + (on_device ? handles : sides * OUT * one), ALLOCATION);
-    const size_t offered = on_device ? up(sides * OUT * one, ALLOCATION) : 0;
+    const size_t own     = up(in + gradient, ALLOCATION);
+    const size_t offered = on_device ? up(places, ALLOCATION) : 0;
+    const size_t shown   = up(notes + (on_device ? handles : places), ALLOCATION);
 
     return (fsdp_pipeline_info){.bytes = own + shown + offered, .device_bytes = on_device ? own + offered : 0};
 }
