@@ -25,16 +25,16 @@
  * Activations are passed in host memory, aligned to 64 bytes. Between ranks of a node the receiver copies them out of the
  * sender's memory; between nodes they are MPI's messages.
  *
- * With FSDP_ON_DEVICE (fsdp_pipeline_options::placement) they are in the memory of the GPU that the pipeline's context uses, and bits
- * are the same. What callbacks compute goes into the stream that fsdp_stream_set() named for the pipeline's context, and callbacks
- * return when it is there: a message leaves behind all that was in this stream when the schedule came to its send, and what has come
- * is there for what the next callback puts in. That is done by events. The host waits for the GPU only where a message is MPI's, before
- * it begins, and does not stop for that until nothing else is left to do. Within a node receivers copy out of the sender's GPU memory;
- * between nodes, or where the system does not let processes share GPU memory, MPI takes GPU memory itself, if it can
- * (fsdp_has_gpu_aware_mpi()), or pinned host memory to and from which the library copies.
+ * With FSDP_ON_DEVICE (fsdp_pipeline_options::placement) they are in the memory of the GPU that the pipeline's context uses, and
+ * results have the same bits. Callbacks put what they compute into the stream that fsdp_stream_set() named for the pipeline's context,
+ * and return. A message is sent after all that was in this stream when the schedule came to its send, and what the next callback puts
+ * in comes after what has been received: by events. The host waits for the GPU only where a message is MPI's, which knows no streams:
+ * it goes on with the schedule meanwhile, and waits where nothing else is left to do. Within a node receivers copy out of the sender's
+ * GPU memory. Between nodes, and where the system does not let processes share GPU memory, messages are MPI's: from and to GPU memory
+ * where MPI takes that (fsdp_has_gpu_aware_mpi()), else through pinned memory of the host.
  *
- * Models and pipelines can each be on the GPU or not: what is on the host must be read and written when a callback returns. If both
- * are on the GPU, their contexts need the same stream.
+ * Models and activations can each be on the GPU or on the host. What is on the host must be read and written when a callback returns.
+ * If both are on the GPU, their contexts need the same stream.
  */
 #ifndef FSDP_PIPELINE_H
 #define FSDP_PIPELINE_H
