@@ -315,6 +315,7 @@ module fsdp_structs
       integer(c_size_t) :: output_bytes = 0
       integer(c_size_t) :: batch = 0
       integer(c_size_t) :: memory_limit = 0
+      integer(c_int)    :: placement = 0
    end type
 
    type, bind(C), public :: fsdp_pipeline_callbacks
@@ -338,6 +339,8 @@ module fsdp_structs
       integer(c_size_t) :: steps = 0
       real(c_double)    :: step_seconds = 0
       real(c_double)    :: wait_seconds = 0
+      integer(c_size_t) :: device_bytes = 0
+      integer(c_size_t) :: pinned_bytes = 0
    end type
 
    type, bind(C), public :: fsdp_int8_options

@@ -24,6 +24,17 @@
  *
  * Activations are passed in host memory, aligned to 64 bytes. Between ranks of a node the receiver copies them out of the
  * sender's memory; between nodes they are MPI's messages.
+ *
+ * With FSDP_ON_DEVICE (fsdp_pipeline_options::placement) they are in the memory of the GPU that the pipeline's context uses, and
+ * results have the same bits. Callbacks put what they compute into the stream that fsdp_stream_set() named for the pipeline's context,
+ * and return. A message is sent after all that was in this stream when the schedule came to its send, and what the next callback puts
+ * in comes after what has been received: by events. The host waits for the GPU only where a message is MPI's, which knows no streams:
+ * it goes on with the schedule meanwhile, and waits where nothing else is left to do. Within a node receivers copy out of the sender's
+ * GPU memory. Between nodes, and where the system does not let processes share GPU memory, messages are MPI's: from and to GPU memory
+ * where MPI takes that (fsdp_has_gpu_aware_mpi()), else through pinned memory of the host.
+ *
+ * Models and activations can each be on the GPU or on the host. What is on the host must be read and written when a callback returns.
+ * If both are on the GPU, their contexts need the same stream.
  */
 #ifndef FSDP_PIPELINE_H
 #define FSDP_PIPELINE_H
@@ -63,14 +74,21 @@ typedef struct fsdp_pipeline_options {
 
     size_t
         output_bytes; /**< BYTES of the last stage's output and of its gradient; 0: the program has its own memory for them */
-    size_t batch;        /**< samples of a step, which `micros` must divide; 0: not checked */
-    size_t memory_limit; /**< BYTES that a rank may hold for activations and messages: see fsdp_pipeline_info; 0: any */
+    size_t batch; /**< samples of a step, which `micros` must divide; 0: not checked */
+    size_t
+        memory_limit; /**< BYTES that a rank may hold for activations and messages, on host and GPU: see fsdp_pipeline_info; 0: any */
+
+    /**
+     * Where inputs, outputs and their gradients are that callbacks get: FSDP_ON_HOST, or FSDP_ON_DEVICE in a context that uses a GPU
+     * (fsdp/device.h), also for the order of work.
+     */
+    fsdp_placement placement;
 } fsdp_pipeline_options;
 
 /** 1F1B, one stage on each rank; `micros` and `bytes` are to be set. */
 #define FSDP_PIPELINE_OPTIONS_DEFAULT                                                                                  \
     {                                                                                                                  \
-        sizeof(fsdp_pipeline_options), "1f1b", NULL, NULL, 1, 0, 1, 0, 0, NULL, 0, 0, 0                                \
+        sizeof(fsdp_pipeline_options), "1f1b", NULL, NULL, 1, 0, 1, 0, 0, NULL, 0, 0, 0, FSDP_ON_HOST                  \
     }
 
 /**
@@ -80,7 +98,7 @@ typedef struct fsdp_pipeline_options {
  * ranks of those do. A status other than FSDP_OK ends the step with it on all ranks.
  *
  * Of the memory that they are given, inputs must not be written to, and outputs are undefined before. Where it is not said otherwise
- * it is valid until the callback returns.
+ * it is valid until the callback returns; GPU memory, until what it has put into the stream until then is done.
  */
 typedef struct fsdp_pipeline_callbacks {
     size_t size; /**< BYTES of this struct: fsdp_pipeline_callbacks_init() sets it */
@@ -98,7 +116,7 @@ typedef struct fsdp_pipeline_callbacks {
      * @param[in]  out       the last stage's output
      * @param[out] grad_out  its gradient, divided as the program wants it (by the number of micro-batches, for their mean). Valid
      *                       as `in` above. NULL where `output_bytes` is 0
-     * @param[out] value     of this micro-batch
+     * @param[out] value     of this micro-batch; on the host, for which the callback waits if it is computed on a GPU
      */
     fsdp_status (*loss)(void *user, int micro, const void *out, void *grad_out, double *value);
 
@@ -131,12 +149,15 @@ typedef struct fsdp_pipeline_info {
 
     /**
      * BYTES that the library holds on this rank for inputs, gradients and messages, known before they are allocated, and as
-     * many until fsdp_pipeline_destroy(): FSDP_MEMORY_BUFFERS of fsdp_memory_usage().
+     * many until fsdp_pipeline_destroy(): FSDP_MEMORY_BUFFERS of fsdp_memory_usage(). The last two fields say what is not ordinary
+     * host memory of it.
      */
     size_t bytes;
     size_t steps;        /**< that have succeeded */
     double step_seconds; /**< of the last one */
     double wait_seconds; /**< of which this rank has waited for messages and for the end of the others */
+    size_t device_bytes; /**< of `bytes`, on the rank's GPU: `device` of fsdp_memory_usage() has them too */
+    size_t pinned_bytes; /**< of `bytes`, pinned memory of the host, for messages between nodes that go through it */
 } fsdp_pipeline_info;
 
 FSDP_EXTERN_C_BEGIN
@@ -175,8 +196,9 @@ static inline void fsdp_pipeline_callbacks_init(fsdp_pipeline_callbacks *callbac
  * @return FSDP_OK; the same on every rank, and nothing is allocated then: FSDP_ERR_ARG: an option out of range, micro-batches that do
  *         not divide `batch`, or, with "interleaved", are no multiple of the ranks; a schedule that cannot be carried out (says what is
  *         wrong with which action, and the log has what each rank does around it), or is for another number of ranks;
- *         a `memory_limit` that is not enough (names both); FSDP_ERR_IO: the file cannot be read; FSDP_ERR_MISMATCH: ranks have
- *         different schedules or options; FSDP_ERR_MEMORY, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
+ *         a `memory_limit` that is not enough (names both); FSDP_ERR_UNSUPPORTED: FSDP_ON_DEVICE in a context that uses no GPU (says
+ *         why), or FSDP_ON_DEVICE_OFFLOADED; FSDP_ERR_IO: the file cannot be read; FSDP_ERR_MISMATCH: ranks have
+ *         different schedules or options; FSDP_ERR_MEMORY, FSDP_ERR_DEVICE, FSDP_ERR_MPI, FSDP_ERR_TIMEOUT.
  */
 FSDP_API fsdp_status fsdp_pipeline_create(fsdp_context *ctx, const fsdp_pipeline_options *options,
                                           const fsdp_pipeline_callbacks *callbacks, fsdp_pipeline **pipeline);
@@ -184,12 +206,12 @@ FSDP_API fsdp_status fsdp_pipeline_create(fsdp_context *ctx, const fsdp_pipeline
 /**
  * Names the units of a stage of this rank, which must be done for each before the first step. Local.
  *
- * @param[in] units    of a committed model on the host, in the order in which their passes begin; copied. Every unit in one stage
+ * @param[in] units    of a committed model, on the host or on a GPU, in the order in which their passes begin; copied. Every unit in one stage
  *                     only. They must outlive the pipeline's last step
  * @param[in] n_units  0 for a stage without parameters; `units` is not looked at then
  * @return FSDP_OK; FSDP_ERR_ARG: NULL, no such stage, one of another rank (names it), a unit that is in a stage already;
  *         FSDP_ERR_STATE: the model is not committed, or there has been a step, or FSDP_VIEWS_IN_FLIGHT of the model's context is
- *         below `n_units`; FSDP_ERR_UNSUPPORTED: a model on a GPU; FSDP_ERR_MEMORY.
+ *         below `n_units`; FSDP_ERR_UNSUPPORTED: a model on another GPU than the activations; FSDP_ERR_MEMORY.
  */
 FSDP_API fsdp_status fsdp_pipeline_set_units(fsdp_pipeline *pipeline, int stage, fsdp_unit *const *units,
                                              size_t n_units);
@@ -210,8 +232,9 @@ FSDP_API fsdp_status fsdp_pipeline_get_info(const fsdp_pipeline *pipeline, fsdp_
  *
  * @param[out] loss  the sum of what `loss` has given, in the order of micro-batches; the same on all ranks. Or NULL.
  * @return FSDP_OK; the same on every rank of the pipeline: the status of the callback that has failed first on the lowest rank that
- *         one has failed on (names stage and micro-batch); FSDP_ERR_STATE: a stage has no units yet; FSDP_ERR_MISMATCH and others
- *         as for the passes of fsdp/model.h. The step of every model of this rank has then failed, as that header describes:
+ *         one has failed on (names stage and micro-batch); FSDP_ERR_STATE: a stage has no units yet, or a model on the GPU another
+ *         stream than the activations there; FSDP_ERR_DEVICE: a call of the GPU's runtime has failed on some rank;
+ *         FSDP_ERR_MISMATCH and others as for the passes of fsdp/model.h. The step of every model of this rank has then failed, as that header describes:
  *         call fsdp_model_zero_grad() once on each, and repeat the step.
  *         FSDP_ERR_MPI, FSDP_ERR_TIMEOUT: the context can only be finalized; the text names the action and the rank that it
  *         waits for. Other ranks run into their own time-outs.

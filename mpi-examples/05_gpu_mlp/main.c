@@ -5,6 +5,7 @@
  *
  *     mpirun -n 4 05_gpu_mlp --device gpu
  *     mpirun -n 4 05_gpu_mlp --device gpu --tp 2         (pairs of layers divided over two GPUs)
+ *     mpirun -n 4 05_gpu_mlp --device gpu --pp 2         (layers on two GPUs, mlp_pipeline.c)
  *     mpirun -n 4 05_gpu_mlp                             (--device host: the same network, by plain loops)
  *
  * When not to do it this way: a network that fits a GPU many times over is trained faster with its parameters whole on each
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 
 #include "mlp_data.h"
+#include "mlp_pipeline.h"
 #include "mlp_trainer.h"
 #include "mpi-examples/common/example_clock.h"
 #include "mpi-examples/common/example_error.h"
@@ -114,6 +116,11 @@ static fsdp_status run_on(fsdp_context *ctx, const mlp_options *options, mlp_dev
     fsdp_status  status;
 
     EXAMPLE_TRY(mlp_data_load(ctx, options, &data, &source));
+    if (options->pp > 1) {
+        status = mlp_pipeline_train(ctx, options, &data, device, source);
+        fashion_data_release(&data);
+        return status;
+    }
     status = mlp_trainer_open(ctx, options, &data, device, &trainer);
     if (status == FSDP_OK) {
         status = run_trainer(&trainer, source);
@@ -145,6 +152,9 @@ static fsdp_status run_in_context(const mlp_options *options)
 
     fsdp_config_init(&config);
     config.device = options->device == MLP_ON_GPU ? FSDP_DEVICE_GPU : FSDP_DEVICE_HOST;
+    if (options->pp > 1) {
+        config.views_in_flight = MLP_MOST_LAYERS; /* all layers of a stage are open at once */
+    }
     EXAMPLE_TRY(fsdp_init(MPI_COMM_WORLD, &config, &ctx));
     status = run(ctx, options);
     if (fsdp_finalize(ctx) != FSDP_OK) {

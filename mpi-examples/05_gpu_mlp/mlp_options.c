@@ -24,6 +24,9 @@ static const example_option rows[] = {
     {"strategy", EXAMPLE_STRATEGY, FIELD(strategy), 0, 0, NULL,
      "what is divided over the ranks: full_shard, shard_grad_op, shard_optim, no_shard, hybrid_shard or "
      "hybrid_shard_zero2"},
+    {"pp", EXAMPLE_SIZE, FIELD(pp), 1, MLP_MOST_LAYERS, NULL, "stages that the layers are divided into, one per rank"},
+    {"micro", EXAMPLE_SIZE, FIELD(micros), 1, 1024, NULL, "with --pp: micro-batches of a step"},
+    {"schedule", EXAMPLE_TEXT, FIELD(schedule), 0, 0, NULL, "with --pp: gpipe or 1f1b"},
     {"seed", EXAMPLE_SIZE, FIELD(seed), 0, 9007199254740991.0, NULL, "of initial values and the order of images"},
     {"data", EXAMPLE_TEXT, FIELD(data.folder), 0, 0, NULL,
      "folder with the four files of Fashion-MNIST; made-up: images of no meaning; auto: Debian's, or else made-up"},
@@ -47,6 +50,9 @@ static const mlp_options defaults = {
     .seed     = 1,
     .lr       = 1e-3,
     .strategy = FSDP_FULL_SHARD,
+    .pp       = 1,
+    .micros   = 4,
+    .schedule = "1f1b",
     .data     = {.folder = MLP_DATA_AUTO},
 };
 

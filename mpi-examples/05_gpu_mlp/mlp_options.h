@@ -26,6 +26,8 @@ typedef struct mlp_options {
     double               lr;
     fsdp_strategy        strategy;
     fashion_data_options data;
+    size_t               pp, micros; /* stages of a pipeline, and micro-batches of a step there */
+    const char          *schedule;
     int                  exact, help;
 } mlp_options;
 

@@ -11,6 +11,8 @@ fsdp_mpi_program_test(NAME examples.gpu_mlp.tp_on_host TARGET 05_gpu_mlp RANKS 3
                       OUTPUT "^mesh +dp 1 x tp 3: layers are divided in pairs$" "^epoch 2 [|] loss [0-9.]+ [|] test loss")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.tp_of_the_width TARGET 05_gpu_mlp RANKS 2 ARGS --tp 2 --hidden 33 FAILS
                       OUTPUT "--tp 2 does not divide the 33 columns of --hidden; use a divisor$")
+fsdp_mpi_program_test(NAME examples.gpu_mlp.too_many_stages TARGET 05_gpu_mlp RANKS 2 ARGS --data made-up --layers 1 --pp 4 FAILS
+                      OUTPUT "--pp 4 does not divide 2 ranks")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.help TARGET 05_gpu_mlp RANKS 2 ARGS --help
                       OUTPUT "^  --device X +where the network is, .* [(]host[)]$")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.offload_of_nothing TARGET 05_gpu_mlp RANKS 2 ARGS --offload FAILS
@@ -51,6 +53,8 @@ if(CMAKE_CXX_COMPILER)
     gpu_mlp_check(examples.gpu_mlp.tp 4 --layers 3 ON_GPUS --tp 2 --offload)
     gpu_mlp_check(examples.gpu_mlp.shard_grad_op 3 --strategy shard_grad_op)
     gpu_mlp_check(examples.gpu_mlp.no_shard 2 --strategy no_shard)
+    gpu_mlp_check(examples.gpu_mlp.pipelines "2;4" --pp 2)
+    gpu_mlp_check(examples.gpu_mlp.pipeline_offload 3 --pp 3 --micro 5 --schedule gpipe --offload)
 
     fsdp_mpi_program_test(NAME examples.gpu_mlp.no_device TARGET test_gpu_mlp RANKS 2 ARGS --device gpu FAILS LABELS gpu
                           OUTPUT "FSDP_DEVICE is 'gpu', but the runtime finds no GPU; use 'auto' or 'host'")

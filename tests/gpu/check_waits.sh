@@ -8,7 +8,7 @@
 #     only finds the waits, and fails if it finds fewer than there are, or if a file that it names is missing
 set -euo pipefail
 
-readonly least=45 # waits in the sources: when files move, the patterns below have to follow
+readonly least=55 # waits in the sources: when files move, the patterns below have to follow
 
 count_only=no
 if [[ $1 == --count ]]; then
@@ -22,6 +22,7 @@ trap 'rm -rf "$folder"' EXIT
 # The programs in which a mutant in a file shows.
 programs_for() { # FILE
     case $1 in
+    */shard/pipeline/*) echo test_gpu_pipeline ;;
     */shard/*) echo test_gpu_model ;;
     */lib/context/gpu_scratch.c) echo test_gpu_tensor_parallel ;;
     */lib/device/gpu_device_hip.c) printf '%s\n' test_gpu_device test_gpu_device_peers ;;
@@ -32,6 +33,7 @@ programs_for() { # FILE
 # And where: the fastest first.
 tests_for() { # FILE
     case $1 in
+    */shard/pipeline/*) printf '^gpu\\.pipeline\\.%s$\n' n3 nodes_of_1.n3 nodes_of_2.n3 aware.n3 ;;
     */shard/*) printf '^gpu\\.model\\.%s$\n' n1 n2 nodes_of_2.n3 ;;
     */lib/context/gpu_scratch.c) echo '^gpu\.tensor_parallel\.n3$' ;;
     */lib/device/gpu_device_hip.c) echo '^gpu\.device(_peers\.n2)?$' ;;
@@ -41,7 +43,8 @@ tests_for() { # FILE
 }
 
 # Lines with whole statements or conditions. What stands for them:
-#   calls that wait: nothing;  wait_for, complete and complete_all, of requests: success;  is_idle, is_past: always true
+#   calls that wait: nothing;  wait_for, complete and complete_all, of requests: success;  is_idle, is_past, and a pipeline's
+#   stream_wait: always true
 mutants() {
     local lib shard
     mapfile -t lib < <(find "$sources"/lib "$sources"/collectives -name '*.c' | sort)
@@ -57,6 +60,7 @@ mutants() {
     grep -nE '(= |return |FSDP_TRY\()(wait_for|complete|complete_all)\((view|bucket|unit)' "$sources"/shard/schedule/{gather,reduction}.c
     grep -HnE '^ +return device->ops->wait_for\(' "$sources"/lib/context/gpu_scratch.c
     grep -HnE '^ +\(void\)complete\(' "$sources"/shard/schedule/gather.c
+    grep -nE 'fsdpi_(stream_wait|mark_is_past|stream_hand_over)\(pipeline, ' "$sources"/shard/pipeline/run/{near,far}_device.c
 }
 
 mutate() { # FILE LINE
@@ -70,6 +74,8 @@ mutate() { # FILE LINE
         s/^( +)fsdpi_compute_keep\(model, gpu->ops->(stream_finish|wait_for)\([^;]*;/\1;/
         s/^( +)(FSDP_TRY\(device->ops->stream_finish|TRY_GPU\(gpu, hipStreamSynchronize)\([^;]*;/\1;/
         s/return device->ops->wait_for\([^;]*;/return FSDP_OK;/
+        s/fsdpi_(stream_wait|mark_is_past)\(pipeline, [^()]*(\([^()]*\))?[^()]*\)/true/
+        s/^( +)fsdpi_stream_hand_over\([^;]*;/\1;/
         s/= finish_all\(gpu\);/= FSDP_OK;/
         s/\(void\)finish_all\(gpu\);/;/
         s/(= |return )(wait_for|complete|complete_all)\([^;,]*\)/\1FSDP_OK/
@@ -100,7 +106,8 @@ find_waits() {
 }
 
 # One file of each kind that programs_for() and tests_for() know.
-kinds=(lib/progress/queue.c lib/device/gpu_device_hip.c lib/context/gpu_scratch.c collectives/rails/device.c shard/storage/compute_device.c)
+kinds=(lib/progress/queue.c lib/device/gpu_device_hip.c lib/context/gpu_scratch.c collectives/rails/device.c shard/storage/compute_device.c
+       shard/pipeline/run/near_device.c)
 for file in "${kinds[@]}"; do
     [[ -e $sources/$file ]] || { echo "check_waits.sh: there is no $file; correct its name here"; exit 1; }
 done

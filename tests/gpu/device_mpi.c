@@ -140,6 +140,30 @@ int MPI_Testsome(int n, MPI_Request *requests, int *n_done, int *done, MPI_Statu
     return code;
 }
 
+int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
+{
+    MPI_Request before = *request;
+    const int   code   = PMPI_Test(request, done, status);
+
+    if (*done) {
+        complete(before);
+    }
+    return code;
+}
+
+int MPI_Testall(int n, MPI_Request *requests, int *all, MPI_Status *statuses)
+{
+    MPI_Request *before = malloc((size_t)(n > 0 ? n : 1) * sizeof(MPI_Request));
+
+    memcpy(before, requests, (size_t)n * sizeof(MPI_Request));
+    const int code = PMPI_Testall(n, requests, all, statuses);
+    for (int i = 0; *all && i < n; i++) {
+        complete(before[i]);
+    }
+    free(before);
+    return code;
+}
+
 int MPI_Ibcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request)
 {
     refuse(data, __func__);

@@ -38,15 +38,40 @@ static void finish(const fsdp_context *ctx)
     assert_int_equal(hipSuccess, hipStreamSynchronize(stream_of(ctx)));
 }
 
+static bool        shares_stream;
+static hipStream_t shared; /* by so many contexts */
+static int         n_sharing;
+
+void on_device_share_stream(void)
+{
+    shares_stream = true;
+}
+
+static hipStream_t open_stream(void)
+{
+    hipStream_t stream = shared;
+
+    if (!shares_stream || n_sharing++ == 0) {
+        assert_int_equal(hipSuccess, hipStreamCreateWithPriority(&stream, hipStreamNonBlocking, 0));
+    }
+    shared = shares_stream ? stream : NULL;
+    return stream;
+}
+
+static void close_stream(hipStream_t stream)
+{
+    if (!shares_stream || --n_sharing == 0) {
+        assert_int_equal(hipSuccess, hipStreamDestroy(stream));
+    }
+}
+
 fsdp_status on_device_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx)
 {
     const fsdp_status status = fsdp_init(comm, config, ctx);
-    hipStream_t       stream;
 
     if (status == FSDP_OK) {
         assert_true(fsdp_device(*ctx) >= 0);
-        assert_int_equal(hipSuccess, hipStreamCreateWithPriority(&stream, hipStreamNonBlocking, 0));
-        assert_int_equal(FSDP_OK, fsdp_stream_set(*ctx, stream));
+        assert_int_equal(FSDP_OK, fsdp_stream_set(*ctx, open_stream()));
     }
     return status;
 }
@@ -222,6 +247,20 @@ fsdp_status on_device_scaler_step(fsdp_loss_scaler *scaler, fsdp_optimizer *opti
     return fsdp_loss_scaler_step(scaler, optimizer, stepped);
 }
 
+/* ---- callbacks of pipelines -------------------------------------------------------------------------------------- */
+
+void on_device_begin_callback(void)
+{
+    while (views != NULL) {
+        forget(NULL, views->unit->model, NULL);
+    }
+}
+
+void on_device_end_callback(void)
+{
+    write_back(NULL, GRADIENT);
+}
+
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 static void begin(const fsdp_unit *unit)
@@ -274,7 +313,9 @@ fsdp_status on_device_model_create(fsdp_context *ctx, const fsdp_model_options *
         return fsdp_model_create(ctx, options, model);
     }
     placed.keep_on_node = 0; /* hosts alone have that */
-    placed.placement    = where != NULL && strcmp(where, "offloaded") == 0 ? FSDP_ON_DEVICE_OFFLOADED : FSDP_ON_DEVICE;
+    placed.placement    = where == NULL                     ? FSDP_ON_DEVICE
+                          : strcmp(where, "offloaded") == 0 ? FSDP_ON_DEVICE_OFFLOADED
+                                                            : FSDP_ON_HOST;
     return fsdp_model_create(ctx, &placed, model);
 }
 
@@ -292,7 +333,7 @@ fsdp_status on_device_finalize(fsdp_context *ctx)
 
     forget(NULL, NULL, ctx);
     const fsdp_status status = fsdp_finalize(ctx);
-    assert_int_equal(hipSuccess, hipStreamDestroy(stream));
+    close_stream(stream);
     return status;
 }
 

@@ -1,9 +1,9 @@
 /**
  * @file
- * Runs a test of models, which knows host memory only, on the GPU: models get FSDP_ON_DEVICE as their placement, or
- * FSDP_ON_DEVICE_OFFLOADED where MODEL_ON_DEVICE is `offloaded`; but one without a mesh stays on the host where MODEL_WITHOUT_MESH
- * is `host`. Views are copies in host memory, read from the device where a test asks for them and written back where it ends the
- * pass; those of shards, where it has the loss scaler step or says that they have changed. To be included before all else.
+ * Runs a test of models, which knows host memory only, on the GPU: models get FSDP_ON_DEVICE as their placement, or what
+ * MODEL_ON_DEVICE says, `offloaded` or `host`; but one without a mesh stays on the host where MODEL_WITHOUT_MESH is `host`. Views
+ * are copies in host memory, read from the device where a test asks for them and written back where it ends the pass; those of
+ * shards, where it has the loss scaler step or says that they have changed. To be included before all else.
  */
 #ifndef FSDP_TESTS_MODEL_ON_DEVICE_H
 #define FSDP_TESTS_MODEL_ON_DEVICE_H
@@ -16,6 +16,12 @@ int on_device_test_run(int argc, char **argv, const char *group, const struct CM
 int on_device_open_context(void **state);
 int on_device_close_context(void **state);
 
+/** For what calls a program inside its passes: views are read anew from here on; and gradients are written back. */
+void on_device_begin_callback(void);
+void on_device_end_callback(void);
+
+/** Contexts that are opened from now on have one stream between them. */
+void        on_device_share_stream(void);
 fsdp_status on_device_init(MPI_Comm comm, const fsdp_config *config, fsdp_context **ctx);
 fsdp_status on_device_finalize(fsdp_context *ctx);
 fsdp_status on_device_model_create(fsdp_context *ctx, const fsdp_model_options *options, fsdp_model **model);

@@ -8,7 +8,9 @@
 #include "lib/base/options.h"
 #include "lib/base/yielding.h"
 #include "lib/context/buffer_alloc.h"
+#include "lib/context/gpu_context.h"
 #include "lib/device/memory.h"
+#include "shard/pipeline/run/gpu.h"
 #include "shard/pipeline/run/layout.h"
 #include "shard/pipeline/run/pipeline.h"
 #include "shard/pipeline/run/proven.h"
@@ -51,6 +53,26 @@ static fsdp_status check_numbers(fsdp_context *ctx, const fsdp_pipeline_options 
     if (o->output_bytes > MOST_BYTES) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: output_bytes is %zu; it must be at most %zu", function,
                                    o->output_bytes, MOST_BYTES);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status check_placement(fsdp_context *ctx, const fsdp_pipeline_options *o)
+{
+    if (o->placement == FSDP_ON_DEVICE_OFFLOADED) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                                   "%s: placement is FSDP_ON_DEVICE_OFFLOADED, which activations do not have; use "
+                                   "FSDP_ON_DEVICE, with models of any placement",
+                                   function);
+    }
+    if (o->placement != FSDP_ON_HOST && o->placement != FSDP_ON_DEVICE) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: %d is no placement; use FSDP_ON_HOST or FSDP_ON_DEVICE",
+                                   function, (int)o->placement);
+    }
+    if (o->placement == FSDP_ON_DEVICE && ctx->gpu.device == NULL) {
+        return fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
+                                   "%s: activations on the GPU, and this context uses none (%s); use FSDP_ON_HOST",
+                                   function, fsdpi_gpu_why_none(ctx));
     }
     return FSDP_OK;
 }
@@ -117,13 +139,18 @@ static fsdp_status check_split(fsdp_context *ctx, const fsdp_pipeline_callbacks 
     return FSDP_OK;
 }
 
-/* Tags of messages between nodes. */
-static fsdp_status check_tags(fsdp_context *ctx, const fsdpi_schedule *schedule)
+/* Whether some messages are MPI's. */
+static bool has_far_messages(const fsdp_context *ctx, fsdp_placement placement)
+{
+    return ctx->nodes.count > 1 || (placement == FSDP_ON_DEVICE && ctx->size > 1 && !ctx->gpu.shares);
+}
+
+static fsdp_status check_tags(fsdp_context *ctx, const fsdp_pipeline_options *o, const fsdpi_schedule *schedule)
 {
     const long long most = ctx->lanes[FSDPI_LANE_SHORT].messages.largest_tag;
     const long long n    = 2LL * schedule->stages * schedule->micros;
 
-    return ctx->nodes.count == 1 || n <= most
+    return !has_far_messages(ctx, o->placement) || n <= most
                ? FSDP_OK
                : fsdpi_fail_together(ctx, FSDP_ERR_UNSUPPORTED,
                                      "%s: %d stages and %d micro-batches are more messages than this MPI has tags for, "
@@ -138,10 +165,11 @@ static fsdp_status check(fsdp_context *ctx, const fsdp_pipeline_options *given, 
     FSDP_TRY(fsdpi_options_take(ctx, "fsdp_pipeline_options", given, options, sizeof *options));
     FSDP_TRY(check_callbacks(ctx, given_callbacks, callbacks));
     FSDP_TRY(check_numbers(ctx, options));
+    FSDP_TRY(check_placement(ctx, options));
     FSDP_TRY(fsdpi_proven_open(source, ctx, options));
     FSDP_TRY(check_sizes(ctx, options, &source->schedule));
     FSDP_TRY(check_split(ctx, callbacks, &source->schedule));
-    return check_tags(ctx, &source->schedule);
+    return check_tags(ctx, options, &source->schedule);
 }
 
 /* ---- counting and agreeing ---------------------------------------------------------------------------------------------- */
@@ -162,6 +190,15 @@ static void describe(fsdp_pipeline *pipeline, const fsdpi_proven *source)
     }
 }
 
+static void count_bytes(fsdp_pipeline_info *info, bool on_device, const fsdpi_pipeline_plan *plan)
+{
+    const size_t held = fsdpi_alloc_size(plan->held);
+
+    info->device_bytes = on_device ? held + plan->offered : 0;
+    info->pinned_bytes = plan->pinned;
+    info->bytes        = info->device_bytes + plan->pinned + plan->shown + (on_device ? 0 : held);
+}
+
 /* The stages are what the rest is counted for. */
 static fsdp_status count(fsdp_pipeline *pipeline, fsdpi_pipeline_plan *plan)
 {
@@ -176,12 +213,14 @@ static fsdp_status count(fsdp_pipeline *pipeline, fsdpi_pipeline_plan *plan)
         }
     }
     fsdpi_pipeline_count(pipeline, plan);
-    pipeline->info.bytes = fsdpi_alloc_size(plan->held) + plan->shown;
+    count_bytes(&pipeline->info, pipeline->gpu.device != NULL, plan);
     if (plan->options->memory_limit > 0 && pipeline->info.bytes > plan->options->memory_limit) {
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG,
-                                   "%s: activations and messages need %zu bytes on rank %d, and the limit is %zu; use "
-                                   "smaller micro-batches, another schedule or a higher memory_limit",
-                                   function, pipeline->info.bytes, ctx->rank, plan->options->memory_limit);
+                                   "%s: activations and messages need %zu bytes on rank %d, %zu of them on its GPU, "
+                                   "and the limit is %zu; use smaller micro-batches, another schedule or a higher "
+                                   "memory_limit",
+                                   function, pipeline->info.bytes, ctx->rank, pipeline->info.device_bytes,
+                                   plan->options->memory_limit);
     }
     return FSDP_OK;
 }
@@ -195,6 +234,7 @@ static uint64_t fingerprint(const fsdp_pipeline_options *o, const fsdpi_proven *
     hash = fsdpi_hash_word(hash, o->output_bytes);
     hash = fsdpi_hash_word(hash, o->batch);
     hash = fsdpi_hash_word(hash, has_weight);
+    hash = fsdpi_hash_word(hash, (uint64_t)o->placement);
     for (int s = 0; s + 1 < source->schedule.stages; s++) {
         hash = fsdpi_hash_word(hash, o->bytes_of != NULL ? o->bytes_of[s] : o->bytes);
     }
@@ -211,26 +251,62 @@ static fsdp_status agree(fsdp_pipeline *pipeline, const fsdp_pipeline_options *o
     (void)snprintf(label, sizeof label, "no schedule");
     if (good) {
         hash = fingerprint(o, source, pipeline->callbacks.backward_weight != NULL);
-        (void)snprintf(label, sizeof label, "%s, %d stages, %d micro-batches, %d buffers, %08" PRIx32,
+        (void)snprintf(label, sizeof label, "%s, %d stages, %d micro-batches, %d buffers, %s, %08" PRIx32,
                        o->file != NULL   ? o->file
                        : o->text != NULL ? "text"
                                          : o->schedule,
-                       source->schedule.stages, source->schedule.micros, o->buffers, (uint32_t)hash);
+                       source->schedule.stages, source->schedule.micros, o->buffers,
+                       o->placement == FSDP_ON_DEVICE ? "on GPUs" : "on the host", (uint32_t)hash);
     }
     return fsdpi_agree(pipeline->ctx, function, label, hash, status, true);
 }
 
 /* ---- allocating --------------------------------------------------------------------------------------------------------- */
 
+/* What this rank alone uses, on its GPU. */
+static fsdp_status allocate_on_device(fsdp_pipeline *pipeline, const fsdpi_pipeline_plan *plan)
+{
+    fsdp_context     *ctx    = pipeline->ctx;
+    fsdpi_gpu_device *device = pipeline->gpu.device;
+
+    pipeline->held_bytes       = fsdpi_alloc_size(plan->held);
+    pipeline->gpu.pinned_bytes = plan->pinned;
+    FSDP_TRY(device->ops->alloc(device, "activations of a pipeline", pipeline->held_bytes, (void **)&pipeline->held));
+    fsdpi_count_device_memory(ctx, FSDP_MEMORY_BUFFERS, pipeline->held_bytes);
+    FSDP_TRY(device->ops->alloc_pinned(device, "messages of a pipeline", plan->pinned, (void **)&pipeline->gpu.pinned));
+    fsdpi_count_memory(ctx, FSDP_MEMORY_BUFFERS, plan->pinned);
+    return FSDP_OK;
+}
+
 static fsdp_status allocate_own(fsdp_pipeline *pipeline, const fsdpi_pipeline_plan *plan)
 {
-    fsdp_context *ctx     = pipeline->ctx;
-    pipeline->held_bytes  = plan->held;
-    pipeline->shown_bytes = plan->shown;
+    fsdp_context *ctx = pipeline->ctx;
+
     pipeline->lists_bytes = plan->lists;
     pipeline->lists       = fsdpi_alloc(ctx, FSDP_MEMORY_BOOKKEEPING, plan->lists);
-    pipeline->held        = fsdpi_alloc(ctx, FSDP_MEMORY_BUFFERS, plan->held);
-    return pipeline->lists != NULL && (pipeline->held != NULL || plan->held == 0) ? FSDP_OK : FSDP_ERR_MEMORY;
+    if (pipeline->lists == NULL) {
+        return FSDP_ERR_MEMORY;
+    }
+    if (pipeline->gpu.device != NULL) {
+        return allocate_on_device(pipeline, plan);
+    }
+    pipeline->held_bytes = plan->held;
+    pipeline->held       = fsdpi_alloc(ctx, FSDP_MEMORY_BUFFERS, plan->held);
+    return pipeline->held != NULL || plan->held == 0 ? FSDP_OK : FSDP_ERR_MEMORY;
+}
+
+/* What all ranks allocate together. */
+static fsdp_status allocate_shown(fsdp_pipeline *pipeline, const fsdpi_pipeline_plan *plan)
+{
+    fsdp_context *ctx = pipeline->ctx;
+
+    if (ctx->size == 1) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, plan->shown, &pipeline->shown));
+    return pipeline->gpu.device == NULL
+               ? FSDP_OK
+               : fsdp_buffer_alloc(ctx, FSDP_BUFFER_DEVICE, plan->offered, (void **)&pipeline->gpu.offered);
 }
 
 static fsdp_status allocate(fsdp_pipeline *pipeline, fsdpi_pipeline_plan *plan)
@@ -238,13 +314,18 @@ static fsdp_status allocate(fsdp_pipeline *pipeline, fsdpi_pipeline_plan *plan)
     fsdp_context *ctx = pipeline->ctx;
 
     FSDP_TRY(fsdpi_agree(ctx, function, "memory", 0, allocate_own(pipeline, plan), true));
-    if (ctx->size > 1) {
-        FSDP_TRY(fsdp_buffer_alloc(ctx, FSDP_BUFFER_PER_RANK, plan->shown, &pipeline->shown));
-    }
-    if (ctx->nodes.count > 1) {
+    FSDP_TRY(allocate_shown(pipeline, plan));
+    if (has_far_messages(ctx, plan->options->placement)) {
         FSDPI_TRY_MPI(ctx, fsdpi_mpi_duplicate(ctx->comm, &pipeline->comm, ctx->config.timeout_s));
     }
-    return fsdpi_agree(ctx, function, "layout", 0, fsdpi_pipeline_lay_out(pipeline, plan), true);
+    fsdp_status status = fsdpi_pipeline_lay_out(pipeline, plan);
+    if (pipeline->gpu.device != NULL && status == FSDP_OK) {
+        status = fsdpi_pipeline_gpu_open(pipeline);
+    }
+    FSDP_TRY(fsdpi_agree(ctx, function, "layout", 0, status, true));
+    return pipeline->gpu.device == NULL
+               ? FSDP_OK
+               : fsdpi_agree(ctx, function, "events", 0, fsdpi_pipeline_gpu_meet(pipeline), true);
 }
 
 /* ---- both --------------------------------------------------------------------------------------------------------------- */
@@ -257,17 +338,44 @@ static void free_units(fsdp_pipeline *pipeline)
     }
 }
 
+/* Behind its streams, which are closed. Once one of its ranks has failed, a GPU may be waiting for another that is gone. */
+static void release_on_device(fsdp_pipeline *pipeline)
+{
+    fsdp_context     *ctx    = pipeline->ctx;
+    fsdpi_gpu_device *device = pipeline->gpu.device;
+
+    if (ctx->broken == FSDP_OK) {
+        fsdpi_pipeline_gpu_close(pipeline);
+        if (pipeline->gpu.offered != NULL) {
+            fsdpi_buffer_free_device(ctx, pipeline->gpu.offered);
+        }
+        (void)device->ops->release(device, pipeline->held);
+        (void)device->ops->release_pinned(device, pipeline->gpu.pinned);
+    }
+    if (pipeline->held != NULL) {
+        fsdpi_uncount_device_memory(ctx, FSDP_MEMORY_BUFFERS, pipeline->held_bytes);
+    }
+    if (pipeline->gpu.pinned != NULL) {
+        fsdpi_uncount_memory(ctx, FSDP_MEMORY_BUFFERS, pipeline->gpu.pinned_bytes);
+    }
+}
+
 /* In a broken context messages may still be under way, and their memory stays. */
 static void release(fsdp_pipeline *pipeline)
 {
     fsdp_context *ctx = pipeline->ctx;
 
     free_units(pipeline);
+    if (pipeline->gpu.device != NULL) {
+        release_on_device(pipeline);
+    }
     if (fsdpi_is_at_rest(&ctx->core)) {
         if (pipeline->shown != NULL) {
             fsdpi_buffer_drop(ctx, pipeline->shown);
         }
-        fsdpi_free(ctx, FSDP_MEMORY_BUFFERS, pipeline->held, pipeline->held_bytes);
+        if (pipeline->gpu.device == NULL) {
+            fsdpi_free(ctx, FSDP_MEMORY_BUFFERS, pipeline->held, pipeline->held_bytes);
+        }
         fsdpi_free(ctx, FSDP_MEMORY_BOOKKEEPING, pipeline->lists, pipeline->lists_bytes);
         if (pipeline->comm != MPI_COMM_NULL) {
             (void)MPI_Comm_free(&pipeline->comm);
@@ -304,6 +412,8 @@ static fsdp_status make(fsdp_context *ctx, const fsdp_pipeline_options *given, c
     made->callbacks.size = sizeof made->callbacks;
     fsdp_status status   = check(ctx, given, &options, callbacks, &made->callbacks, source);
     made->buffers        = options.buffers;
+    made->gpu.device     = status == FSDP_OK && options.placement == FSDP_ON_DEVICE ? ctx->gpu.device : NULL;
+    made->gpu.staged     = !ctx->gpu.aware;
     status               = status == FSDP_OK ? count(made, &plan) : status;
     const bool flawed    = status != FSDP_OK;
     status               = agree(made, &options, source, status);

@@ -2,14 +2,7 @@
 #ifndef FSDPI_PIPELINE_LAYOUT_H
 #define FSDPI_PIPELINE_LAYOUT_H
 
-#include "shard/pipeline/run/pipeline.h"
-#include "shard/pipeline/run/proven.h"
-
-typedef struct fsdpi_pipeline_plan {
-    const fsdp_pipeline_options *options;
-    const fsdpi_proven          *source;
-    size_t                       held, shown, lists; /* BYTES of the three pieces of memory of a pipeline */
-} fsdpi_pipeline_plan;
+#include "shard/pipeline/run/plan.h"
 
 /** Counts. `pipeline` has its context and, as room for its stages, `stages`. */
 void fsdpi_pipeline_count(fsdp_pipeline *pipeline, fsdpi_pipeline_plan *plan);

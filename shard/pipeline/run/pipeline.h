@@ -23,6 +23,18 @@ typedef struct fsdpi_stage {
     int          n_passes, passes_left; /* backward passes of a step, and of this one that are still to come */
 } fsdpi_stage;
 
+/** What a pipeline has on the rank's GPU, where activations are there. */
+typedef struct fsdpi_pipeline_gpu {
+    fsdpi_gpu_device *device;  /* NULL: activations are on the host */
+    fsdpi_gpu_stream  in, out; /* what comes from other ranks, and what leaves through pinned memory */
+    bool              staged;  /* MPI is given pinned memory of the host */
+    bool follows; /* messages begin, or places are free, when the GPU has come so far: the host looks after that */
+    unsigned char *offered; /* places that other ranks of the node read, and its BYTES */
+    size_t         offered_bytes;
+    unsigned char *pinned;
+    size_t         pinned_bytes;
+} fsdpi_pipeline_gpu;
+
 struct fsdp_pipeline {
     fsdp_context           *ctx;
     fsdpi_owned             owned;
@@ -34,13 +46,14 @@ struct fsdp_pipeline {
     size_t                  n_row;
     fsdpi_stage            *stages; /* of this rank */
     double                 *losses; /* of each micro-batch, on the rank of the last stage */
-    unsigned char          *held;   /* what this rank alone sees, and its BYTES */
+    fsdpi_pipeline_gpu      gpu;
+    unsigned char          *held; /* what this rank alone sees, and its BYTES; in GPU memory where activations are */
     size_t                  held_bytes;
     void                   *shown; /* what the ranks of its node see too */
     size_t                  shown_bytes;
     void                   *lists; /* memory of small arrays */
     size_t                  lists_bytes;
-    MPI_Comm                comm; /* of messages between nodes; MPI_COMM_NULL where there is one node */
+    MPI_Comm                comm; /* of MPI's messages; MPI_COMM_NULL where there are none */
     bool                    ready;
 
     uint64_t    step;   /* from 1, failed ones too */
@@ -49,6 +62,10 @@ struct fsdp_pipeline {
     bool spoiled;  /* this step has failed here or on a rank that this one has heard of: nothing is computed any more */
     double waited; /* in this step */
 };
+
+/** This rank's step has failed: from now on nothing is computed in it. The first failure counts. */
+void fsdpi_pipeline_spoil(fsdp_pipeline *pipeline, fsdp_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** The stage of this rank with a number; NULL. */
 fsdpi_stage *fsdpi_stage_of(const fsdp_pipeline *pipeline, int number);

@@ -9,6 +9,7 @@
 #include "collectives/collectives.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "shard/pipeline/run/gpu.h"
 #include "shard/pipeline/run/pipeline.h"
 #include "shard/pipeline/run/units.h"
 #include "shard/pipeline/run/wait.h"
@@ -17,8 +18,7 @@ static const char function[] = "fsdp_pipeline_step";
 
 /* ---- failing ------------------------------------------------------------------------------------------------------------ */
 
-/* Of this rank; the first one counts. */
-static void __attribute__((format(printf, 3, 4))) spoil(fsdp_pipeline *p, fsdp_status status, const char *format, ...)
+void fsdpi_pipeline_spoil(fsdp_pipeline *p, fsdp_status status, const char *format, ...)
 {
     va_list arguments;
 
@@ -38,9 +38,9 @@ static bool accept(fsdp_pipeline *p, fsdp_status status, const char *callback, c
     const bool known = strcmp(fsdp_status_name(status), "FSDP_UNKNOWN") != 0;
 
     if (status != FSDP_OK) {
-        spoil(p, known ? status : FSDP_ERR_STATE,
-              "%s: the callback `%s` returned %d (%s) in stage %d with micro-batch %d", function, callback, (int)status,
-              fsdp_status_name(status), a->stage, a->micro);
+        fsdpi_pipeline_spoil(p, known ? status : FSDP_ERR_STATE,
+                             "%s: the callback `%s` returned %d (%s) in stage %d with micro-batch %d", function,
+                             callback, (int)status, fsdp_status_name(status), a->stage, a->micro);
     }
     return status == FSDP_OK;
 }
@@ -49,7 +49,7 @@ static bool accept(fsdp_pipeline *p, fsdp_status status, const char *callback, c
 static bool accept_pass(fsdp_pipeline *p, const fsdpi_stage *stage, fsdp_status status)
 {
     if (status != FSDP_OK) {
-        spoil(p, status, "%s", fsdpi_stage_error(stage));
+        fsdpi_pipeline_spoil(p, status, "%s", fsdpi_stage_error(stage));
     }
     return status == FSDP_OK;
 }
@@ -75,6 +75,30 @@ static fsdp_status tidy(fsdp_pipeline *p, fsdpi_outbox *box)
     return FSDP_OK;
 }
 
+/* Lets messages begin for which the GPU has come far enough since the last look. */
+static fsdp_status follow_gpu(fsdp_pipeline *p)
+{
+    for (int i = 0; i < p->info.stages_here && p->gpu.follows; i++) {
+        fsdpi_stage *const  s     = &p->stages[i];
+        fsdpi_outbox *const out[] = {&s->outputs, &s->input_gradients};
+        fsdpi_inbox *const  in[]  = {&s->inputs, &s->output_gradients};
+
+        for (int b = 0; b < 2; b++) {
+            FSDP_TRY(tidy(p, out[b]));
+            if (in[b]->peer >= 0) {
+                FSDP_TRY(in[b]->way->expect(p, in[b]));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status pause_once(fsdp_pipeline *p, fsdpi_vigil *vigil)
+{
+    FSDP_TRY(fsdpi_vigil_pause(p, vigil));
+    return follow_gpu(p);
+}
+
 /* Until the box has a free place (`sends`: until it may send one more). */
 static fsdp_status wait_for_room(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_outbox *box, bool sends)
 {
@@ -82,7 +106,7 @@ static fsdp_status wait_for_room(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_
 
     FSDP_TRY(tidy(p, box));
     while (sends ? box->under_way >= p->buffers : fsdpi_shelf_find(&box->shelf, -1) < 0) {
-        FSDP_TRY(fsdpi_vigil_pause(p, &vigil));
+        FSDP_TRY(pause_once(p, &vigil));
         FSDP_TRY(tidy(p, box));
     }
     fsdpi_vigil_end(p, &vigil);
@@ -106,7 +130,7 @@ static fsdp_status receive(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_inbox 
     FSDP_TRY(box->way->expect(p, box));
     FSDP_TRY(box->way->look(p, box, a->micro, &there, &p->spoiled));
     while (!there) {
-        FSDP_TRY(fsdpi_vigil_pause(p, &vigil));
+        FSDP_TRY(pause_once(p, &vigil));
         FSDP_TRY(box->way->look(p, box, a->micro, &there, &p->spoiled));
     }
     fsdpi_vigil_end(p, &vigil);
@@ -123,6 +147,9 @@ static fsdp_status find_place(fsdp_pipeline *p, const fsdpi_action *a, fsdpi_out
     }
     FSDP_TRY(wait_for_room(p, a, box, false));
     *memory = fsdpi_shelf_take(&box->shelf, a->micro);
+    if (box->way->open != NULL) {
+        box->way->open(p, box, fsdpi_shelf_find(&box->shelf, a->micro));
+    }
     return FSDP_OK;
 }
 
@@ -192,10 +219,20 @@ static void backward_weight(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action
     }
 }
 
-static void let_go(fsdpi_stage *s, int micro)
+static void let_go(fsdp_pipeline *p, fsdpi_inbox *box, int micro)
 {
-    fsdpi_shelf_give(&s->inputs.shelf, micro);
-    fsdpi_shelf_give(&s->output_gradients.shelf, micro);
+    const int place = fsdpi_shelf_find(&box->shelf, micro);
+
+    if (place >= 0 && box->way != NULL && box->way->leave != NULL) {
+        box->way->leave(p, box, place);
+    }
+    fsdpi_shelf_give(&box->shelf, micro);
+}
+
+static void let_all_go(fsdp_pipeline *p, fsdpi_stage *s, int micro)
+{
+    let_go(p, &s->inputs, micro);
+    let_go(p, &s->output_gradients, micro);
 }
 
 /* What has been sent to other nodes, and what is expected, moves while this rank computes. */
@@ -219,11 +256,11 @@ static fsdp_status carry_out(fsdp_pipeline *p, const fsdpi_action *a)
         return backward(p, s, a, false);
     case FSDPI_RUN_BACKWARD:
         FSDP_TRY(backward(p, s, a, true));
-        let_go(s, a->micro);
+        let_all_go(p, s, a->micro);
         return FSDP_OK;
     case FSDPI_RUN_BACKWARD_WEIGHT:
         backward_weight(p, s, a);
-        let_go(s, a->micro);
+        let_all_go(p, s, a->micro);
         return FSDP_OK;
     case FSDPI_SEND_F:
         return send(p, a, &s->outputs);
@@ -245,6 +282,14 @@ static fsdp_status carry_out(fsdp_pipeline *p, const fsdpi_action *a)
 
 /* ---- the whole ---------------------------------------------------------------------------------------------------------- */
 
+static fsdp_status check_streams(const fsdp_pipeline *p)
+{
+    for (int i = 0; i < p->info.stages_here; i++) {
+        FSDP_TRY(fsdpi_stage_check_stream(p, &p->stages[i]));
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status check_ready(const fsdp_pipeline *p)
 {
     for (int i = 0; i < p->info.stages_here; i++) {
@@ -256,7 +301,13 @@ static fsdp_status check_ready(const fsdp_pipeline *p)
                 function, p->stages[i].number, p->ctx->rank);
         }
     }
-    return FSDP_OK;
+    return check_streams(p);
+}
+
+static void begin_inbox(fsdpi_inbox *box)
+{
+    box->n_begun     = 0;
+    box->gpu.n_taken = 0;
 }
 
 static void begin(fsdp_pipeline *p)
@@ -267,9 +318,9 @@ static void begin(fsdp_pipeline *p)
     p->waited  = 0;
     p->step++;
     for (int i = 0; i < p->info.stages_here; i++) {
-        p->stages[i].passes_left              = p->stages[i].n_passes;
-        p->stages[i].inputs.n_begun           = 0;
-        p->stages[i].output_gradients.n_begun = 0;
+        p->stages[i].passes_left = p->stages[i].n_passes;
+        begin_inbox(&p->stages[i].inputs);
+        begin_inbox(&p->stages[i].output_gradients);
     }
 }
 
@@ -288,13 +339,43 @@ static fsdp_status expect_all(fsdp_pipeline *p)
     return FSDP_OK;
 }
 
+/* Waits on the host for the GPU, until the message of a place has begun. */
+static fsdp_status see_off(fsdp_pipeline *p, const fsdpi_outbox *box, int place, fsdpi_work work, int stage)
+{
+    const fsdpi_action a     = {.work = work, .stage = stage, .micro = box->shelf.micro[place]};
+    fsdpi_vigil        vigil = fsdpi_vigil_begin(&a, -1);
+
+    while (box->sent[place] && box->gpu.held_up[place]) {
+        FSDP_TRY(pause_once(p, &vigil));
+    }
+    fsdpi_vigil_end(p, &vigil);
+    return FSDP_OK;
+}
+
+/* Nobody looks after messages behind the row, and others may wait for them. */
+static fsdp_status see_off_all(fsdp_pipeline *p)
+{
+    for (int i = 0; i < p->info.stages_here && p->gpu.follows; i++) {
+        const fsdpi_stage  *s     = &p->stages[i];
+        const fsdpi_outbox *out[] = {&s->outputs, &s->input_gradients};
+
+        for (int b = 0; b < 2; b++) {
+            for (int k = 0; k < out[b]->shelf.n && out[b]->way == &fsdpi_way_far_device; k++) {
+                FSDP_TRY(see_off(p, out[b], k, b == 0 ? FSDPI_SEND_F : FSDPI_SEND_B, s->number));
+            }
+        }
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status run(fsdp_pipeline *p)
 {
     FSDP_TRY(expect_all(p));
     for (size_t i = 0; i < p->n_row; i++) {
+        FSDP_TRY(follow_gpu(p));
         FSDP_TRY(carry_out(p, &p->row[i]));
     }
-    return FSDP_OK;
+    return see_off_all(p);
 }
 
 /* In the order of micro-batches, whatever the schedule's. 0 on the ranks that do not know it. */
@@ -314,6 +395,9 @@ static fsdp_status conclude(fsdp_pipeline *p, double *loss)
     const double        begun = fsdpi_seconds(), mine = p->status == FSDP_OK ? sum_of_losses(p) : 0;
     const fsdpi_purpose purpose = {.name = function, .label = "the end of the step", .status = p->status};
 
+    if (p->spoiled && p->gpu.device != NULL) {
+        fsdpi_pipeline_gpu_settle(p);
+    }
     if (p->status != FSDP_OK) {
         (void)fsdpi_fail_together(p->ctx, p->status, "%s", p->text);
     }
@@ -362,6 +446,10 @@ fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss)
     const fsdp_status ready = pipeline->ready ? FSDP_OK : check_ready(pipeline);
     FSDP_TRY(fsdpi_agree(pipeline->ctx, function, "the begin of a step", pipeline->step, ready, !pipeline->ready));
     begin(pipeline);
+    const fsdp_status streams = check_streams(pipeline); /* which the program may have changed since the last step */
+    if (streams != FSDP_OK) {
+        fsdpi_pipeline_spoil(pipeline, streams, "%s", fsdpi_error_recorded(pipeline->ctx));
+    }
     const fsdp_status status = take_step(pipeline, &sum);
     fsdpi_queue_unwatch(&pipeline->ctx->queue);
     if (status != FSDP_OK) {

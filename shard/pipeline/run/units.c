@@ -28,6 +28,22 @@ static fsdp_status choose_sync(const fsdpi_stage *stage)
     return FSDP_OK;
 }
 
+fsdp_status fsdpi_stage_check_stream(const fsdp_pipeline *pipeline, const fsdpi_stage *stage)
+{
+    for (size_t u = 0; u < stage->n_units && pipeline->gpu.device != NULL; u++) {
+        const fsdp_model *model = stage->units[u]->model;
+
+        if (fsdpi_is_on_device(model) && fsdpi_gpu_caller(&model->ctx->gpu) != fsdpi_gpu_caller(&pipeline->ctx->gpu)) {
+            return fsdpi_fail_together(
+                pipeline->ctx, FSDP_ERR_STATE,
+                "fsdp_pipeline_step: the model of unit '%s' computes in another stream than the pipeline; call "
+                "fsdp_stream_set() with the same stream for the contexts of both",
+                stage->units[u]->name);
+        }
+    }
+    return FSDP_OK;
+}
+
 fsdp_status fsdpi_stage_begin(fsdpi_stage *stage, bool backward)
 {
     if (backward) {
@@ -134,10 +150,12 @@ static fsdp_status check_unit(const fsdp_pipeline *pipeline, const fsdp_unit *un
                           "%s: unit '%s' belongs to a model that is not committed; call fsdp_model_commit first",
                           function, unit->name);
     }
-    if (fsdpi_is_on_device(unit->model)) {
+    if (fsdpi_is_on_device(unit->model) && pipeline->gpu.device != NULL &&
+        unit->model->ctx->gpu.device->number != pipeline->gpu.device->number) {
         return fsdpi_fail(ctx, FSDP_ERR_UNSUPPORTED,
-                          "%s: unit '%s' is on a GPU, and pipelines pass host memory; use FSDP_ON_HOST", function,
-                          unit->name);
+                          "%s: unit '%s' is on GPU %d, and this rank's activations are on GPU %d; select one, and open "
+                          "both contexts with FSDP_BIND=none",
+                          function, unit->name, unit->model->ctx->gpu.device->number, pipeline->gpu.device->number);
     }
     if (is_in_a_stage(pipeline, unit, &stage)) {
         return fsdpi_fail(ctx, FSDP_ERR_ARG, "%s: unit '%s' is in stage %d already; a unit is in one stage", function,

@@ -4,6 +4,9 @@
 
 #include "shard/pipeline/run/pipeline.h"
 
+/** A model on the GPU of a pipeline that is there too computes in the same stream. For an agreement to print. */
+fsdp_status fsdpi_stage_check_stream(const fsdp_pipeline *pipeline, const fsdpi_stage *stage);
+
 /** Around a callback. In a backward pass there are gradient views, and the stage's last one of a step reduces them. */
 fsdp_status fsdpi_stage_begin(fsdpi_stage *stage, bool backward);
 fsdp_status fsdpi_stage_end(fsdpi_stage *stage, bool backward);

@@ -6,7 +6,7 @@
 
 typedef struct fsdpi_vigil {
     const fsdpi_action *action; /* at which this rank waits, */
-    int                 peer;   /* and for which one */
+    int                 peer;   /* and for which one; -1: for its GPU */
     double              begun, looked, waited, warned;
     unsigned            looks;
 } fsdpi_vigil;

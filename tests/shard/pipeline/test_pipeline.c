@@ -47,14 +47,29 @@ static void set_units(place *p, int stages)
     }
 }
 
-static void open_place(place *p, const shape *o)
+static void create_pipeline(place *p, const shape *o)
 {
-    const int               ranks = fsdp_test_size() / o->pipes, rank = fsdp_test_rank() % ranks;
-    const int               pipe = fsdp_test_rank() / ranks, stages = ranks * o->each;
     fsdp_pipeline_options   options   = FSDP_PIPELINE_OPTIONS_DEFAULT;
     fsdp_pipeline_callbacks callbacks = NET_CALLBACKS;
-    MPI_Comm                along, across;
-    int                     here[NET_STAGES], all[NET_STAGES];
+
+    options.schedule        = o->schedule;
+    options.text            = o->text;
+    options.stages_per_rank = o->each;
+    options.micros          = o->text != NULL ? 0 : o->micros;
+    options.buffers         = o->buffers;
+    options.bytes           = NET_BYTES;
+    options.output_bytes    = NET_BYTES;
+    callbacks.user          = &p->n;
+    assert_int_equal(FSDP_OK, fsdp_pipeline_create(p->ctx, &options, &callbacks, &p->pipeline));
+    set_units(p, fsdp_size(p->ctx) * o->each);
+}
+
+static void open_place(place *p, const shape *o)
+{
+    const int ranks = fsdp_test_size() / o->pipes, rank = fsdp_test_rank() % ranks;
+    const int pipe = fsdp_test_rank() / ranks, stages = ranks * o->each;
+    MPI_Comm  along, across;
+    int       here[NET_STAGES], all[NET_STAGES];
 
     for (int s = 0; s < stages; s++) {
         here[s] = s % ranks == rank;
@@ -68,16 +83,7 @@ static void open_place(place *p, const shape *o)
     p->n.data = p->serial.data = pipe;
     MPI_Comm_free(&along);
     MPI_Comm_free(&across);
-    options.schedule        = o->schedule;
-    options.text            = o->text;
-    options.stages_per_rank = o->each;
-    options.micros          = o->text != NULL ? 0 : o->micros;
-    options.buffers         = o->buffers;
-    options.bytes           = NET_BYTES;
-    options.output_bytes    = NET_BYTES;
-    callbacks.user          = &p->n;
-    assert_int_equal(FSDP_OK, fsdp_pipeline_create(p->ctx, &options, &callbacks, &p->pipeline));
-    set_units(p, stages);
+    create_pipeline(p, o);
 }
 
 static void close_place(place *p)
@@ -304,28 +310,100 @@ static void messages_arrive_while_the_receiver_computes(void **state)
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
-static size_t buffers_of(fsdp_context *ctx)
+static size_t buffers_of(fsdp_context *ctx, size_t *on_device)
 {
     fsdp_memory memory;
 
     assert_int_equal(FSDP_OK, fsdp_memory_usage(ctx, &memory));
+    *on_device = memory.device;
     return memory.current[FSDP_MEMORY_BUFFERS];
 }
+
+#ifdef FSDP_TESTS_PIPELINE_ON_DEVICE_H
+static int is_on_device(void)
+{
+    const char *where = getenv("PIPELINE_ON_DEVICE");
+
+    return where == NULL || strcmp(where, "host") != 0;
+}
+
+static int peers_share(void)
+{
+    return getenv("HIP_DOUBLE_NO_IPC") == NULL;
+}
+
+static int mpi_takes_it(void)
+{
+    return getenv("FSDP_GPU_AWARE_MPI") != NULL;
+}
+#else
+static int is_on_device(void)
+{
+    return 0;
+}
+
+static int peers_share(void)
+{
+    return 0;
+}
+
+static int mpi_takes_it(void)
+{
+    return 0;
+}
+#endif
 
 static size_t up(size_t bytes, size_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The activations of 1f1b on one node with 2 p micro-batches, counted by hand: rank r holds p - r of them. */
-static size_t expected_bytes(int ranks, int rank)
+/*
+ * The activations of 1f1b on one node with 2 p micro-batches, counted by hand: rank r holds p - r of them. On GPUs that read each
+ * other's memory, what leaves is in GPU memory, and handles of events lie behind the notes: for both directions on both sides.
+ */
+static fsdp_pipeline_info expected_bytes(int ranks, int rank, int on_device)
 {
-    enum { LINE = 64, ALLOCATION = 256, NOTE = 24 };
+    enum { LINE = 64, ALLOCATION = 256, NOTE = 24, HANDLE = 64, OUT = 2 }; /* one is made, one is not received yet */
     const size_t held = (size_t)(ranks - rank), one = up(NET_BYTES, LINE);
+    const size_t sides = rank > 0 && rank + 1 < ranks ? 2 : 1, places = sides * OUT * one;
     const size_t in = rank > 0 ? held * one : 0, gradient = rank + 1 == ranks ? 2 * one : one; /* and the last output */
-    const size_t box = up((size_t)2 * (size_t)ranks * NOTE, LINE) + 2 * one; /* one is made, one is not received yet */
+    const size_t notes = sides * up((size_t)2 * (size_t)ranks * NOTE, LINE), handles = sides * 2 * OUT * HANDLE;
+    const size_t own     = up(in + gradient, ALLOCATION);
+    const size_t offered = on_device ? up(places, ALLOCATION) : 0;
+    const size_t shown   = up(notes + (on_device ? handles : places), ALLOCATION);
 
-    return up(in + gradient, ALLOCATION) + up((rank > 0) * box + (rank + 1 < ranks) * box, ALLOCATION);
+    return (fsdp_pipeline_info){.bytes = own + shown + offered, .device_bytes = on_device ? own + offered : 0};
+}
+
+/* Pinned memory is there where messages are staged: two places of each outbox and inbox. */
+static void check_info(const place *p, int node_size)
+{
+    const int          ranks = fsdp_test_size(), rank = fsdp_test_rank(), sides = (rank > 0) + (rank + 1 < ranks);
+    const int          near = node_size == 0 && (!is_on_device() || peers_share());
+    fsdp_pipeline_info info;
+
+    assert_int_equal(FSDP_OK, fsdp_pipeline_get_info(p->pipeline, &info));
+    assert_int_equal(near || !is_on_device() || mpi_takes_it() ? 0 : up((size_t)sides * 4 * up(NET_BYTES, 64), 256),
+                     info.pinned_bytes);
+    if (near) {
+        const fsdp_pipeline_info expected = expected_bytes(ranks, rank, is_on_device());
+
+        assert_int_equal(ranks == 1 ? info.bytes : expected.bytes, info.bytes);
+        assert_int_equal(ranks == 1 ? info.device_bytes : expected.device_bytes, info.device_bytes);
+    }
+    assert_int_equal(ranks - rank, info.most_held);
+    assert_int_equal(0, info.most_owed);
+}
+
+static void check_held(const place *p, size_t device_before)
+{
+    size_t             on_device;
+    fsdp_pipeline_info info;
+
+    assert_int_equal(FSDP_OK, fsdp_pipeline_get_info(p->pipeline, &info));
+    assert_int_equal(info.bytes, buffers_of(p->ctx, &on_device));
+    assert_int_equal(info.device_bytes, on_device - device_before);
 }
 
 static void as_many_bytes_are_held_as_are_said_before(void **state)
@@ -343,25 +421,23 @@ static void as_many_bytes_are_held_as_are_said_before(void **state)
                                 .node_size = node_size,
                                 .bare      = -1};
         fsdp_pipeline_info info;
-        fsdp_memory        memory;
+        size_t             before, after;
 
         open_place(&p, &o);
-        assert_int_equal(FSDP_OK, fsdp_pipeline_get_info(p.pipeline, &info));
-        assert_int_equal(info.bytes, buffers_of(p.ctx));
-        if (node_size == 0) {
-            assert_int_equal(expected_bytes(ranks, fsdp_test_rank()), info.bytes);
-        }
-        assert_int_equal(ranks - fsdp_test_rank(), info.most_held);
-        assert_int_equal(0, info.most_owed);
+        fsdp_pipeline_destroy(p.pipeline);
+        assert_int_equal(0, buffers_of(p.ctx, &before));
+        create_pipeline(&p, &o);
+        check_info(&p, node_size);
+        check_held(&p, before);
         step_and_compare(&p);
-        assert_int_equal(FSDP_OK, fsdp_memory_usage(p.ctx, &memory));
-        assert_int_equal(info.bytes, memory.current[FSDP_MEMORY_BUFFERS]);
+        check_held(&p, before);
         assert_int_equal(FSDP_OK, fsdp_pipeline_get_info(p.pipeline, &info));
         assert_int_equal(1, info.steps);
         assert_true(info.step_seconds > 0 && info.wait_seconds >= 0 && info.wait_seconds <= info.step_seconds);
         fsdp_pipeline_destroy(p.pipeline);
         p.pipeline = NULL;
-        assert_int_equal(0, buffers_of(p.ctx));
+        assert_int_equal(0, buffers_of(p.ctx, &after));
+        assert_int_equal(before, after);
         close_place(&p);
     }
 }
