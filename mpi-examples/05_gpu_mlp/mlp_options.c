@@ -68,6 +68,10 @@ fsdp_status mlp_options_read(int argc, char **argv, mlp_options *options)
         return example_fail("--tp %zu does not divide the %zu columns of --hidden; use a divisor", options->tp,
                             options->hidden);
     }
+    if (options->tp > 1 && options->pp > 1 && !options->help) {
+        return example_fail("--tp %zu and --pp %zu divide the layers in two ways; use one of them", options->tp,
+                            options->pp);
+    }
     return FSDP_OK;
 }
 

@@ -13,6 +13,8 @@ fsdp_mpi_program_test(NAME examples.gpu_mlp.tp_of_the_width TARGET 05_gpu_mlp RA
                       OUTPUT "--tp 2 does not divide the 33 columns of --hidden; use a divisor$")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.too_many_stages TARGET 05_gpu_mlp RANKS 2 ARGS --data made-up --layers 1 --pp 4 FAILS
                       OUTPUT "--pp 4 does not divide 2 ranks")
+fsdp_mpi_program_test(NAME examples.gpu_mlp.divided_twice TARGET 05_gpu_mlp RANKS 2 ARGS --tp 2 --pp 2 FAILS
+                      OUTPUT "--tp 2 and --pp 2 divide the layers in two ways; use one of them")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.help TARGET 05_gpu_mlp RANKS 2 ARGS --help
                       OUTPUT "^  --device X +where the network is, .* [(]host[)]$")
 fsdp_mpi_program_test(NAME examples.gpu_mlp.offload_of_nothing TARGET 05_gpu_mlp RANKS 2 ARGS --offload FAILS
