@@ -375,8 +375,8 @@ static bool is_forward(fsdpi_work work)
 }
 
 /*
- * Forward passes alone come in the order of the schedule too: that they do not deadlock follows from that the whole does not, since
- * none waits for a backward pass, and each place is free as early or earlier.
+ * Forward passes alone keep the order of the schedule. They cannot deadlock where the whole does not: no forward pass waits for a
+ * backward one, and places are free earlier.
  */
 static fsdp_status run(fsdp_pipeline *p)
 {
