@@ -11,6 +11,7 @@ module fsdp_pipelines
    public :: fsdp_pipeline_callbacks_init, fsdp_pipeline_callbacks_init_size, fsdp_pipeline_create
    public :: fsdp_pipeline_destroy, fsdp_pipeline_get_info, fsdp_pipeline_options_init
    public :: fsdp_pipeline_options_init_size, fsdp_pipeline_rank_of_stage, fsdp_pipeline_set_units, fsdp_pipeline_step
+   public :: fsdp_pipeline_evaluate
 
    type, extends(any_handle), public :: fsdp_pipeline
    end type
@@ -57,6 +58,12 @@ module fsdp_pipelines
       end function
 
       integer(c_int) function c_step(pipeline, loss) bind(C, name="fsdp_pipeline_step")
+         import :: c_double, c_int, c_ptr
+         type(c_ptr), value            :: pipeline
+         real(c_double), intent(inout) :: loss
+      end function
+
+      integer(c_int) function c_evaluate(pipeline, loss) bind(C, name="fsdp_pipeline_evaluate")
          import :: c_double, c_int, c_ptr
          type(c_ptr), value            :: pipeline
          real(c_double), intent(inout) :: loss
@@ -167,6 +174,15 @@ contains
 
       loss = 0
       call finish(c_step(address(pipeline), loss), 'fsdp_pipeline_step', pipeline, status)
+   end subroutine
+
+   subroutine fsdp_pipeline_evaluate(pipeline, loss, status)
+      type(fsdp_pipeline), intent(in) :: pipeline
+      real(c_double), intent(out) :: loss
+      integer, intent(out), optional :: status
+
+      loss = 0
+      call finish(c_evaluate(address(pipeline), loss), 'fsdp_pipeline_evaluate', pipeline, status)
    end subroutine
 
    subroutine fsdp_pipeline_destroy(pipeline)

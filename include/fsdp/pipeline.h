@@ -241,6 +241,16 @@ FSDP_API fsdp_status fsdp_pipeline_get_info(const fsdp_pipeline *pipeline, fsdp_
  */
 FSDP_API fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss);
 
+/**
+ * The forward passes of a step alone, and `loss`, with all micro-batches in the order of the schedule: for validation. Activations are
+ * given back at once, so that `in` is valid until the callback returns, and the gradients that `loss` computes are not used. The
+ * sum has the bits of a step's. Collective, with the same callbacks, as fsdp_pipeline_step(); the first of either names units before.
+ *
+ * @param[out] loss  as for fsdp_pipeline_step()
+ * @return as fsdp_pipeline_step(), and what follows an error is the same. It is none of the `steps` of fsdp_pipeline_info.
+ */
+FSDP_API fsdp_status fsdp_pipeline_evaluate(fsdp_pipeline *pipeline, double *loss);
+
 /** Releases a pipeline. Its units and their models stay. Collective. NULL does nothing. */
 FSDP_API void fsdp_pipeline_destroy(fsdp_pipeline *pipeline);
 

@@ -39,12 +39,13 @@ if(CMAKE_CXX_COMPILER)
                      "${example}/mlp_gpu.c")
     target_link_libraries(test_gpu_mlp PRIVATE gpu_mlp_kernels_on_double ZLIB::ZLIB ${FSDP_CBLAS_LIBRARIES})
 
-    # gpu_mlp_check(NAME RANKS [OPTION...] [ON_GPUS OPTION...]): the losses on the double are those on the host
+    # gpu_mlp_check(NAME RANKS [OPTION...] [ON_GPUS OPTION...]): the losses on the double are those on the host; in the set gpu_mlp_set
+    set(gpu_mlp_set full)
     function(gpu_mlp_check name ranks)
         cmake_parse_arguments(T "" "" "ON_GPUS" ${ARGN})
         fsdp_test_allowed_ranks(allowed "" "${ranks}")
         foreach(n IN LISTS allowed)
-            fsdp_add_test(NAME ${name}.n${n} RANKS ${n} LABELS gpu device ENVIRONMENT FSDP_BIND=none HIP_DOUBLE_DELAY_US=20
+            fsdp_add_test(NAME ${name}.n${n} RANKS ${n} SET ${gpu_mlp_set} LABELS gpu device ENVIRONMENT FSDP_BIND=none HIP_DOUBLE_DELAY_US=20
                           COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/check_gpu_mlp.sh" "${small};${T_UNPARSED_ARGUMENTS}|${T_ON_GPUS}" $<TARGET_FILE:test_gpu_mlp>
                                   ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${n} ${FSDP_TEST_MPIEXEC_FLAGS})
         endforeach()
@@ -55,8 +56,10 @@ if(CMAKE_CXX_COMPILER)
     gpu_mlp_check(examples.gpu_mlp.tp 4 --layers 3 ON_GPUS --tp 2 --offload)
     gpu_mlp_check(examples.gpu_mlp.shard_grad_op 3 --strategy shard_grad_op)
     gpu_mlp_check(examples.gpu_mlp.no_shard 2 --strategy no_shard)
-    gpu_mlp_check(examples.gpu_mlp.pipelines "2;4" --pp 2)
-    gpu_mlp_check(examples.gpu_mlp.pipeline_offload 3 --pp 3 --micro 5 --schedule gpipe --offload)
+    gpu_mlp_check(examples.gpu_mlp.pipelines 4 --pp 2)
+    set(gpu_mlp_set soak)
+    gpu_mlp_check(examples.gpu_mlp.pipeline 2 --pp 2)
+    gpu_mlp_check(examples.gpu_mlp.pipeline_offload 3 --pp 3 --micro 5 --schedule gpipe ON_GPUS --offload)
 
     fsdp_mpi_program_test(NAME examples.gpu_mlp.no_device TARGET test_gpu_mlp RANKS 2 ARGS --device gpu FAILS LABELS gpu
                           OUTPUT "FSDP_DEVICE is 'gpu', but the runtime finds no GPU; use 'auto' or 'host'")

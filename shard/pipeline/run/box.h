@@ -30,20 +30,21 @@ typedef struct fsdpi_sent_note {
 typedef struct fsdpi_way fsdpi_way;
 
 /**
- * What a box has where its places are in GPU memory. Events stand for places: `near` those of the sender, since both ranks know
- * them; `far` those of the box itself.
+ * What a box has where its places are in GPU memory. Lists have an item for each place: near, of the sender's, which both ranks know;
+ * far, of the box itself.
  */
 typedef struct fsdpi_box_gpu {
-    fsdpi_gpu_event
-        *ready; /* what was sent from there is in its place, or, staged, in pinned memory. Of outboxes; near the
-                               sender's event, and the receiver's inbox has it opened */
-    fsdpi_gpu_event
-        *taken; /* near: the receiver's; it has copied. Staged inboxes: of each pinned place, its copy is made */
-    fsdpi_gpu_event *left; /* of inboxes: behind the last use of what lay there */
-    bool *
-        held_up; /* of outboxes, near: what is put there next has to wait for `taken`; far: its message has not begun */
-    unsigned char *pinned; /* far, staged: host memory that MPI is given, in places as far apart as the shelf's */
-    int            n_pinned, n_taken; /* of inboxes: places there; and messages that have been taken out in this step */
+    /* What was sent is in its place or, staged, in pinned memory. Of outboxes; near, inboxes have the sender's open. */
+    fsdpi_gpu_event *ready;
+    /* It has been copied. Near: the receiver's, which the outbox has open. Staged: of an inbox's pinned places. */
+    fsdpi_gpu_event *taken;
+    /* Of inboxes: behind the last use of what lay there. */
+    fsdpi_gpu_event *left;
+    /* Of outboxes. Near: what is put there next has to wait for `taken`. Far: the message has not begun. */
+    bool *held_up;
+    /* Staged: what MPI is given, in places as far apart as the shelf's. */
+    unsigned char *pinned;
+    int            n_pinned, n_taken; /* of inboxes: these places; and messages that have been taken out in this step */
     fsdpi_gpu_handle *own, *peers;    /* near: of events, in memory that both ranks see */
     int               n_peer;         /* of inboxes, near: the sender's places */
 } fsdpi_box_gpu;

@@ -136,7 +136,7 @@ void fsdpi_pipeline_gpu_settle(fsdp_pipeline *pipeline)
 static bool keep(fsdp_pipeline *pipeline, fsdp_status status)
 {
     if (status != FSDP_OK) {
-        fsdpi_pipeline_spoil(pipeline, status, "fsdp_pipeline_step: %s", fsdpi_error_recorded(pipeline->ctx));
+        fsdpi_pipeline_spoil(pipeline, status, "%s: %s", pipeline->name, fsdpi_error_recorded(pipeline->ctx));
     }
     return status == FSDP_OK;
 }

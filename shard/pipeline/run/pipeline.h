@@ -56,8 +56,10 @@ struct fsdp_pipeline {
     MPI_Comm                comm; /* of MPI's messages; MPI_COMM_NULL where there are none */
     bool                    ready;
 
-    uint64_t    step;   /* from 1, failed ones too */
-    fsdp_status status; /* what has failed on this rank in this step */
+    const char *name;      /* of the call that is under way */
+    bool        evaluates; /* forward passes alone */
+    uint64_t    step;      /* from 1, failed ones and evaluations too */
+    fsdp_status status;    /* what has failed on this rank in this step */
     char        text[FSDPI_DETAIL_BYTES];
     bool spoiled;  /* this step has failed here or on a rank that this one has heard of: nothing is computed any more */
     double waited; /* in this step */

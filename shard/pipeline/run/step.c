@@ -14,8 +14,6 @@
 #include "shard/pipeline/run/units.h"
 #include "shard/pipeline/run/wait.h"
 
-static const char function[] = "fsdp_pipeline_step";
-
 /* ---- failing ------------------------------------------------------------------------------------------------------------ */
 
 void fsdpi_pipeline_spoil(fsdp_pipeline *p, fsdp_status status, const char *format, ...)
@@ -39,7 +37,7 @@ static bool accept(fsdp_pipeline *p, fsdp_status status, const char *callback, c
 
     if (status != FSDP_OK) {
         fsdpi_pipeline_spoil(p, known ? status : FSDP_ERR_STATE,
-                             "%s: the callback `%s` returned %d (%s) in stage %d with micro-batch %d", function,
+                             "%s: the callback `%s` returned %d (%s) in stage %d with micro-batch %d", p->name,
                              callback, (int)status, fsdp_status_name(status), a->stage, a->micro);
     }
     return status == FSDP_OK;
@@ -75,6 +73,12 @@ static fsdp_status tidy(fsdp_pipeline *p, fsdpi_outbox *box)
     return FSDP_OK;
 }
 
+/* Gradients come in steps alone. */
+static fsdp_status expect(fsdp_pipeline *p, fsdpi_inbox *box, bool gradients)
+{
+    return box->peer < 0 || (gradients && p->evaluates) ? FSDP_OK : box->way->expect(p, box);
+}
+
 /* Lets messages begin for which the GPU has come far enough since the last look. */
 static fsdp_status follow_gpu(fsdp_pipeline *p)
 {
@@ -85,9 +89,7 @@ static fsdp_status follow_gpu(fsdp_pipeline *p)
 
         for (int b = 0; b < 2; b++) {
             FSDP_TRY(tidy(p, out[b]));
-            if (in[b]->peer >= 0) {
-                FSDP_TRY(in[b]->way->expect(p, in[b]));
-            }
+            FSDP_TRY(expect(p, in[b], b == 1));
         }
     }
     return FSDP_OK;
@@ -164,6 +166,22 @@ static void compute_loss(fsdp_pipeline *p, const fsdpi_action *a, const void *ou
     }
 }
 
+static void let_go(fsdp_pipeline *p, fsdpi_inbox *box, int micro)
+{
+    const int place = fsdpi_shelf_find(&box->shelf, micro);
+
+    if (place >= 0 && box->way != NULL && box->way->leave != NULL) {
+        box->way->leave(p, box, place);
+    }
+    fsdpi_shelf_give(&box->shelf, micro);
+}
+
+static void let_all_go(fsdp_pipeline *p, fsdpi_stage *s, int micro)
+{
+    let_go(p, &s->inputs, micro);
+    let_go(p, &s->output_gradients, micro);
+}
+
 static fsdp_status forward(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action *a)
 {
     const void    *in  = fsdpi_shelf_of(&s->inputs.shelf, a->micro);
@@ -181,6 +199,9 @@ static fsdp_status forward(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action 
                "forward", a) &&
         accept_pass(p, s, fsdpi_stage_end(s, false)) && s->is_last) {
         compute_loss(p, a, s->scratch.bytes == 0 ? NULL : out, gradient);
+    }
+    if (p->evaluates) {
+        let_all_go(p, s, a->micro);
     }
     return FSDP_OK;
 }
@@ -217,22 +238,6 @@ static void backward_weight(fsdp_pipeline *p, fsdpi_stage *s, const fsdpi_action
                "backward_weight", a)) {
         (void)accept_pass(p, s, fsdpi_stage_end(s, true));
     }
-}
-
-static void let_go(fsdp_pipeline *p, fsdpi_inbox *box, int micro)
-{
-    const int place = fsdpi_shelf_find(&box->shelf, micro);
-
-    if (place >= 0 && box->way != NULL && box->way->leave != NULL) {
-        box->way->leave(p, box, place);
-    }
-    fsdpi_shelf_give(&box->shelf, micro);
-}
-
-static void let_all_go(fsdp_pipeline *p, fsdpi_stage *s, int micro)
-{
-    let_go(p, &s->inputs, micro);
-    let_go(p, &s->output_gradients, micro);
 }
 
 /* What has been sent to other nodes, and what is expected, moves while this rank computes. */
@@ -298,7 +303,7 @@ static fsdp_status check_ready(const fsdp_pipeline *p)
                 p->ctx, FSDP_ERR_STATE,
                 "%s: the units of stage %d are not named; call fsdp_pipeline_set_units on rank %d, "
                 "with 0 units for a stage without parameters",
-                function, p->stages[i].number, p->ctx->rank);
+                p->name, p->stages[i].number, p->ctx->rank);
         }
     }
     return check_streams(p);
@@ -328,13 +333,8 @@ static void begin(fsdp_pipeline *p)
 static fsdp_status expect_all(fsdp_pipeline *p)
 {
     for (int i = 0; i < p->info.stages_here; i++) {
-        fsdpi_inbox *const boxes[] = {&p->stages[i].inputs, &p->stages[i].output_gradients};
-
-        for (int b = 0; b < 2; b++) {
-            if (boxes[b]->peer >= 0) {
-                FSDP_TRY(boxes[b]->way->expect(p, boxes[b]));
-            }
-        }
+        FSDP_TRY(expect(p, &p->stages[i].inputs, false));
+        FSDP_TRY(expect(p, &p->stages[i].output_gradients, true));
     }
     return FSDP_OK;
 }
@@ -368,12 +368,24 @@ static fsdp_status see_off_all(fsdp_pipeline *p)
     return FSDP_OK;
 }
 
+/* Forward passes, and what goes with them. */
+static bool is_forward(fsdpi_work work)
+{
+    return work == FSDPI_RUN_FORWARD || work == FSDPI_SEND_F || work == FSDPI_RECV_F || work == FSDPI_RESHARD;
+}
+
+/*
+ * Forward passes alone keep the order of the schedule. They cannot deadlock where the whole does not: no forward pass waits for a
+ * backward one, and places are free earlier.
+ */
 static fsdp_status run(fsdp_pipeline *p)
 {
     FSDP_TRY(expect_all(p));
     for (size_t i = 0; i < p->n_row; i++) {
-        FSDP_TRY(follow_gpu(p));
-        FSDP_TRY(carry_out(p, &p->row[i]));
+        if (!p->evaluates || is_forward(p->row[i].work)) {
+            FSDP_TRY(follow_gpu(p));
+            FSDP_TRY(carry_out(p, &p->row[i]));
+        }
     }
     return see_off_all(p);
 }
@@ -393,7 +405,7 @@ static double sum_of_losses(const fsdp_pipeline *p)
 static fsdp_status conclude(fsdp_pipeline *p, double *loss)
 {
     const double        begun = fsdpi_seconds(), mine = p->status == FSDP_OK ? sum_of_losses(p) : 0;
-    const fsdpi_purpose purpose = {.name = function, .label = "the end of the step", .status = p->status};
+    const fsdpi_purpose purpose = {.name = p->name, .label = "the end of it", .status = p->status};
 
     if (p->spoiled && p->gpu.device != NULL) {
         fsdpi_pipeline_gpu_settle(p);
@@ -430,21 +442,20 @@ static fsdp_status take_step(fsdp_pipeline *p, double *loss)
     if (fsdpi_is_at_rest(&p->ctx->core)) {
         FSDP_TRY(tidy_up(p));
     }
-    p->info.step_seconds = fsdpi_seconds() - begun;
-    p->info.wait_seconds = p->waited;
-    p->info.steps += status == FSDP_OK;
+    if (!p->evaluates) {
+        p->info.step_seconds = fsdpi_seconds() - begun;
+        p->info.wait_seconds = p->waited;
+        p->info.steps += status == FSDP_OK;
+    }
     return status;
 }
 
-fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss)
+static fsdp_status go_through(fsdp_pipeline *pipeline, double *loss)
 {
     double sum = 0;
 
-    if (pipeline == NULL) {
-        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the pipeline is NULL; pass one from fsdp_pipeline_create", function);
-    }
     const fsdp_status ready = pipeline->ready ? FSDP_OK : check_ready(pipeline);
-    FSDP_TRY(fsdpi_agree(pipeline->ctx, function, "the begin of a step", pipeline->step, ready, !pipeline->ready));
+    FSDP_TRY(fsdpi_agree(pipeline->ctx, pipeline->name, "the begin", pipeline->step, ready, !pipeline->ready));
     begin(pipeline);
     const fsdp_status streams = check_streams(pipeline); /* which the program may have changed since the last step */
     if (streams != FSDP_OK) {
@@ -464,4 +475,24 @@ fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss)
         *loss = sum;
     }
     return FSDP_OK;
+}
+
+static fsdp_status call(const char *name, bool evaluates, fsdp_pipeline *pipeline, double *loss)
+{
+    if (pipeline == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "%s: the pipeline is NULL; pass one from fsdp_pipeline_create", name);
+    }
+    pipeline->name      = name;
+    pipeline->evaluates = evaluates;
+    return go_through(pipeline, loss);
+}
+
+fsdp_status fsdp_pipeline_step(fsdp_pipeline *pipeline, double *loss)
+{
+    return call("fsdp_pipeline_step", false, pipeline, loss);
+}
+
+fsdp_status fsdp_pipeline_evaluate(fsdp_pipeline *pipeline, double *loss)
+{
+    return call("fsdp_pipeline_evaluate", true, pipeline, loss);
 }

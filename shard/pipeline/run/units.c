@@ -34,11 +34,11 @@ fsdp_status fsdpi_stage_check_stream(const fsdp_pipeline *pipeline, const fsdpi_
         const fsdp_model *model = stage->units[u]->model;
 
         if (fsdpi_is_on_device(model) && fsdpi_gpu_caller(&model->ctx->gpu) != fsdpi_gpu_caller(&pipeline->ctx->gpu)) {
-            return fsdpi_fail_together(
-                pipeline->ctx, FSDP_ERR_STATE,
-                "fsdp_pipeline_step: the model of unit '%s' computes in another stream than the pipeline; call "
-                "fsdp_stream_set() with the same stream for the contexts of both",
-                stage->units[u]->name);
+            return fsdpi_fail_together(pipeline->ctx, FSDP_ERR_STATE,
+                                       "%s: the model of unit '%s' computes in another stream than the pipeline; call "
+                                       "fsdp_stream_set() with the "
+                                       "same stream for the contexts of both",
+                                       pipeline->name, stage->units[u]->name);
         }
     }
     return FSDP_OK;

@@ -38,9 +38,9 @@ static fsdp_status give_up(fsdp_pipeline *pipeline, const fsdpi_vigil *vigil)
 
     ctx->broken = FSDP_ERR_TIMEOUT;
     (void)fsdpi_fail(ctx, FSDP_ERR_TIMEOUT,
-                     "fsdp_pipeline_step: rank %d has waited %d s for %s, at %s of step %" PRIu64
+                     "%s: rank %d has waited %d s for %s, at %s of step %" PRIu64
                      "; FSDP_TIMEOUT_S must be above the time between two messages",
-                     ctx->shown_rank, ctx->config.timeout_s, awaited(vigil, whom, sizeof whom),
+                     pipeline->name, ctx->shown_rank, ctx->config.timeout_s, awaited(vigil, whom, sizeof whom),
                      fsdpi_action_print(vigil->action, action), pipeline->step);
     fsdpi_dump_give_up(fsdpi_error_recorded(ctx));
     return FSDP_ERR_TIMEOUT;
@@ -53,7 +53,7 @@ static void warn(const fsdp_pipeline *pipeline, fsdpi_vigil *vigil)
 
     if (pipeline->ctx->config.stall_s > 0 && vigil->waited > after) {
         vigil->warned = after;
-        fsdpi_log(pipeline->ctx, FSDP_LOG_WARN, "fsdp_pipeline_step: has waited %.0f s for %s, at %s of step %" PRIu64,
+        fsdpi_log(pipeline->ctx, FSDP_LOG_WARN, "%s: has waited %.0f s for %s, at %s of step %" PRIu64, pipeline->name,
                   vigil->waited, awaited(vigil, whom, sizeof whom), fsdpi_action_print(vigil->action, action),
                   pipeline->step);
     }
@@ -67,7 +67,7 @@ fsdp_status fsdpi_vigil_pause(fsdp_pipeline *pipeline, fsdpi_vigil *vigil)
     vigil->looked = now;
     vigil->waited += since < MOST_SECONDS_BETWEEN_LOOKS ? since : MOST_SECONDS_BETWEEN_LOOKS;
     if (ctx->broken != FSDP_OK) {
-        return fsdpi_fail(ctx, ctx->broken, "fsdp_pipeline_step: the context has failed before; finalize it");
+        return fsdpi_fail(ctx, ctx->broken, "%s: the context has failed before; finalize it", pipeline->name);
     }
     if (ctx->config.timeout_s > 0 && vigil->waited > ctx->config.timeout_s) {
         return give_up(pipeline, vigil);

@@ -107,14 +107,16 @@ static void compare_parameters(place *p)
     }
 }
 
-/* A step of both; the same bits. */
+/* A step of both, and forward passes alone before it; the same bits. */
 static void step_and_compare(place *p)
 {
-    double loss = -1;
+    double loss = -1, evaluated = -1;
 
+    assert_int_equal(FSDP_OK, fsdp_pipeline_evaluate(p->pipeline, &evaluated));
     assert_int_equal(FSDP_OK, fsdp_pipeline_step(p->pipeline, &loss));
     const double expected = net_serial_step(&p->serial);
     assert_memory_equal(&loss, &expected, sizeof loss);
+    assert_memory_equal(&evaluated, &expected, sizeof evaluated);
     net_update(&p->n);
     net_update(&p->serial);
 }

@@ -75,6 +75,11 @@ static void fail_at(place *p, net_callback callback, const char *name, int stage
     assert_int_equal(FSDP_ERR_STATE, fsdp_clip_grad_norm(p->n.model, 1.0, NULL));
     assert_true(FSDP_OK != fsdp_pipeline_step(p->pipeline, &loss)); /* the models' step has failed */
     (void)fsdp_model_zero_grad(p->n.model);
+    if (callback == NET_FORWARD || callback == NET_LOSS) {
+        assert_int_equal(FSDP_ERR_IO, fsdp_pipeline_evaluate(p->pipeline, &loss));
+        assert_says(p->ctx, "fsdp_pipeline_evaluate: the callback");
+        (void)fsdp_model_zero_grad(p->n.model);
+    }
     p->n.fails = NET_NONE;
     assert_int_equal(FSDP_OK, fsdp_pipeline_step(p->pipeline, &loss));
     (void)fsdp_model_zero_grad(p->n.model);
@@ -348,6 +353,7 @@ static void nothing_is_refused_for_good(void **state)
 
     (void)state;
     assert_int_equal(FSDP_ERR_ARG, fsdp_pipeline_step(NULL, NULL));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_pipeline_evaluate(NULL, NULL));
     assert_int_equal(FSDP_ERR_ARG, fsdp_pipeline_set_units(NULL, 0, NULL, 0));
     assert_int_equal(FSDP_ERR_ARG, fsdp_pipeline_get_info(NULL, &info));
     assert_int_equal(-1, fsdp_pipeline_rank_of_stage(NULL, 0));
