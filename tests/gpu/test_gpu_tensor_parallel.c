@@ -492,22 +492,12 @@ static void two_streams_take_turns(void **state)
     drop_all();
 }
 
-/* What the program puts into its stream before and behind a region on an axis of a mesh; set on any context of it. */
-static void axes_of_a_mesh_have_its_stream(void **state)
+/* What the program puts into its stream before and behind a region comes before and behind it. */
+static void end_region(fsdp_context *tp)
 {
-    const fsdp_axis           axes[] = {{"dp", 1}, {"tp", 0}};
-    const fsdp_tp_activations a      = {3, 5, FSDP_F32, FSDP_TP_ALL_ROWS};
+    const fsdp_tp_activations a = {3, 5, FSDP_F32, FSDP_TP_ALL_ROWS};
     float                     x[15], *there;
-    fsdp_mesh                *mesh;
-    fsdp_context             *tp;
 
-    (void)state;
-    ok(fsdp_mesh_create(device, axes, 2, NULL, &mesh));
-    ok(fsdp_mesh_context(mesh, "tp", &tp));
-    ok(fsdp_stream_set(tp, second_stream));
-    assert_ptr_equal(second_stream, fsdpi_gpu_caller(&device->gpu));
-    ok(fsdp_stream_set(device, stream));
-    assert_ptr_equal(stream, fsdpi_gpu_caller(&tp->gpu));
     for (size_t i = 0; i < 15; i++) {
         x[i] = (float)i;
     }
@@ -516,9 +506,32 @@ static void axes_of_a_mesh_have_its_stream(void **state)
     ok(fsdp_tp_begin(tp, &a, there, there));
     fetch(x, there, sizeof x);
     for (size_t i = 0; i < 15; i++) {
-        assert_true(x[i] == (float)(i * (size_t)fsdp_test_size()));
+        assert_true(x[i] == (float)(i * (size_t)fsdp_size(tp)));
     }
     drop_all();
+}
+
+/* Those of the mesh, and those of a mesh of one of them; set on any. */
+static void axes_of_a_mesh_have_its_stream(void **state)
+{
+    const int       n = fsdp_test_size(), across = n % 2 == 0 ? n / 2 : n;
+    const fsdp_axis axes[] = {{"dp", across}, {"tp", 0}}, inner_axes[] = {{"tp", n / across}, {"alone", 1}};
+    fsdp_mesh      *mesh, *inner;
+    fsdp_context   *tp, *alone;
+
+    (void)state;
+    ok(fsdp_mesh_create(device, axes, 2, NULL, &mesh));
+    ok(fsdp_mesh_context(mesh, "tp", &tp));
+    ok(fsdp_mesh_create(tp, inner_axes, 2, NULL, &inner));
+    ok(fsdp_mesh_context(inner, "alone", &alone));
+    ok(fsdp_stream_set(alone, second_stream));
+    assert_ptr_equal(second_stream, fsdpi_gpu_caller(&device->gpu));
+    ok(fsdp_stream_set(device, stream));
+    assert_ptr_equal(stream, fsdpi_gpu_caller(&tp->gpu));
+    assert_ptr_equal(stream, fsdpi_gpu_caller(&alone->gpu));
+    end_region(tp);
+    end_region(alone);
+    fsdp_mesh_destroy(inner);
     fsdp_mesh_destroy(mesh);
 }
 
