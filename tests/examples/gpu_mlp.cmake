@@ -56,9 +56,9 @@ if(CMAKE_CXX_COMPILER)
     gpu_mlp_check(examples.gpu_mlp.tp 4 --layers 3 ON_GPUS --tp 2 --offload)
     gpu_mlp_check(examples.gpu_mlp.shard_grad_op 3 --strategy shard_grad_op)
     gpu_mlp_check(examples.gpu_mlp.no_shard 2 --strategy no_shard)
-    gpu_mlp_check(examples.gpu_mlp.pipelines 4 --pp 2)
-    set(gpu_mlp_set soak)
     gpu_mlp_check(examples.gpu_mlp.pipeline 2 --pp 2)
+    set(gpu_mlp_set soak)
+    gpu_mlp_check(examples.gpu_mlp.pipelines 4 --pp 2)
     gpu_mlp_check(examples.gpu_mlp.pipeline_offload 3 --pp 3 --micro 5 --schedule gpipe ON_GPUS --offload)
 
     fsdp_mpi_program_test(NAME examples.gpu_mlp.no_device TARGET test_gpu_mlp RANKS 2 ARGS --device gpu FAILS LABELS gpu
