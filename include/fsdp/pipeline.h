@@ -23,7 +23,8 @@
  * of micro-batches, as in all schedules made here: they have the bits of one rank that computes micro-batch after micro-batch.
  *
  * Activations are passed in host memory, aligned to 64 bytes. Between ranks of a node the receiver copies them out of the
- * sender's memory; between nodes they are MPI's messages.
+ * sender's memory; between nodes they are MPI's messages, which arrive while ranks compute: the progress thread of the pipeline's
+ * context lets MPI go on. Without one (fsdp_has_progress_thread()) they do so as far as MPI makes progress by itself.
  *
  * With FSDP_ON_DEVICE (fsdp_pipeline_options::placement) they are in the memory of the GPU that the pipeline's context uses, and
  * results have the same bits. Callbacks put what they compute into the stream that fsdp_stream_set() named for the pipeline's context,
