@@ -80,10 +80,7 @@ static inline fsdpi_gpu_stream *fsdpi_gpu_callers_place(fsdpi_gpu *gpu)
 /** The stream that what is issued now is ordered on. */
 static inline fsdpi_gpu_stream fsdpi_gpu_caller(const fsdpi_gpu *gpu)
 {
-    while (gpu->leader != NULL) {
-        gpu = gpu->leader;
-    }
-    return gpu->caller;
+    return gpu->leader != NULL ? *fsdpi_gpu_callers_place(gpu->leader) : gpu->caller;
 }
 
 /** Where this rank's GPU sees the slot that goes with a letter: in a GPU's memory, or in the mailbox. */

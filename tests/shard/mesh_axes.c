@@ -125,6 +125,26 @@ typedef struct trained {
     uint64_t hash;
 } trained;
 
+static void train_alone(trained *t)
+{
+    mesh_net_open_alone(&t->alone, NULL);
+    for (int step = 0; step < STEPS; step++) {
+        t->norms[step] = mesh_net_train(&t->alone, step);
+    }
+    ok(fsdp_model_hash(t->alone.model, &t->hash));
+}
+
+/* With the same norms and parameters, bit by bit. */
+static void train_as(mesh_net *net, trained *t)
+{
+    for (int step = 0; step < STEPS; step++) {
+        const double norm = mesh_net_train(net, step);
+
+        assert_memory_equal(&t->norms[step], &norm, sizeof norm);
+    }
+    mesh_net_check(net, &t->alone);
+}
+
 static void check_budget(const mesh_net *net, const combination *c)
 {
     fsdp_strategy strategy = FSDP_NO_SHARD;
@@ -151,12 +171,7 @@ static void train(const combination *c, void *with)
     mesh_net                 net;
 
     open_combination(&net, c, &options);
-    for (int step = 0; step < STEPS; step++) {
-        const double norm = mesh_net_train(&net, step);
-
-        assert_memory_equal(&t->norms[step], &norm, sizeof norm);
-    }
-    mesh_net_check(&net, &t->alone);
+    train_as(&net, t);
     ok(fsdp_model_hash(net.model, &hash));
     assert_true(t->hash == hash);
     check_budget(&net, c);
@@ -168,11 +183,7 @@ void axes_with_strategies_have_the_bits_of_one_rank(void **state)
     trained t;
 
     (void)state;
-    mesh_net_open_alone(&t.alone, NULL);
-    for (int step = 0; step < STEPS; step++) {
-        t.norms[step] = mesh_net_train(&t.alone, step);
-    }
-    ok(fsdp_model_hash(t.alone.model, &t.hash));
+    train_alone(&t);
     for_each_combination(train, &t);
     mesh_net_close(&t.alone);
 }
@@ -241,12 +252,7 @@ static void train_own(const combination *c, void *with)
         }
     }
     mesh_net_commit(&net);
-    for (int step = 0; step < STEPS; step++) {
-        const double norm = mesh_net_train(&net, step);
-
-        assert_memory_equal(&t->norms[step], &norm, sizeof norm);
-    }
-    mesh_net_check(&net, &t->alone);
+    train_as(&net, t);
     mesh_net_close(&net);
 }
 
@@ -255,10 +261,7 @@ void units_have_strategies_of_their_own_beside_those_of_axes(void **state)
     trained t;
 
     (void)state;
-    mesh_net_open_alone(&t.alone, NULL);
-    for (int step = 0; step < STEPS; step++) {
-        t.norms[step] = mesh_net_train(&t.alone, step);
-    }
+    train_alone(&t);
     for_each_combination(train_own, &t);
     mesh_net_close(&t.alone);
 }

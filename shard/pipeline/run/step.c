@@ -405,7 +405,7 @@ static double sum_of_losses(const fsdp_pipeline *p)
 static fsdp_status conclude(fsdp_pipeline *p, double *loss)
 {
     const double        begun = fsdpi_seconds(), mine = p->status == FSDP_OK ? sum_of_losses(p) : 0;
-    const fsdpi_purpose purpose = {.name = p->name, .label = "the end of it", .status = p->status};
+    const fsdpi_purpose purpose = {.name = p->name, .label = "its end", .status = p->status};
 
     if (p->spoiled && p->gpu.device != NULL) {
         fsdpi_pipeline_gpu_settle(p);
@@ -455,7 +455,7 @@ static fsdp_status go_through(fsdp_pipeline *pipeline, double *loss)
     double sum = 0;
 
     const fsdp_status ready = pipeline->ready ? FSDP_OK : check_ready(pipeline);
-    FSDP_TRY(fsdpi_agree(pipeline->ctx, pipeline->name, "the begin", pipeline->step, ready, !pipeline->ready));
+    FSDP_TRY(fsdpi_agree(pipeline->ctx, pipeline->name, "its beginning", pipeline->step, ready, !pipeline->ready));
     begin(pipeline);
     const fsdp_status streams = check_streams(pipeline); /* which the program may have changed since the last step */
     if (streams != FSDP_OK) {
