@@ -46,8 +46,12 @@ set(FSDP_TEST_FEW_SOAK
     "^examples\\.gpu_mlp\\.(help|no_|offload_of)" "^(shard|checkpoint|examples|bench)\\..*\\.n1$" "^topo\\.(files|recorded_files|job|launch)"
     "^run\\." "^examples\\.(gpt_(exact|weights|resume_f32|lost_rank|mesh_shapes)|fashion_(exact|resume)|two_stages_exact)"
     "^shard\\.(random_models|passes|strategies|tensors|norms|custom_optimizer|tensor_io)\\.device" "^checkpoint\\.save_load\\.device"
-    "^gpu\\.model\\.(without_ipc|aware)" "^bench\\.(nodes|memory|network|tune|in_place|shared_result|overlap)"
-    "^collectives\\..*\\.(without_cma|without_ipc)")
+    "^gpu\\.model\\.(without_ipc|aware|nodes_of_2)" "^bench\\.(nodes|memory|network|tune|in_place|shared_result|overlap)"
+    "^collectives\\..*\\.(without_cma|without_ipc)" "^bench\\.step\\.(NO|SHARD|HYBRID|f16|fixed)" "^bench\\.(algorithms|full_output)"
+    "^(gpu\\.)?kernels\\.(reduce_into|sum_squares)$" "^topology\\.(every_recorded_node|random_nodes)" "^gpu\\.bench\\.(user|nodes|kernels)"
+    "^shard\\.(optimizer|training|gradient_sums|loss_scaler|trace|clip|shard_dot|initial_values)\\.device"
+    "^collectives\\.(allreduce|broadcast|reduce|alltoall|bf16)\\.device\\.nodes_of_2" "^examples\\.(fashion_learns_f32|gpt_gradients)"
+    "^scale\\." "^shard\\.(lbfgs|muon|moments_8_bit|random_models)\\.n")
 
 # In soak where FSDP_TEST_FEW is not set, which has one number of ranks anyway: the same script or variant of a model's test on others.
 set(FSDP_TEST_OTHERS_SOAK
@@ -76,13 +80,16 @@ set(FSDP_TEST_LONGER
 set(FSDP_TEST_UNITS_SOAK
     "^(docs|fuzz|tools)\\." "^topo\\.(files|recorded_files|text)" "^install\\.(examples|cmake_listing|cmake_cxx|static|pages|symbols|programs)"
     "^examples\\.(.*_gradients|gpt_(memory|muon|full_output|budget|weights)|.*_help|hello_(settings|unknown|valgrind)|md)"
-    "^examples\\.(shallow_water_(learns|resume|exact)|gpu_mlp\\.(help|no_|offload|host))" "^gpu\\.(bench|runtime|double_ipc|device_peers)"
-    "^checkpoint\\.(rows|several|file_systems|byte_order|earlier)" "^bench\\.(step|help|full_output|algorithms|memory|shards|checkpoint)"
+    "^examples\\.(shallow_water_(learns|resume|exact)|gpu_mlp\\.(help|no_|offload|host|tp|too|divided|pipeline))"
+    "^gpu\\.(bench|runtime|double_ipc|device_peers|pipeline)" "^topology\\." "^lib\\.(cast|log_function|machine|recorder)" "^scale\\."
+    "^checkpoint\\.(rows|several|file_systems|byte_order|earlier|cache|faults)"
+    "^bench\\.(step|help|full_output|algorithms|memory|shards|checkpoint|floor_plans|progress|reuse)"
     "^shard\\..*\\.device\\.n[0-9]+$"
     "^shard\\.(initial_values|model|budget|node_memory|clip|norms|shard_dot|loss_scaler|tensor_io|grouping|options|names)\\.n[0-9]+$"
     "^shard\\.(local_shards|custom_optimizer|moments_8_bit|gradient_sums|hook_parts|tensors|strategies_16_bits|granularity)\\.n[0-9]+$"
     "^shard\\.(muon|f64|lbfgs|alignment|unit_strategies|slots|prefetch|fixed_addresses|tensors_at_fixed_addresses)\\.n[0-9]+$"
-    "^shard\\.(requests|model_hooks|unused_units|step_divisor|grad_norms|kept_units|resident)\\.n[0-9]+$")
+    "^shard\\.(requests|model_hooks|unused_units|step_divisor|grad_norms|kept_units|resident)\\.n[0-9]+$"
+    "^shard\\.(tensor_groups|trace|keep_on_node|group_sync|replay|random_models|disagreement)\\.n[0-9]+$")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
 set(FSDP_TEST_MPIEXEC_FLAGS "")
