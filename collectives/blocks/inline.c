@@ -8,6 +8,12 @@
 #include "collectives/reach/pieces.h"
 #include "lib/context/context.h"
 
+/* Whether each rank is a node, whose number is the rank's. */
+static bool ranks_are_nodes(const fsdp_request *request)
+{
+    return request->ctx->nodes.largest == 1;
+}
+
 /* BYTES of what a node sends another one at most, where these exchange in pairs and each is a rank. */
 static size_t largest_portion(const fsdp_request *request, fsdpi_pattern pattern)
 {
@@ -28,7 +34,7 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
     if (pattern == FSDPI_TRANSPOSE) {
         return false;
     }
-    return ctx->nodes.largest == 1 ? largest_portion(request, pattern) <= most : bytes <= (slot < most ? slot : most);
+    return ranks_are_nodes(request) ? largest_portion(request, pattern) <= most : bytes <= (slot < most ? slot : most);
 }
 
 /* Across nodes, nobody reads the slot of a rank that is a node where it sends its input as it is. */
@@ -71,20 +77,36 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
     return sends_input(request) ? 0 : fsdpi_fill_record(&from, pattern, &b, payload);
 }
 
+/* What the ranks of a node own, of the block that is everything. */
+static fsdpi_slice needed_by(const fsdp_request *request, int node)
+{
+    const fsdpi_block b = fsdpi_whole_block(request, FSDPI_SCATTER);
+
+    return ranks_are_nodes(request) ? fsdpi_slice_of(request, node) : fsdpi_needed_by(request, &b, node);
+}
+
+/* BYTES that they bring. */
+static size_t gathered_bytes(const fsdp_request *request, int node)
+{
+    const fsdpi_block b = fsdpi_whole_block(request, FSDPI_GATHER);
+
+    return ranks_are_nodes(request) ? fsdpi_slice_of(request, node).count * request->call.width
+                                    : fsdpi_gathered_bytes(request, &b, node);
+}
+
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
 {
     const fsdp_context  *ctx   = request->ctx;
     const fsdpi_nodes   *nodes = &ctx->nodes;
-    const fsdpi_block    b     = fsdpi_whole_block(request, pattern);
     const unsigned char *data =
         sends_input(request) ? request->call.in : fsdpi_pairs_payload(&request->lane->exchange, nodes->mine);
     const size_t width = request->call.width;
 
     switch (pattern) {
     case FSDPI_GATHER:
-        return (fsdpi_portion){data, fsdpi_gathered_bytes(request, &b, nodes->mine)};
+        return (fsdpi_portion){data, gathered_bytes(request, nodes->mine)};
     case FSDPI_SCATTER: {
-        const fsdpi_slice needed = fsdpi_needed_by(request, &b, node);
+        const fsdpi_slice needed = needed_by(request, node);
         return (fsdpi_portion){data + needed.begin * width, needed.count * width};
     }
     case FSDPI_TO_ROOT:
@@ -100,14 +122,13 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
 size_t fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern, int node)
 {
     const fsdpi_nodes *nodes = &request->ctx->nodes;
-    const fsdpi_block  b     = fsdpi_whole_block(request, pattern);
     const size_t       whole = request->call.count * request->call.width;
 
     switch (pattern) {
     case FSDPI_GATHER:
-        return fsdpi_gathered_bytes(request, &b, node);
+        return gathered_bytes(request, node);
     case FSDPI_SCATTER:
-        return fsdpi_needed_by(request, &b, nodes->mine).count * request->call.width;
+        return needed_by(request, nodes->mine).count * request->call.width;
     case FSDPI_TO_ROOT:
         return fsdpi_is_on_node(nodes, request->call.root) ? whole : 0;
     case FSDPI_FROM_ROOT:
@@ -122,14 +143,32 @@ void *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int
     return fsdpi_place_in_result(request, pattern, node);
 }
 
-/* ---- taking: what training is made of, on one node, without the detour by windows and tables ------------------------- */
+/*
+ * ---- taking: what training is made of, on one node or where each rank is one, without the detour by windows and tables
+ */
 
-/* Where a peer's data lies. */
-static const unsigned char *data_of(const fsdpi_published *from, int position)
+static bool is_taken_straight(const fsdpi_published *from)
 {
-    fsdpi_letter *letter = fsdpi_letter_of(&from->request->lane->box, position, from->number);
+    return from->request->ctx->nodes.count == 1 || (from->in_pairs && ranks_are_nodes(from->request));
+}
 
-    return from->in_letter ? letter->payload : (const unsigned char *)(letter + 1);
+/* Where a peer's data lies, from so many BYTES of it on: those before are not sent from node to node. */
+static const unsigned char *data_of(const fsdpi_published *from, int rank, size_t begin)
+{
+    if (from->in_pairs) {
+        return fsdpi_pairs_payload(&from->request->lane->exchange, rank);
+    }
+    fsdpi_letter *letter = fsdpi_letter_of(&from->request->lane->box, rank, from->number);
+
+    return (from->in_letter ? letter->payload : (const unsigned char *)(letter + 1)) + begin;
+}
+
+/* The part of a rank, which may have come straight to where it belongs. */
+static const void *part_of(const fsdpi_published *from, int rank)
+{
+    const void *placed = from->in_pairs ? fsdpi_place_in_result(from->request, FSDPI_GATHER, rank) : NULL;
+
+    return placed != NULL ? placed : data_of(from, rank, 0);
 }
 
 static void take_parts(const fsdpi_published *from)
@@ -137,10 +176,10 @@ static void take_parts(const fsdpi_published *from)
     fsdp_request       *request = from->request;
     const fsdp_context *ctx     = request->ctx;
 
-    for (int p = 0; p < ctx->nodes.size; p++) {
-        const fsdpi_slice part = fsdpi_slice_of(request, p);
+    for (int r = 0; r < ctx->size; r++) {
+        const fsdpi_slice part = fsdpi_slice_of(request, r);
         unsigned char    *to   = (unsigned char *)request->call.out + part.begin * request->call.width;
-        const void       *data = p == ctx->rank ? request->call.in : data_of(from, p);
+        const void       *data = r == ctx->rank ? request->call.in : part_of(from, r);
 
         if (part.count > 0 && data != to) {
             ctx->kernels->copy(to, data, part.count * request->call.width);
@@ -157,23 +196,22 @@ static void take_reduction(const fsdpi_published *from, fsdpi_slice part, unsign
     if (part.count == 0) {
         return;
     }
-    for (int p = 0; p < ctx->nodes.size; p++) {
-        const unsigned char *data = p == ctx->rank ? request->call.in : data_of(from, p);
-        ctx->operands[p]          = data + begin;
+    for (int r = 0; r < ctx->size; r++) {
+        ctx->operands[r] = r == ctx->rank ? (const unsigned char *)request->call.in + begin : data_of(from, r, begin);
     }
-    fsdpi_host_mover.reduce_result(request, to, (size_t)ctx->nodes.size, part.count, request->call.op,
-                                   (size_t)ctx->size);
+    fsdpi_host_mover.reduce_result(request, to, (size_t)ctx->size, part.count, request->call.op, (size_t)ctx->size);
 }
 
 void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern)
 {
-    const fsdpi_published from = published(request, pattern);
+    const fsdpi_published from     = published(request, pattern);
+    const bool            straight = is_taken_straight(&from);
 
-    if (request->ctx->nodes.count == 1 && pattern == FSDPI_GATHER) {
+    if (straight && pattern == FSDPI_GATHER) {
         take_parts(&from);
-    } else if (request->ctx->nodes.count == 1 && pattern == FSDPI_SCATTER) {
+    } else if (straight && pattern == FSDPI_SCATTER) {
         take_reduction(&from, fsdpi_slice_of(request, request->ctx->rank), fsdpi_own_result(request));
-    } else if (request->ctx->nodes.count == 1 && pattern == FSDPI_COMBINE) {
+    } else if (straight && pattern == FSDPI_COMBINE) {
         take_reduction(&from, (fsdpi_slice){0, request->call.count}, request->call.out);
     } else {
         const fsdpi_block b = fsdpi_whole_block(request, pattern);

@@ -110,7 +110,7 @@ static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_prog
     if (request->closing && request->ops != NULL && request->ops->abandon != NULL) {
         request->ops->abandon(request);
     }
-    atomic_store(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_EXCHANGING_DETAILS, memory_order_relaxed);
     fsdpi_summarize(&request->verdict, &request->lane->verdicts);
     return fsdpi_post_allreduce(&request->lane->messages, &request->lane->verdicts, engine->verdicts->type,
                                 engine->verdicts->op);
@@ -125,7 +125,7 @@ static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
     if (fsdpi_carries(&node)) {
         record->bytes = request->call.collective->record(request, (unsigned char *)(record + 1));
     }
-    atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
 }
 
 /* What other nodes will send, if they call the same. */
@@ -148,10 +148,9 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
     const fsdpi_collective *collective = request->call.collective;
     const fsdpi_nodes      *nodes      = request->engine->nodes;
     fsdpi_exchange         *exchange   = &request->lane->exchange;
-    fsdpi_record_head      *record;
+    fsdpi_record_head      *record     = fsdpi_pairs_begin(exchange, &node);
 
-    atomic_store(&request->state, FSDPI_REQUEST_ASKING_NODES);
-    FSDP_TRY(fsdpi_pairs_begin(exchange, &node, &record));
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
     if (fsdpi_carries(&node)) {
         FSDP_TRY(expect_portions(request));
         (void)collective->record(request, (unsigned char *)(record + 1));
@@ -161,7 +160,7 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
         FSDP_TRY(fsdpi_pairs_send(exchange, to,
                                   fsdpi_carries(&node) ? collective->portion(request, to) : (fsdpi_portion){0}));
     }
-    return FSDP_OK;
+    return fsdpi_pairs_listen(exchange);
 }
 
 /* All heads have come: what all say decides where the rest of the others' data belongs. */
@@ -211,7 +210,7 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
     }
     *progress = FSDPI_MOVED;
     if (engine->nodes->position > 0) {
-        atomic_store(&request->state, FSDPI_REQUEST_AWAITING_LEADER);
+        atomic_store_explicit(&request->state, FSDPI_REQUEST_AWAITING_LEADER, memory_order_relaxed);
         return FSDP_OK;
     }
     if (request->lane->exchange.in_pairs) {

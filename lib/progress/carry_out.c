@@ -47,6 +47,14 @@ static void trace(const fsdp_request *request)
                              .status    = request->status});
 }
 
+/* Who has issued it may have left that for when peers have been told: see record_late(). */
+static void record_if_not_yet(fsdpi_queue *queue, fsdp_request *request)
+{
+    if (!request->is_recorded) {
+        fsdpi_queue_record(queue, request, true);
+    }
+}
+
 /* It is over: keeps its verdict for whoever waits, and lets the next one begin. */
 static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
 {
@@ -61,6 +69,7 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
     if (queue->engine.trace->file != NULL) {
         trace(request);
     }
+    record_if_not_yet(queue, request);
     fsdpi_recorder_end(queue->engine.recorder, request->sequence, status);
     if (status == FSDP_ERR_MISMATCH) {
         fsdpi_dump_mismatch(queue->engine.recorder, request->error);
@@ -86,7 +95,9 @@ static void start(fsdp_request *request)
     const fsdpi_collective *collective = request->call.collective;
 
     request->begun = fsdpi_trace_now(request->engine->trace);
-    fsdpi_recorder_begin(request->engine->recorder, request->sequence);
+    if (request->is_recorded) {
+        fsdpi_recorder_begin(request->engine->recorder, request->sequence);
+    }
     if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
         fsdpi_take_local_verdict(request, collective->prepare(request));
     }
@@ -139,6 +150,7 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
         *progress = FSDPI_FINISHED;
         return FSDP_OK;
     }
+    record_if_not_yet(request->queue, request);
     fsdpi_recorder_move(request->engine->recorder, request->sequence, request->algorithm->name,
                         !request->algorithm->is_short);
     if (request->algorithm->is_short) {
@@ -213,6 +225,16 @@ static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
     }
 }
 
+/* What its issuer carries out at once is recorded when the peers have been told, who wait for that: it is sent, or they are late. */
+static void record_late(fsdpi_queue *queue, fsdp_request *request, fsdpi_progress progress)
+{
+    const int state = atomic_load_explicit(&request->state, memory_order_relaxed);
+
+    if (progress == FSDPI_WAITING || state != FSDPI_REQUEST_ARRIVING) {
+        fsdpi_queue_record(queue, request, state != FSDPI_REQUEST_QUEUED);
+    }
+}
+
 enum { MOVES_BETWEEN_SIGNS = 64 };
 
 /* Only one thread at a time carries operations out; others read it. */
@@ -253,6 +275,9 @@ static bool advance_head(fsdpi_queue *queue, int lane)
         if (progress != FSDPI_WAITING) {
             count_move(queue);
             moved = true;
+        }
+        if (!request->is_recorded) {
+            record_late(queue, request, progress);
         }
     } while (lane == FSDPI_LANE_SHORT && status == FSDP_OK && progress == FSDPI_MOVED && request->lane == where &&
              atomic_load_explicit(&request->state, memory_order_relaxed) != FSDPI_REQUEST_AGREED);

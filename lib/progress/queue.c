@@ -52,6 +52,7 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->flags       = 0;
     request->closing     = false;
     request->is_blocking = blocking;
+    request->is_recorded = false;
     request->is_still    = false;
     request->aside       = false;
     request->unprinted   = false;
@@ -68,10 +69,11 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
 }
 
 /* Whose caller waits anyway tells that; else another thread may wait beside it. */
-static void record(fsdpi_queue *queue, const fsdp_request *request)
+void fsdpi_queue_record(fsdpi_queue *queue, fsdp_request *request, bool begun)
 {
     const fsdpi_call *call = &request->call;
 
+    request->is_recorded = true;
     fsdpi_recorder_issue(
         queue->engine.recorder,
         &(fsdpi_recorder_call){.sequence   = request->sequence,
@@ -83,10 +85,14 @@ static void record(fsdpi_queue *queue, const fsdp_request *request)
                                .dtype      = call->has_data ? (int)call->dtype : -1,
                                .op         = call->has_op ? (int)call->op : -1,
                                .root       = call->has_root ? call->root : -1},
-        request->is_blocking, !request->is_blocking && atomic_load_explicit(&queue->waiters, memory_order_relaxed) > 0);
+        begun, request->is_blocking,
+        !request->is_blocking && atomic_load_explicit(&queue->waiters, memory_order_relaxed) > 0);
 }
 
-/* Enqueues; `run` is set where the calling thread is to carry it out. */
+/*
+ * Enqueues; `run` is set where the calling thread is to carry it out. If it does nothing else meanwhile, it tells its peers first,
+ * and the flight recorder while that is under way.
+ */
 static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status, bool blocking, bool *run,
                          fsdp_request **request)
 {
@@ -103,10 +109,13 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
         return FSDP_ERR_MEMORY;
     }
     fill(queue, made, call, status, blocking);
-    record(queue, made);
     fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], made);
-    *run           = !queue->running && (!queue->has_thread || (blocking && fsdpi_oldest(queue) == made));
-    queue->running = queue->running || *run;
+    const bool at_once = blocking && fsdpi_oldest(queue) == made;
+    *run               = !queue->running && (!queue->has_thread || at_once);
+    queue->running     = queue->running || *run;
+    if (!*run || !at_once) {
+        fsdpi_queue_record(queue, made, false);
+    }
     fsdpi_queue_unlock(queue);
     if (!*run && !blocking && queue->has_thread) {
         fsdpi_ring(queue);

@@ -68,6 +68,9 @@ static inline bool fsdpi_queue_is_empty(fsdpi_queue *queue)
 void          fsdpi_line_append(fsdpi_line *line, fsdp_request *request);
 fsdp_request *fsdpi_line_remove(fsdpi_line *line);
 
+/** Writes it into the flight recorder. `begun`: ranks agree on it already. */
+void fsdpi_queue_record(fsdpi_queue *queue, fsdp_request *request, bool begun);
+
 /* ---- request_pool.c: under the lock ------------------------------------------------------------------------------ */
 
 /** BYTES of bookkeeping of the first requests. */

@@ -127,7 +127,18 @@ static void tell(const fsdpi_recorder *recorder, fsdpi_recorded_doing doing, uin
                           memory_order_release);
 }
 
-void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool waits, bool beside)
+/* By several threads at once. */
+static void raise_to(_Atomic uint64_t *word, uint64_t value)
+{
+    uint64_t is = load(word);
+
+    while (is < value &&
+           !atomic_compare_exchange_weak_explicit(word, &is, value, memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool begun, bool waits,
+                          bool beside)
 {
     if (recorder->section == NULL) {
         return;
@@ -140,11 +151,11 @@ void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *c
     atomic_thread_fence(memory_order_release);
     store(&entry[FSDPI_WORD_SEQUENCE], call->sequence + 1);
     store(&entry[FSDPI_WORD_ISSUED], now);
-    store(&entry[FSDPI_WORD_BEGUN], 0);
+    store(&entry[FSDPI_WORD_BEGUN], begun ? now : 0);
     store(&entry[FSDPI_WORD_ENDED], 0);
     store(&entry[FSDPI_WORD_COUNT], call->count);
     store(&entry[FSDPI_WORD_BYTES], call->bytes);
-    store(&entry[FSDPI_WORD_MARKS], mark(FSDPI_MARK_STATE, FSDPI_RECORDED_ISSUED) |
+    store(&entry[FSDPI_WORD_MARKS], mark(FSDPI_MARK_STATE, begun ? FSDPI_RECORDED_AGREEING : FSDPI_RECORDED_ISSUED) |
                                         mark(FSDPI_MARK_COLLECTIVE, fsdpi_recorder_name(recorder, call->collective)) |
                                         mark(FSDPI_MARK_CALL, fsdpi_recorder_name(recorder, call->call)) |
                                         mark(FSDPI_MARK_DTYPE, (uint64_t)call->dtype + 1) |
@@ -156,7 +167,7 @@ void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *c
     }
     store(&entry[FSDPI_WORD_ROOT], (uint64_t)call->root + 1);
     atomic_store_explicit(&entry[FSDPI_WORD_VERSION], version + 2, memory_order_release);
-    atomic_store_explicit(&recorder->section->issued, call->sequence + 1, memory_order_release);
+    raise_to(&recorder->section->issued, call->sequence + 1);
     if (!beside) {
         tell(recorder, waits ? FSDPI_DOING_WAITING : FSDPI_DOING_USER, call->sequence, now);
     }

@@ -89,8 +89,12 @@ typedef struct fsdpi_recorder_call {
 /** The number of a constant text in the section's table; 0 where that is full. */
 uint8_t fsdpi_recorder_name(fsdpi_recorder *recorder, const char *name);
 
-/** `waits`: its caller does nothing else; `beside`: another thread waits, and what this one does is not told. */
-void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool waits, bool beside);
+/**
+ * `begun`: ranks agree on it already; `waits`: its caller does nothing else; `beside`: another thread waits, and what this one
+ * does is not told. Later ones may have been issued before.
+ */
+void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool begun, bool waits,
+                          bool beside);
 
 /** Ranks begin to agree on it; its data begins to move, by that algorithm; it has ended. */
 void fsdpi_recorder_begin(fsdpi_recorder *recorder, uint64_t sequence);

@@ -76,18 +76,24 @@ static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *
     return FSDPI_TAG_PORTIONS + (int)(call % tags);
 }
 
-fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record)
+fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
+{
+    fsdpi_record_head *record = record_of(exchange, exchange->nodes->mine);
+
+    *record            = (fsdpi_record_head){.all = *opinion};
+    exchange->posted   = false;
+    exchange->heard    = false;
+    exchange->outgoing = outgoing(exchange);
+    exchange->expected = 0;
+    return record;
+}
+
+fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
     const size_t       most  = sizeof(fsdpi_record_head) + exchange->together;
 
-    *record            = record_of(exchange, nodes->mine);
-    **record           = (fsdpi_record_head){.all = *opinion};
-    exchange->posted   = false;
-    exchange->heard    = false;
-    exchange->first    = exchange->messages->n;
-    exchange->outgoing = outgoing(exchange);
-    exchange->expected = 0;
+    exchange->first = exchange->messages->n;
     for (int k = 1; k < nodes->count; k++) {
         const int node = (nodes->mine + nodes->count - k) % nodes->count;
         FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, record_of(exchange, node), most,
@@ -137,6 +143,9 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     fsdpi_record_head *own   = record_of(exchange, nodes->mine);
 
     FSDP_TRY(fsdpi_messages_some_complete(exchange->messages, exchange->first, (size_t)nodes->count - 1, heard));
+    if (*heard) {
+        exchange->messages->n = exchange->first; /* these were the last */
+    }
     for (int m = 0; m < nodes->count && *heard; m++) {
         fsdpi_join(&own->all, &record_of(exchange, m)->all);
     }
@@ -149,7 +158,7 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
     const fsdpi_messages *messages = exchange->messages;
 
     for (int k = 1; k < nodes->count; k++) {
-        const size_t i = exchange->first + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_begin() */
+        const size_t i = exchange->first + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_listen() */
         int          complete = 0;
 
         if (i < messages->n && !exchange->heard) {

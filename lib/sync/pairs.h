@@ -36,11 +36,14 @@ size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
  */
 void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together);
 
-/** On the leader: writes the head of this node's record, and receives those of the others. Its payload begins right behind. */
-fsdp_status fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion, fsdpi_record_head **record);
+/** On the leader: writes the head of this node's record. Its payload begins right behind. */
+fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion);
 
 /** Sends a node the head and its portion, once for each. */
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
+
+/** When all is sent, which does not wait for this: receives the heads of the others. */
+fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange);
 
 /** Before anything is sent: what a node will send, to there or, if that is NULL, behind its head, if it calls the same. */
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes);
