@@ -415,8 +415,9 @@ int main(int argc, char **argv)
 {
     settings    o = {.stages = 2, .micros = 8, .steps = 10, .width = 256, .schedule = "1f1b"};
     fsdp_status status;
+    int         threads;
 
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads); /* so that messages move while stages compute */
     status = example_options_read(argc, argv, rows, N_ROWS, &o);
     if (status == FSDP_OK && o.help && example_speaks()) {
         example_options_print(rows, N_ROWS,

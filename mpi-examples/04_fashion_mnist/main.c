@@ -165,9 +165,9 @@ int main(int argc, char **argv)
 {
     fashion_options options;
     fsdp_status     status;
-    int             stopped = 0;
+    int             stopped = 0, threads;
 
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads); /* so that communication overlaps with compute */
     status = fashion_options_read(argc, argv, &options);
     if (status == FSDP_OK && !options.help) {
         status = run_in_context(&options, &stopped);
