@@ -225,7 +225,7 @@ static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
     }
 }
 
-/* What its issuer carries out at once is recorded when the peers have been told, who wait for that: it is sent, or they are late. */
+/* Whose issuer carries it out at once has waited for this: the peers come first. They have been told, or are late themselves. */
 static void record_late(fsdpi_queue *queue, fsdp_request *request, fsdpi_progress progress)
 {
     const int state = atomic_load_explicit(&request->state, memory_order_relaxed);

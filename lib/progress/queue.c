@@ -109,13 +109,13 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
         return FSDP_ERR_MEMORY;
     }
     fill(queue, made, call, status, blocking);
-    fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], made);
-    const bool at_once = blocking && fsdpi_oldest(queue) == made;
+    const bool at_once = blocking && fsdpi_oldest(queue) == NULL;
     *run               = !queue->running && (!queue->has_thread || at_once);
     queue->running     = queue->running || *run;
     if (!*run || !at_once) {
         fsdpi_queue_record(queue, made, false);
     }
+    fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], made); /* from here on, whoever is at work may begin with it */
     fsdpi_queue_unlock(queue);
     if (!*run && !blocking && queue->has_thread) {
         fsdpi_ring(queue);

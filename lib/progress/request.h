@@ -170,8 +170,8 @@ struct fsdp_request {
     bool                     is_reserved; /* it returns to these */
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
     bool                     is_blocking; /* its caller does nothing until it is done */
-    bool                     is_recorded;
-    bool                     is_still;  /* likewise: nothing moved in the long lane of any rank */
+    bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
+    bool                     is_recorded; /* in the flight recorder */
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
     fsdp_status              status;
     uint64_t                 number; /* of its letter in that lane */
