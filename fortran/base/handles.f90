@@ -48,6 +48,11 @@ module fsdp_base
          import :: c_ptr, c_size_t
          type(c_ptr), value :: text
       end function
+
+      integer(c_int) function c_usleep(microseconds) bind(C, name="usleep")
+         import :: c_int
+         integer(c_int), value :: microseconds ! unsigned in C, of the same width
+      end function
    end interface
 
 contains
@@ -137,6 +142,7 @@ contains
       class(any_handle), intent(in), optional :: handle
       integer, intent(out), optional :: status
       character(:), allocatable :: detail
+      integer, parameter :: moment = 200000 ! microseconds
       integer :: communicator, error
 
       if (present(status)) then
@@ -151,6 +157,7 @@ contains
          end if
          write (error_unit, '(a)') what // ': ' // fsdp_status_name(code) // ': ' // detail
          flush (error_unit)
+         error = int(c_usleep(int(moment, c_int))) ! mpiexec of MPICH drops what it has not yet passed on when a job is aborted
          call MPI_Abort(communicator, 1, error)
       end if
    end subroutine
