@@ -89,7 +89,7 @@ set(FSDP_TEST_UNITS_SOAK
     "^shard\\.(local_shards|custom_optimizer|moments_8_bit|gradient_sums|hook_parts|tensors|strategies_16_bits|granularity)\\.n[0-9]+$"
     "^shard\\.(muon|f64|lbfgs|alignment|unit_strategies|slots|prefetch|fixed_addresses|tensors_at_fixed_addresses)\\.n[0-9]+$"
     "^shard\\.(requests|model_hooks|unused_units|step_divisor|grad_norms|kept_units|resident)\\.n[0-9]+$"
-    "^shard\\.(tensor_groups|trace|keep_on_node|group_sync|replay|random_models|disagreement)\\.n[0-9]+$")
+    "^shard\\.(tensor_groups|trace|keep_on_node|group_sync|replay|random_models|disagreement)\\.n[0-9]+$" "^preload\\.c_compared")
 
 # More ranks than cores are usual in tests, and binding would put them all on the first ones.
 set(FSDP_TEST_MPIEXEC_FLAGS "")
