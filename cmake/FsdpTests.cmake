@@ -33,7 +33,8 @@ math(EXPR FSDP_TEST_PATIENCE "120 * ${FSDP_TEST_TIME_FACTOR}")
 set(FSDP_TEST_EXPECT "${PROJECT_SOURCE_DIR}/tests/support/expect.sh")
 set(FSDP_TEST_LAUNCHER "${PROJECT_SOURCE_DIR}/tests/support/with_own_tmpdir.sh")
 
-# In soak where FSDP_TEST_FEW is set: scripts that start their programs dozens of times, and variants of tests on device memory.
+# In soak where FSDP_TEST_FEW is set: scripts that start their programs dozens of times, variants of tests on device memory, and what
+# computes for long without reaching other code.
 # Under AddressSanitizer a start takes seconds, and most of the time would go into these.
 set(FSDP_TEST_FEW_SOAK
     "^(bench|topo)\\.options" "^bench\\.files" "_bad_input" "^examples\\.gpt_(node_shapes|overlap|halves|micro_batches|hooks|stop)"

@@ -143,9 +143,7 @@ void *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int
     return fsdpi_place_in_result(request, pattern, node);
 }
 
-/*
- * ---- taking: what training is made of, on one node or where each rank is one, without the detour by windows and tables
- */
+/* ---- taking what training is made of: without windows and tables on one node, and where each rank is one ------------- */
 
 static bool is_taken_straight(const fsdpi_published *from)
 {

@@ -47,7 +47,7 @@ static void trace(const fsdp_request *request)
                              .status    = request->status});
 }
 
-/* Who has issued it may have left that for when peers have been told: see record_late(). */
+/* Its issuer may have left that for later: see record_late(). */
 static void record_if_not_yet(fsdpi_queue *queue, fsdp_request *request)
 {
     if (!request->is_recorded) {
@@ -225,7 +225,7 @@ static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
     }
 }
 
-/* Whose issuer carries it out at once has waited for this: the peers come first. They have been told, or are late themselves. */
+/* Of an operation that its issuer carries out at once: peers wait to be told of it, the recorder can wait until they are. */
 static void record_late(fsdpi_queue *queue, fsdp_request *request, fsdpi_progress progress)
 {
     const int state = atomic_load_explicit(&request->state, memory_order_relaxed);

@@ -90,8 +90,8 @@ void fsdpi_queue_record(fsdpi_queue *queue, fsdp_request *request, bool begun)
 }
 
 /*
- * Enqueues; `run` is set where the calling thread is to carry it out. If it does nothing else meanwhile, it tells its peers first,
- * and the flight recorder while that is under way.
+ * Enqueues; `run` is set where the calling thread is to carry it out. If it also waits for it, the operation is recorded only when
+ * the peers have been told: see record_late().
  */
 static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status, bool blocking, bool *run,
                          fsdp_request **request)

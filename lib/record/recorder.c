@@ -127,7 +127,7 @@ static void tell(const fsdpi_recorder *recorder, fsdpi_recorded_doing doing, uin
                           memory_order_release);
 }
 
-/* By several threads at once. */
+/* Several threads may do so at once; the word never falls. */
 static void raise_to(_Atomic uint64_t *word, uint64_t value)
 {
     uint64_t is = load(word);

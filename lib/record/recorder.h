@@ -91,7 +91,7 @@ uint8_t fsdpi_recorder_name(fsdpi_recorder *recorder, const char *name);
 
 /**
  * `begun`: ranks agree on it already; `waits`: its caller does nothing else; `beside`: another thread waits, and what this one
- * does is not told. Later ones may have been issued before.
+ * does is not told. Operations with higher numbers may be in the record already.
  */
 void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool begun, bool waits,
                           bool beside);
