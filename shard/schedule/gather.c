@@ -219,13 +219,27 @@ static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
     return FSDP_OK;
 }
 
-/* Behind the last event that is expected soon enough to be gathered ahead. */
+/* fsdp_model_keep_gathered() has said so. */
+static bool drops_with_the_pass(const fsdp_model *model)
+{
+    return model->options.kept_units > 0 && !model->keeps;
+}
+
+/*
+ * Behind the last event that is expected soon enough to be gathered ahead. What is gathered already does not count: so the last
+ * units of the forward pass stay, which the backward pass begins with, as far as there are places.
+ */
 static size_t end_of_expected(const fsdp_model *model)
 {
     const size_t depth = (size_t)model->ctx->config.prefetch;
-    size_t       end   = model->expected;
+    const size_t more  = depth > 0 && !drops_with_the_pass(model) ? model->plan.n_views : 0;
+    size_t       end = model->expected, missing = 0;
 
-    while (end < model->n_events && end < model->expected + depth && model->events[end] != change_event(model)) {
+    while (end < model->n_events && end < model->expected + depth + more && model->events[end] != change_event(model)) {
+        missing += !is_gathered(unit_of_event(model, model->events[end]));
+        if (missing > depth) {
+            break;
+        }
         end++;
     }
     return end;
@@ -233,7 +247,9 @@ static size_t end_of_expected(const fsdp_model *model)
 
 static fsdp_status gather_ahead(fsdp_model *model)
 {
-    for (size_t i = model->expected; i < end_of_expected(model); i++) {
+    const size_t end = end_of_expected(model);
+
+    for (size_t i = model->expected; i < end; i++) {
         const size_t event = model->events[i];
         fsdp_unit   *next  = unit_of_event(model, event);
 
@@ -383,7 +399,9 @@ static bool is_expected(const fsdp_unit *unit)
 {
     const fsdp_model *model = unit->model;
 
-    for (size_t i = model->expected; i < end_of_expected(model); i++) {
+    const size_t end = end_of_expected(model);
+
+    for (size_t i = model->expected; i < end; i++) {
         if (model->events[i] / 2 == unit->index) {
             return true;
         }

@@ -155,6 +155,37 @@ static void the_order_of_units_is_known_behind_many_imports(void **state)
     small_model_close(&t.m);
 }
 
+static bool is_gathered(const fsdp_unit *unit)
+{
+    return unit->n_members > 0 && unit->members[0].view->gathered;
+}
+
+/* It is the first of the backward pass, and would have to be gathered again. */
+static void the_last_unit_of_the_forward_pass_stays(void **state)
+{
+    const bool divides = fsdp_test_size() > 1;
+
+    (void)state;
+    for (int prefetch = 0; prefetch <= MOST_PREFETCH; prefetch++) {
+        training t;
+
+        open_training(&t, FSDP_FULL_SHARD, prefetch, STEP);
+        for (int round = 0; round < ROUNDS; round++) {
+            run_pass(&t.m, round);
+            make_change(&t, STEP);
+        }
+        for (size_t u = 0; u < N_UNITS; u++) {
+            assert_int_equal(FSDP_OK, fsdp_unit_begin_forward(t.m.units[u]));
+            assert_int_equal(FSDP_OK, fsdp_unit_end_forward(t.m.units[u]));
+        }
+        assert_int_equal(divides && prefetch > 0, is_gathered(t.m.units[N_UNITS - 1]));
+        assert_int_equal(FSDP_OK, fsdp_unit_begin_backward(t.m.units[N_UNITS - 1]));
+        assert_int_equal(divides, is_gathered(t.m.units[N_UNITS - 1]));
+        assert_int_equal(FSDP_OK, fsdp_unit_end_backward(t.m.units[N_UNITS - 1]));
+        small_model_close(&t.m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -162,6 +193,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_is_gathered_ahead_of_imports),
         cmocka_unit_test(nothing_is_gathered_ahead_of_a_load),
         cmocka_unit_test(the_order_of_units_is_known_behind_many_imports),
+        cmocka_unit_test(the_last_unit_of_the_forward_pass_stays),
     };
 
     return fsdp_test_main(argc, argv, tests, saved_folder_make, saved_folder_remove);

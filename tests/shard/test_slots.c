@@ -162,7 +162,7 @@ static void only_the_first_gather_of_a_step_is_late(void **state)
                          c.gathers);
             }
             if (prefetch == 1 && shape == 3) {
-                assert_int_equal(15, c.gathers);
+                assert_int_equal(13, c.gathers); /* the tiny unit and the last block stay */
             }
         }
     }
