@@ -156,15 +156,22 @@ static fsdp_status send_stream(fsdp_request *request, fsdpi_stream_kind kind, si
  * Open MPI asks the system for what has come in one of 8 calls, so that as many follow each chunk. Some give the core away: who
  * then gets it back late has waited long enough.
  */
-static void let_others_come(const fsdp_request *request)
+static void let_others_come(fsdp_request *request)
 {
     enum { CALLS = 8 };
     static const double LONGEST = 20e-6;
+    fsdpi_giving_way   *way     = &request->ctx->rails.giving_way;
     const double        begin   = fsdpi_seconds();
+    double              passed  = 0;
 
-    for (int i = 0; i < CALLS && fsdpi_seconds() - begin < LONGEST; i++) {
-        fsdpi_messages_progress(&request->lane->messages);
+    if (!fsdpi_may_give_way(way)) {
+        return;
     }
+    for (int i = 0; i < CALLS && passed < LONGEST; i++) {
+        fsdpi_messages_progress(&request->lane->messages);
+        passed = fsdpi_seconds() - begin;
+    }
+    fsdpi_gave_way(way, passed);
 }
 
 fsdp_status fsdpi_rails_post_sends(fsdp_request *request, bool *moved)

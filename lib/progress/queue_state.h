@@ -11,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/giving_way.h"
 #include "lib/base/lock.h"
 #include "lib/base/side_work.h"
 #include "lib/progress/inquest_state.h"
+#include "lib/progress/own_core.h"
 #include "lib/progress/request.h"
 
 /** Of who looks again and again whether an operation has got further. */
@@ -70,7 +72,9 @@ typedef struct fsdpi_queue {
     _Atomic double   watched; /* messages outside of the queue, since this time: see fsdpi_queue_watch(); 0: none */
     bool             has_thread;
     bool             has_short_slices; /* of the scheduler's; the thread's own knowledge */
-    _Atomic bool     thread_has_core;  /* for itself: it does not nap while anything is under way */
+    fsdpi_own_core   own_core;         /* of the thread */
+    fsdpi_giving_way giving_way;       /* of the thread */
+    double           nap;              /* SECONDS between two looks for a message, where others want the core */
     _Atomic bool     stop;
     _Atomic uint64_t thread_nanoseconds; /* of a core, used by it */
     fsdpi_inquest    inquest;            /* into who is missing */

@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/progress/inquest.h"
 #include "lib/progress/queue.h"
 #include "lib/progress/queue_inside.h"
@@ -79,39 +80,56 @@ static void nap_until_roused(fsdpi_queue *queue, bool unroused, double seconds)
 /*
  * Between two looks of the progress thread that found nothing to do. It never spins: the core belongs to whoever computes,
  * unless it has one for itself.
- * While messages are under way the next piece is due at any moment, and a nap lets the link run dry, so that for a while the
- * thread only gives way; what takes longer than that is not hurried by looking. Whoever begins to wait ends the nap.
+ * While messages are under way the next piece is due at any moment, and a nap may let the link run dry, so that for a while the
+ * thread only gives way, unless that takes longer than a nap; what takes longer than that while is not hurried by looking.
+ * Whoever begins to wait ends the nap.
  */
 static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience)
 {
-    static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1000e-6;
+    static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1e-3;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
-    if (messages && (queue->thread_has_core || patience->waited < queue->share * GIVING_WAY_SECONDS)) {
+    if (messages && queue->own_core.has) {
         (void)sched_yield();
         return;
     }
-    if ((!messages && fsdpi_help_peers(queue)) || queue->thread_has_core) {
+    if (messages && patience->waited < queue->share * GIVING_WAY_SECONDS && fsdpi_may_give_way(&queue->giving_way)) {
+        (void)sched_yield();
+        fsdpi_gave_way(&queue->giving_way, fsdpi_seconds() - patience->looked);
+        return;
+    }
+    if ((!messages && fsdpi_help_peers(queue)) || queue->own_core.has) {
         (void)sched_yield();
         return;
     }
-    const double nap = messages ? patience->waited / 8 : FIRST * (double)patience->looks;
-    nap_until_roused(queue, messages || fsdpi_waits_twice(queue), nap < FIRST ? FIRST : nap < LAST ? nap : LAST);
+    const double nap   = messages ? patience->waited / 4 : FIRST * (double)patience->looks;
+    const double least = messages ? queue->nap : FIRST;
+    nap_until_roused(queue, messages || fsdpi_waits_twice(queue), nap < least ? least : nap < LAST ? nap : LAST);
+}
+
+static void check_core(fsdpi_queue *queue, double now)
+{
+    if (fsdpi_own_core_is_lost(&queue->own_core, now)) {
+        fsdpi_log(queue->engine.core->ctx, FSDP_LOG_INFO,
+                  "others compute on the core that the progress thread had for itself: it runs where the rank "
+                  "computes, and naps");
+    }
 }
 
 static void work(fsdpi_queue *queue)
 {
     fsdpi_patience patience = fsdpi_begin_to_wait(queue);
 
+    fsdpi_own_core_begin(&queue->own_core, patience.looked);
     while (atomic_load(&queue->waiters) == 0 && !fsdpi_queue_is_empty(queue)) {
         (void)fsdpi_advance(queue, NULL, true);
-        if (fsdpi_have_moved(queue, &patience)) {
-            continue;
-        }
-        if (!fsdpi_inquest_look(queue, &patience)) {
+        const bool moved = fsdpi_have_moved(queue, &patience);
+        check_core(queue, patience.looked);
+        if (!moved && !fsdpi_inquest_look(queue, &patience)) {
             pause_between_looks(queue, &patience);
         }
     }
+    fsdpi_own_core_end(&queue->own_core, patience.looked);
     atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
 }
 
@@ -182,8 +200,8 @@ fsdp_status fsdpi_queue_start_thread(fsdpi_queue *queue, const fsdpi_binding *bi
         return fsdpi_fail(queue->engine.core->ctx, FSDP_ERR_MEMORY,
                           "the progress thread cannot be started; set FSDP_PROGRESS=inline");
     }
-    queue->thread_has_core = fsdpi_bind_thread(binding, queue->thread);
-    queue->has_thread      = true;
+    fsdpi_own_core_take(&queue->own_core, binding, queue->engine.core->config.progress_cpu >= 0, queue->thread);
+    queue->has_thread = true;
     return FSDP_OK;
 }
 

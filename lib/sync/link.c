@@ -200,6 +200,18 @@ size_t fsdpi_link_piece(const fsdpi_link *link)
     return link->rate > 0 && link->rate <= FAST ? SLOW_BYTES : 0;
 }
 
+/* The least is what a nap lasts anyway, if the system is not asked for more exact ones. */
+double fsdpi_link_nap(const fsdpi_link *link)
+{
+    enum { BUFFERED_PIECES = 4 };
+    static const double LEAST = 50e-6, MOST = 200e-6;
+
+    const size_t piece = fsdpi_link_piece(link);
+    const double nap   = piece > 0 ? BUFFERED_PIECES * (double)piece / link->rate : 0;
+
+    return nap < LEAST ? LEAST : nap < MOST ? nap : MOST;
+}
+
 /* Over memory a vector that the caches do not hold takes as long as its bytes do. */
 bool fsdpi_link_favours_whole(double rate, size_t bytes)
 {

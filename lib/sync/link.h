@@ -53,6 +53,12 @@ size_t fsdpi_link_piece(const fsdpi_link *link);
  */
 bool fsdpi_link_favours_whole(double rate, size_t bytes);
 
+/**
+ * SECONDS that who carries an operation out over such a link may sleep between two looks, where others want the core: what the
+ * system's own buffers hold lasts as long.
+ */
+double fsdpi_link_nap(const fsdpi_link *link);
+
 /** BYTES up to which data costs less to copy behind another message than a message of its own does. */
 size_t fsdpi_link_together(double rate);
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "lib/base/core.h"
+#include "lib/base/giving_way.h"
 
 /** What a rank sends to other nodes, and receives: partial reductions, and parts of the vector. */
 typedef enum fsdpi_stream_kind {
@@ -81,14 +82,15 @@ typedef struct fsdpi_copied {
 } fsdpi_copied;
 
 typedef struct fsdpi_rails {
-    fsdpi_core  *core;
-    unsigned     route; /* fsdpi_route, of the present operation */
-    fsdpi_stream streams[FSDPI_STREAMS];
-    size_t       chunk;    /* ELEMENTS */
-    size_t       places;   /* of staging memory, a chunk each, that streams use */
-    size_t       depth;    /* chunks to or from one rank at once */
-    size_t       at_once;  /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
-    size_t       in_turn;  /* chunks of partial results to one rank before the next one's */
+    fsdpi_giving_way giving_way;
+    fsdpi_core      *core;
+    unsigned         route; /* fsdpi_route, of the present operation */
+    fsdpi_stream     streams[FSDPI_STREAMS];
+    size_t           chunk;  /* ELEMENTS */
+    size_t           places; /* of staging memory, a chunk each, that streams use */
+    size_t           depth;  /* chunks to or from one rank at once */
+    size_t     at_once;      /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
+    size_t     in_turn;      /* chunks of partial results to one rank before the next one's */
     bool       is_ordered; /* not all nodes' partial results of a chunk have places: they come in the order of nodes */
     bool       has_turns;  /* partial results go to one rank after the other */
     size_t     leaving;    /* BYTES of these under way */

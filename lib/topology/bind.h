@@ -63,6 +63,9 @@ bool fsdpi_is_bound_by_program(const fsdp_mask *now);
 /** Puts a thread of the context's own on the spare core. True where there is one, and the thread has it. */
 bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread);
 
+/** Lets the calling thread run where the process's first thread does. */
+void fsdpi_unbind_thread(void);
+
 /**
  * Carries out an order on the calling thread: the GPU first, then cores, which only ever become fewer, then memory.
  * @param[in]  strict  memory comes from the NUMA node or not at all; otherwise preferably

@@ -239,3 +239,13 @@ bool fsdpi_bind_thread(const fsdpi_binding *binding, pthread_t thread)
     const system_mask bits = to_system(&spare);
     return pthread_setaffinity_np(thread, sizeof bits, (const cpu_set_t *)(const void *)&bits) == 0;
 }
+
+void fsdpi_unbind_thread(void)
+{
+    fsdp_mask mask;
+
+    if (mask_of_thread(getpid(), &mask)) {
+        const system_mask bits = to_system(&mask);
+        (void)sched_setaffinity(0, sizeof bits, (const cpu_set_t *)(const void *)&bits);
+    }
+}

@@ -238,7 +238,7 @@ static void a_quota_is_shared_as_cores_are(void **state)
     for (int progress = FSDP_PROGRESS_AUTO; progress <= FSDP_PROGRESS_INLINE; progress++) {
         assert_int_equal(FSDP_OK, open_context(progress, FSDP_CPU_AUTO, &ctx));
         assert_true(ctx->queue.share * fsdp_test_size() < 1.0 + 1e-9);
-        assert_false(ctx->queue.thread_has_core);
+        assert_false(ctx->queue.own_core.has);
         for (int i = 0; i < OPERATIONS; i++) {
             fsdp_request *request;
             size_t        count = i % 2 == 0 ? 1 : ELEMENTS;
@@ -297,7 +297,7 @@ static void a_thread_with_a_core_of_its_own_never_naps(void **state)
     const int cpu = first_of_rank_0();
     assert_int_equal(FSDP_OK, open_context(FSDP_PROGRESS_AUTO, fsdp_test_rank() == 0 ? cpu : FSDP_CPU_NONE, &ctx));
     const bool mine = fsdp_test_rank() == 0 && ctx->queue.has_thread;
-    assert_int_equal(mine, ctx->queue.thread_has_core);
+    assert_int_equal(mine, ctx->queue.own_core.has);
     if (mine) {
         assert_int_equal(0, pthread_getaffinity_np(ctx->queue.thread, sizeof set, &set));
         assert_int_equal(1, CPU_COUNT(&set));
@@ -319,6 +319,44 @@ static void a_thread_with_a_core_of_its_own_never_naps(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* The thread's own time stands still here while the clock goes on, as if others had the core. */
+static void a_core_that_others_use_is_given_up(void **state)
+{
+    fsdp_context *ctx;
+    fsdp_request *request;
+    float         value = 1;
+    cpu_set_t     set, here;
+
+    (void)state;
+    if (!go_to_one_core()) {
+        skip();
+    }
+    const int cpu = first_of_rank_0();
+    assert_int_equal(FSDP_OK, open_context(FSDP_PROGRESS_AUTO, fsdp_test_rank() == 0 ? cpu : FSDP_CPU_NONE, &ctx));
+    if (fsdp_test_rank() == 0 && ctx->queue.has_thread) {
+        assert_int_equal(0, sched_setaffinity(0, sizeof before, &before));
+        ctx->queue.own_core.was_asked_for = false;
+        atomic_store(&made_up, true);
+        atomic_store(&naps, 0);
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_F32, FSDP_SUM, &request));
+        while (ctx->queue.own_core.has || atomic_load(&naps) == 0) { /* which the thread comes to alone */
+            (void)__real_sched_yield();
+        }
+        assert_int_equal(0, pthread_getaffinity_np(ctx->queue.thread, sizeof set, &set));
+        assert_int_equal(0, sched_getaffinity(0, sizeof here, &here));
+        assert_true(CPU_EQUAL(&set, &here));
+    } else if (fsdp_test_rank() == 0) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_F32, FSDP_SUM, &request));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (fsdp_test_rank() != 0) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, FSDP_IN_PLACE, &value, 1, FSDP_F32, FSDP_SUM, &request));
+    }
+    assert_int_equal(FSDP_OK, fsdp_wait(request));
+    assert_true(value == (float)fsdp_test_size());
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -328,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(a_number_that_cannot_be_had_is_refused_on_every_rank, restore),
         cmocka_unit_test_teardown(two_ranks_cannot_have_the_same, restore),
         cmocka_unit_test_teardown(a_thread_with_a_core_of_its_own_never_naps, restore),
+        cmocka_unit_test_teardown(a_core_that_others_use_is_given_up, restore),
     };
     static const struct CMUnitTest under_quota[] = {
         cmocka_unit_test(a_quota_is_shared_as_cores_are),
