@@ -178,6 +178,7 @@ static fsdp_status tune(bench_job *job, bench_tuning *tuning, size_t *wrong)
 {
     BENCH_TRY(bench_buffers_close(&job->buffers)); /* each context has its own */
     BENCH_TRY(time_algorithms(job, tuning, wrong));
+    bench_tuning_settle(tuning);
     BENCH_TRY(save(tuning, job));
     BENCH_TRY(check_file(job, tuning));
     report(job, tuning);

@@ -12,11 +12,26 @@ fsdp_algorithm bench_fastest(const bench_cell *cell)
     int best = FSDP_ALGO_AUTO;
 
     for (int a = FSDP_ALGO_AUTO + 1; a < BENCH_N_ALGORITHMS; a++) {
-        if (cell->seconds[a] > 0 && (best == FSDP_ALGO_AUTO || cell->seconds[a] < cell->seconds[best])) {
+        const int counts = cell->seconds[a] > 0 && !(a == FSDP_ALGO_HALVES && cell->not_in_halves);
+
+        if (counts && (best == FSDP_ALGO_AUTO || cell->seconds[a] < cell->seconds[best])) {
             best = a;
         }
     }
     return (fsdp_algorithm)best;
+}
+
+void bench_tuning_settle(bench_tuning *tuning)
+{
+    bench_cell *symmetric = tuning->cells[BENCH_ALLREDUCE][BENCH_MEMORY_SYMMETRIC];
+    bench_cell *user      = tuning->cells[BENCH_ALLREDUCE][BENCH_MEMORY_USER];
+
+    for (size_t i = 0; symmetric && i < tuning->n; i++) {
+        const int both =
+            bench_fastest(&symmetric[i]) == FSDP_ALGO_HALVES && bench_fastest(&user[i]) == FSDP_ALGO_HALVES;
+
+        symmetric[i].not_in_halves = user[i].not_in_halves = !both;
+    }
 }
 
 static void print_cell(const bench_cell *cell, FILE *file)

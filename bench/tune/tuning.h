@@ -17,6 +17,7 @@
 typedef struct bench_cell {
     size_t bytes;
     double seconds[BENCH_N_ALGORITHMS];
+    int    not_in_halves; /* FSDP_ALGO_HALVES does not count */
 } bench_cell;
 
 typedef struct bench_tuning {
@@ -27,6 +28,12 @@ typedef struct bench_tuning {
 
 /** The fastest of a cell; FSDP_ALGO_AUTO if none serves it. */
 fsdp_algorithm bench_fastest(const bench_cell *cell);
+
+/**
+ * Whether an allreduce goes in halves is decided before ranks know of each other's memory: where that is not the fastest for both
+ * kinds, it does not count for either.
+ */
+void bench_tuning_settle(bench_tuning *tuning);
 
 /** The times, as a table for people. */
 void bench_tuning_print(const bench_tuning *tuning, FILE *file);
