@@ -40,12 +40,12 @@ static inline uint64_t fsdpi_thread_nanoseconds(void)
 /** How long to give way before sleeping, where what is waited for wakes the sleeper or is not urgent. */
 #define FSDPI_YIELDING_SECONDS 200e-6
 
+enum { FSDPI_POLLS_AT_FULL_SPEED = 16 };
+
 /** Call between two polls; `polls` counts them, `waited` is the time since the first. False: it is time to sleep. */
 static inline bool fsdpi_back_off(unsigned polls, double waited, double yielding_seconds)
 {
-    enum { POLLS_AT_FULL_SPEED = 16 };
-
-    if (polls < POLLS_AT_FULL_SPEED) {
+    if (polls < FSDPI_POLLS_AT_FULL_SPEED) {
         return true;
     }
     if (waited < yielding_seconds) {

@@ -71,10 +71,11 @@ typedef struct fsdpi_queue {
     _Atomic int              napping;  /* it looks again soon */
     _Atomic double   watched; /* messages outside of the queue, since this time: see fsdpi_queue_watch(); 0: none */
     bool             has_thread;
-    bool             has_short_slices; /* of the scheduler's; the thread's own knowledge */
-    fsdpi_own_core   own_core;         /* of the thread */
-    fsdpi_giving_way giving_way;       /* of the thread */
-    double           nap;              /* SECONDS between two looks for a message, where others want the core */
+    bool             has_short_slices;   /* of the scheduler's; the thread's own knowledge */
+    fsdpi_own_core   own_core;           /* of the thread */
+    fsdpi_giving_way giving_way;         /* of the thread; */
+    fsdpi_giving_way giving_way_waiting; /* of who waits and carries it out */
+    double           nap;                /* SECONDS between two looks for a message, where others want the core */
     _Atomic bool     stop;
     _Atomic uint64_t thread_nanoseconds; /* of a core, used by it */
     fsdpi_inquest    inquest;            /* into who is missing */

@@ -105,8 +105,8 @@ bool fsdpi_help_peers(fsdpi_queue *queue)
 /*
  * Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. `others`: other
  * contexts of this process wait too, which nothing wakes either. Where ranks take turns on the cores, what one of them spends
- * on looking is another's, so that each looks for less long and less often. A rank with a core of its own does not give it away
- * at first: that takes as long as a short message does.
+ * on looking is another's, so that each looks for less long and less often: all of them come back late. A rank with a core of its
+ * own does not give it away at first, which takes as long as a short message does; and no more if others turn out to compute there.
  */
 static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience, bool others)
 {
@@ -118,7 +118,13 @@ static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patien
     if (messages && queue->share >= 1.0 && patience->waited < MESSAGE_SPINNING_SECONDS) {
         return;
     }
-    if (fsdpi_back_off(patience->looks, patience->waited, queue->share * yielding)) {
+    if (patience->looks < FSDPI_POLLS_AT_FULL_SPEED) {
+        return;
+    }
+    if (patience->waited < queue->share * yielding &&
+        (queue->share < 1.0 || fsdpi_may_give_way(&queue->giving_way_waiting))) {
+        (void)sched_yield();
+        fsdpi_gave_way(&queue->giving_way_waiting, fsdpi_seconds() - patience->looked);
         return;
     }
     if (!messages && fsdpi_help_peers(queue)) {
