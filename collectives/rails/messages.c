@@ -159,10 +159,10 @@ static fsdp_status send_stream(fsdp_request *request, fsdpi_stream_kind kind, si
 static void let_others_come(fsdp_request *request)
 {
     enum { CALLS = 8 };
-    static const double LONGEST = 20e-6;
-    fsdpi_giving_way   *way     = &request->ctx->rails.giving_way;
-    const double        begin   = fsdpi_seconds();
-    double              passed  = 0;
+    static const double LONGEST = 20e-6, LATE = 1e-3; /* more than it takes to read what has come */
+    fsdpi_giving_way   *way    = &request->ctx->rails.giving_way;
+    const double        begin  = fsdpi_seconds();
+    double              passed = 0;
 
     if (!fsdpi_may_give_way(way)) {
         return;
@@ -171,7 +171,7 @@ static void let_others_come(fsdp_request *request)
         fsdpi_messages_progress(&request->lane->messages);
         passed = fsdpi_seconds() - begin;
     }
-    fsdpi_gave_way(way, passed);
+    fsdpi_gave_way(way, passed > LATE);
 }
 
 fsdp_status fsdpi_rails_post_sends(fsdp_request *request, bool *moved)

@@ -15,7 +15,7 @@ typedef struct fsdpi_giving_way {
     int after; /* the last time that it was late; 0: it was not */
 } fsdpi_giving_way;
 
-/** Whether to give the core away now. If so, tell how long that took. */
+/** Whether to give the core away now. If so, tell whether that took as long as only others that compute can make it. */
 static inline bool fsdpi_may_give_way(fsdpi_giving_way *way)
 {
     if (way->left == 0) {
@@ -25,12 +25,11 @@ static inline bool fsdpi_may_give_way(fsdpi_giving_way *way)
     return false;
 }
 
-static inline void fsdpi_gave_way(fsdpi_giving_way *way, double seconds)
+static inline void fsdpi_gave_way(fsdpi_giving_way *way, bool late)
 {
     enum { FEW = 64, MANY = 4096 };
-    static const double LATE = 100e-6;
 
-    if (seconds < LATE) {
+    if (!late) {
         way->after = 0;
     } else if (way->after < MANY) {
         way->after = way->after > 0 ? 2 * way->after : FEW;

@@ -86,7 +86,7 @@ static void nap_until_roused(fsdpi_queue *queue, bool unroused, double seconds)
  */
 static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience)
 {
-    static const double GIVING_WAY_SECONDS = 1e-3, FIRST = 50e-6, LAST = 1e-3;
+    static const double GIVING_WAY_SECONDS = 1e-3, LATE = 200e-6, FIRST = 50e-6, LAST = 1e-3;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
     if (messages && queue->own_core.has) {
@@ -95,7 +95,7 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
     }
     if (messages && patience->waited < queue->share * GIVING_WAY_SECONDS && fsdpi_may_give_way(&queue->giving_way)) {
         (void)sched_yield();
-        fsdpi_gave_way(&queue->giving_way, fsdpi_seconds() - patience->looked);
+        fsdpi_gave_way(&queue->giving_way, fsdpi_seconds() - patience->looked > LATE);
         return;
     }
     if ((!messages && fsdpi_help_peers(queue)) || queue->own_core.has) {

@@ -110,7 +110,7 @@ bool fsdpi_help_peers(fsdpi_queue *queue)
  */
 static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience, bool others)
 {
-    static const double NAP = 100e-6, LONG_NAP = 1e-3;
+    static const double NAP = 100e-6, LONG_NAP = 1e-3, LATE = 1e-3;
     static const double MESSAGE_SPINNING_SECONDS = 20e-6, MESSAGE_YIELDING_SECONDS = 2e-3;
 
     const bool   messages = fsdpi_messages_are_under_way(queue);
@@ -124,7 +124,7 @@ static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patien
     if (patience->waited < queue->share * yielding &&
         (queue->share < 1.0 || fsdpi_may_give_way(&queue->giving_way_waiting))) {
         (void)sched_yield();
-        fsdpi_gave_way(&queue->giving_way_waiting, fsdpi_seconds() - patience->looked);
+        fsdpi_gave_way(&queue->giving_way_waiting, fsdpi_seconds() - patience->looked > LATE);
         return;
     }
     if (!messages && fsdpi_help_peers(queue)) {

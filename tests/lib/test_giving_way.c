@@ -2,8 +2,6 @@
 #include "lib/base/giving_way.h"
 #include "tests/support/unit_test.h"
 
-static const double LATE = 1e-3, SOON = 1e-6;
-
 /* How many times it is not done before it is. */
 static int times_left_out(fsdpi_giving_way *way)
 {
@@ -22,7 +20,7 @@ static void who_comes_back_soon_does_it_again(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(0, times_left_out(&way));
-        fsdpi_gave_way(&way, SOON);
+        fsdpi_gave_way(&way, false);
     }
 }
 
@@ -32,14 +30,14 @@ static void who_comes_back_late_leaves_it_for_longer_and_longer(void **state)
 
     (void)state;
     for (int expected = 64; expected <= 4096; expected *= 2) {
-        fsdpi_gave_way(&way, LATE);
+        fsdpi_gave_way(&way, true);
         assert_int_equal(expected, times_left_out(&way));
     }
-    fsdpi_gave_way(&way, LATE);
+    fsdpi_gave_way(&way, true);
     assert_int_equal(4096, times_left_out(&way));
-    fsdpi_gave_way(&way, SOON);
+    fsdpi_gave_way(&way, false);
     assert_int_equal(0, times_left_out(&way));
-    fsdpi_gave_way(&way, LATE);
+    fsdpi_gave_way(&way, true);
     assert_int_equal(64, times_left_out(&way));
 }
 
