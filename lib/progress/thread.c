@@ -89,17 +89,13 @@ static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patien
     static const double GIVING_WAY_SECONDS = 1e-3, LATE = 200e-6, FIRST = 50e-6, LAST = 1e-3;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
-    if (messages && queue->own_core.has) {
+    if ((!messages && fsdpi_help_peers(queue)) || queue->own_core.has) {
         (void)sched_yield();
         return;
     }
     if (messages && patience->waited < queue->share * GIVING_WAY_SECONDS && fsdpi_may_give_way(&queue->giving_way)) {
         (void)sched_yield();
         fsdpi_gave_way(&queue->giving_way, fsdpi_seconds() - patience->looked > LATE);
-        return;
-    }
-    if ((!messages && fsdpi_help_peers(queue)) || queue->own_core.has) {
-        (void)sched_yield();
         return;
     }
     const double nap   = messages ? patience->waited / 4 : FIRST * (double)patience->looks;

@@ -105,8 +105,9 @@ bool fsdpi_help_peers(fsdpi_queue *queue)
 /*
  * Nothing wakes who waits for a message, so it is polled for longer: a nap makes a short message late. `others`: other
  * contexts of this process wait too, which nothing wakes either. Where ranks take turns on the cores, what one of them spends
- * on looking is another's, so that each looks for less long and less often: all of them come back late. A rank with a core of its
- * own does not give it away at first, which takes as long as a short message does; and no more if others turn out to compute there.
+ * on looking is another's, so that each looks for less long and less often; there everybody comes back late. A rank with a core of
+ * its own does not give it away at first, which would take as long as a short message does. If others turn out to compute there, it
+ * sleeps instead.
  */
 static void pause_between_polls(fsdpi_queue *queue, const fsdpi_patience *patience, bool others)
 {

@@ -82,15 +82,14 @@ typedef struct fsdpi_copied {
 } fsdpi_copied;
 
 typedef struct fsdpi_rails {
-    fsdpi_giving_way giving_way;
-    fsdpi_core      *core;
-    unsigned         route; /* fsdpi_route, of the present operation */
-    fsdpi_stream     streams[FSDPI_STREAMS];
-    size_t           chunk;  /* ELEMENTS */
-    size_t           places; /* of staging memory, a chunk each, that streams use */
-    size_t           depth;  /* chunks to or from one rank at once */
-    size_t     at_once;      /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
-    size_t     in_turn;      /* chunks of partial results to one rank before the next one's */
+    fsdpi_core  *core;
+    unsigned     route; /* fsdpi_route, of the present operation */
+    fsdpi_stream streams[FSDPI_STREAMS];
+    size_t       chunk;    /* ELEMENTS */
+    size_t       places;   /* of staging memory, a chunk each, that streams use */
+    size_t       depth;    /* chunks to or from one rank at once */
+    size_t       at_once;  /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
+    size_t       in_turn;  /* chunks of partial results to one rank before the next one's */
     bool       is_ordered; /* not all nodes' partial results of a chunk have places: they come in the order of nodes */
     bool       has_turns;  /* partial results go to one rank after the other */
     size_t     leaving;    /* BYTES of these under way */
@@ -103,16 +102,17 @@ typedef struct fsdpi_rails {
     size_t     reduced;    /* final */
     fsdpi_fold folds[FSDPI_RAILS_FOLDS];
     size_t     folds_begun, folds_ended;
-    size_t     own_copied;    /* ELEMENTS of this rank's own part that are in the result */
-    size_t     told;          /* chunks from other nodes that the ranks of this node know to be here */
-    fsdpi_copied *copied;     /* by position on the node */
-    fsdpi_parcel *parcels;    /* of all streams */
-    MPI_Request  *messages;   /* under way, in no order */
-    uint32_t     *numbers;    /* of each of them: see fsdpi_rails_number() */
-    int          *completed;  /* for MPI_Testsome() */
-    int           n_messages; /* under way */
-    size_t        n_working;  /* chunks on which work has been begun whose end a mark will tell */
-    bool          is_still;   /* the last look has found nothing to do */
+    size_t     own_copied;       /* ELEMENTS of this rank's own part that are in the result */
+    size_t     told;             /* chunks from other nodes that the ranks of this node know to be here */
+    fsdpi_copied    *copied;     /* by position on the node */
+    fsdpi_parcel    *parcels;    /* of all streams */
+    MPI_Request     *messages;   /* under way, in no order */
+    uint32_t        *numbers;    /* of each of them: see fsdpi_rails_number() */
+    int             *completed;  /* for MPI_Testsome() */
+    int              n_messages; /* under way */
+    size_t           n_working;  /* chunks on which work has been begun whose end a mark will tell */
+    bool             is_still;   /* the last look has found nothing to do */
+    fsdpi_giving_way giving_way; /* to MPI, behind each chunk on a slow link */
 } fsdpi_rails;
 
 /** Chunks of a stream that may be under way in a context of `size` ranks. */

@@ -219,20 +219,15 @@ static fsdp_status issue(fsdp_unit *unit, fsdpi_pass pass, bool now)
     return FSDP_OK;
 }
 
-/* fsdp_model_keep_gathered() has said so. */
-static bool drops_with_the_pass(const fsdp_model *model)
-{
-    return model->options.kept_units > 0 && !model->keeps;
-}
-
 /*
  * Behind the last event that is expected soon enough to be gathered ahead. What is gathered already does not count: so the last
- * units of the forward pass stay, which the backward pass begins with, as far as there are places.
+ * units of the forward pass stay, which the backward pass begins with, as far as there are places. Where the program has asked for
+ * units that stay, may_stay() decides that.
  */
 static size_t end_of_expected(const fsdp_model *model)
 {
     const size_t depth = (size_t)model->ctx->config.prefetch;
-    const size_t more  = depth > 0 && !drops_with_the_pass(model) ? model->plan.n_views : 0;
+    const size_t more  = depth > 0 && model->options.kept_units == 0 ? model->plan.n_views : 0;
     size_t       end = model->expected, missing = 0;
 
     while (end < model->n_events && end < model->expected + depth + more && model->events[end] != change_event(model)) {
@@ -395,11 +390,10 @@ fsdp_status fsdpi_gather(fsdp_unit *unit, fsdpi_pass pass, fsdp_status status)
     return status;
 }
 
-static bool is_expected(const fsdp_unit *unit)
+/* `end`: end_of_expected(), which looks at the units. */
+static bool is_expected(const fsdp_unit *unit, size_t end)
 {
     const fsdp_model *model = unit->model;
-
-    const size_t end = end_of_expected(model);
 
     for (size_t i = model->expected; i < end; i++) {
         if (model->events[i] / 2 == unit->index) {
@@ -410,7 +404,7 @@ static bool is_expected(const fsdp_unit *unit)
 }
 
 /* Whether there is room to leave the unit gathered beside what is open and expected. */
-static bool may_stay(const fsdp_unit *unit)
+static bool may_stay(const fsdp_unit *unit, size_t end)
 {
     const fsdp_model *model = unit->model;
     size_t            kept  = 0;
@@ -418,15 +412,19 @@ static bool may_stay(const fsdp_unit *unit)
     for (size_t i = 0; i < model->plan.n_views && model->keeps; i++) {
         const fsdp_unit *other = model->slots[i].unit;
 
-        kept += other != NULL && other != unit && other->pass == FSDPI_CLOSED && !is_expected(other);
+        kept += other != NULL && other != unit && other->pass == FSDPI_CLOSED && !is_expected(other, end);
     }
     return model->keeps && kept < (size_t)model->options.kept_units;
 }
 
 void fsdpi_gather_release(fsdp_unit *unit)
 {
-    if (unit->slot != NULL && !is_expected(unit) && !may_stay(unit)) {
-        drop(unit);
+    if (unit->slot != NULL) {
+        const size_t end = end_of_expected(unit->model);
+
+        if (!is_expected(unit, end) && !may_stay(unit, end)) {
+            drop(unit);
+        }
     }
 }
 
