@@ -25,6 +25,12 @@ static inline bool fsdpi_may_give_way(fsdpi_giving_way *way)
     return false;
 }
 
+/** Whether others compute on the core, as far as is known. */
+static inline bool fsdpi_is_crowded(const fsdpi_giving_way *way)
+{
+    return way->after > 0;
+}
+
 static inline void fsdpi_gave_way(fsdpi_giving_way *way, bool late)
 {
     enum { FEW = 64, MANY = 4096 };

@@ -72,6 +72,7 @@ typedef struct fsdpi_queue {
     _Atomic double   watched; /* messages outside of the queue, since this time: see fsdpi_queue_watch(); 0: none */
     bool             has_thread;
     bool             has_short_slices;   /* of the scheduler's; the thread's own knowledge */
+    bool             link_is_slow;       /* between nodes */
     fsdpi_own_core   own_core;           /* of the thread */
     fsdpi_giving_way giving_way;         /* of the thread; */
     fsdpi_giving_way giving_way_waiting; /* of who waits and carries it out */

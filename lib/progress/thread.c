@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/mpi_yields.h"
 #include "lib/progress/inquest.h"
 #include "lib/progress/queue.h"
 #include "lib/progress/queue_inside.h"
@@ -45,8 +46,8 @@ typedef struct scheduling {
 /*
  * How long the scheduler lets this thread run at a time. With a short slice (Linux 6.12; else nothing happens) who wakes up
  * comes before those who compute with long ones, without a larger share: between nodes, beside compute on all cores, that keeps
- * the link busy. Not when the thread is rung for: it would come before its own caller, who has rung in order to go on, perhaps
- * only to start work elsewhere.
+ * the link busy. On a slow link it keeps that while it sleeps, since a message that leaves early is worth more than the moment
+ * it takes; elsewhere it would come before its own caller, who has rung in order to go on, perhaps only to start work.
  */
 static void ask_for_short_slices(fsdpi_queue *queue, bool wanted)
 {
@@ -112,16 +113,37 @@ static void check_core(fsdpi_queue *queue, double now)
     }
 }
 
+/* MPI does not yield meanwhile: it would be milliseconds late, and the thread pauses by itself. */
+static void look(fsdpi_queue *queue)
+{
+    fsdpi_mpi_suspend_yields();
+    (void)fsdpi_advance(queue, NULL, true);
+    fsdpi_mpi_resume_yields();
+}
+
+/*
+ * After a look that moved something over a slow link. What a look costs beside compute, cold caches and all, is the same however
+ * much has come, so that the next one waits until it finds a few pieces.
+ */
+static void let_others_compute(fsdpi_queue *queue)
+{
+    if (queue->link_is_slow && !queue->own_core.has && fsdpi_is_crowded(&queue->giving_way)) {
+        nap_until_roused(queue, true, 2 * queue->nap);
+    }
+}
+
 static void work(fsdpi_queue *queue)
 {
     fsdpi_patience patience = fsdpi_begin_to_wait(queue);
 
     fsdpi_own_core_begin(&queue->own_core, patience.looked);
     while (atomic_load(&queue->waiters) == 0 && !fsdpi_queue_is_empty(queue)) {
-        (void)fsdpi_advance(queue, NULL, true);
+        look(queue);
         const bool moved = fsdpi_have_moved(queue, &patience);
         check_core(queue, patience.looked);
-        if (!moved && !fsdpi_inquest_look(queue, &patience)) {
+        if (moved) {
+            let_others_compute(queue);
+        } else if (!fsdpi_inquest_look(queue, &patience)) {
             pause_between_looks(queue, &patience);
         }
     }
@@ -151,17 +173,28 @@ static void sleep_until_rung(fsdpi_queue *queue, uint32_t bell)
 
     const double watched = atomic_load(&queue->watched);
     if (watched == 0) {
-        ask_for_short_slices(queue, false);
+        ask_for_short_slices(queue, queue->link_is_slow);
         (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, NULL, NULL, 0);
         return;
     }
     ask_for_short_slices(queue, true);
+    fsdpi_mpi_suspend_yields();
     fsdpi_messages_progress(&queue->engine.lanes[FSDPI_LANE_SHORT].messages);
+    fsdpi_mpi_resume_yields();
     atomic_store(&queue->thread_nanoseconds, fsdpi_thread_nanoseconds());
     const double          wanted = (fsdpi_seconds() - watched) / 8;
     const double          nap    = wanted < SHORTEST ? SHORTEST : wanted < LONGEST ? wanted : LONGEST;
     const struct timespec most   = {.tv_nsec = (long)(nap * 1e9)};
     (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, &most, NULL, 0);
+}
+
+/* Unless the link is slow, if the caller waits for this core. */
+static void let_caller_go_on(fsdpi_queue *queue)
+{
+    ask_for_short_slices(queue, queue->engine.nodes->count > 1);
+    if (!queue->link_is_slow) {
+        (void)sched_yield();
+    }
 }
 
 /* Works only while no other thread waits for the queue. */
@@ -178,8 +211,7 @@ static void *progress_thread(void *context)
         if (atomic_load(&queue->waiters) == 0 && fsdpi_take_over(queue, true)) {
             atomic_store(&queue->sleeping, 0);
             fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_AT_WORK);
-            ask_for_short_slices(queue, queue->engine.nodes->count > 1);
-            (void)sched_yield(); /* who has rung goes on first, if it waits for this core */
+            let_caller_go_on(queue);
             work(queue);
             fsdpi_recorder_thread(queue->engine.recorder, FSDPI_THREAD_ASLEEP);
             fsdpi_hand_back(queue);
