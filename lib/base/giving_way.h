@@ -25,12 +25,6 @@ static inline bool fsdpi_may_give_way(fsdpi_giving_way *way)
     return false;
 }
 
-/** Whether others compute on the core, as far as is known. */
-static inline bool fsdpi_is_crowded(const fsdpi_giving_way *way)
-{
-    return way->after > 0;
-}
-
 static inline void fsdpi_gave_way(fsdpi_giving_way *way, bool late)
 {
     enum { FEW = 64, MANY = 4096 };
@@ -41,6 +35,12 @@ static inline void fsdpi_gave_way(fsdpi_giving_way *way, bool late)
         way->after = way->after > 0 ? 2 * way->after : FEW;
     }
     way->left = way->after;
+}
+
+/** Whether others compute on the core, as far as is known. */
+static inline bool fsdpi_is_crowded(const fsdpi_giving_way *way)
+{
+    return way->after > 0;
 }
 
 #endif

@@ -8,8 +8,8 @@
 #define FSDPI_MPI_YIELDS_H
 
 /**
- * From here to fsdpi_mpi_resume_yields() the MPI does not give the core away, in whatever thread of the process. Where it has no
- * such setting, or has it off, nothing happens. Several threads may do this at once.
+ * From here to fsdpi_mpi_resume_yields(), MPI does not give the core away in any thread of the process. Where it has no such
+ * setting, or has it off, nothing happens. Several threads may do this at once.
  */
 void fsdpi_mpi_suspend_yields(void);
 

@@ -46,8 +46,8 @@ typedef struct scheduling {
 /*
  * How long the scheduler lets this thread run at a time. With a short slice (Linux 6.12; else nothing happens) who wakes up
  * comes before those who compute with long ones, without a larger share: between nodes, beside compute on all cores, that keeps
- * the link busy. On a slow link it keeps that while it sleeps, since a message that leaves early is worth more than the moment
- * it takes; elsewhere it would come before its own caller, who has rung in order to go on, perhaps only to start work.
+ * the link busy. On a slow link the thread has it while it sleeps, too: a message that leaves early is worth more than what its
+ * caller loses. Elsewhere it would come before that caller, who has rung in order to go on, perhaps only to start a GPU.
  */
 static void ask_for_short_slices(fsdpi_queue *queue, bool wanted)
 {
@@ -122,12 +122,15 @@ static void look(fsdpi_queue *queue)
 }
 
 /*
- * After a look that moved something over a slow link. What a look costs beside compute, cold caches and all, is the same however
- * much has come, so that the next one waits until it finds a few pieces.
+ * After a look that moved something over a slow link. Beside compute a look costs the same, cold caches and all, however much
+ * has come: the next one waits until it finds a few pieces. A new operation does not end this nap, so that there is none after
+ * the last message.
  */
 static void let_others_compute(fsdpi_queue *queue)
 {
-    if (queue->link_is_slow && !queue->own_core.has && fsdpi_is_crowded(&queue->giving_way)) {
+    const bool wanted = !queue->own_core.has && fsdpi_is_crowded(&queue->giving_way);
+
+    if (wanted && queue->link_is_slow && fsdpi_messages_are_under_way(queue)) {
         nap_until_roused(queue, true, 2 * queue->nap);
     }
 }
@@ -188,7 +191,7 @@ static void sleep_until_rung(fsdpi_queue *queue, uint32_t bell)
     (void)syscall(SYS_futex, &queue->bell, FUTEX_WAIT_PRIVATE, bell, &most, NULL, 0);
 }
 
-/* Unless the link is slow, if the caller waits for this core. */
+/* The caller has this core first if it wants it, except on a slow link. */
 static void let_caller_go_on(fsdpi_queue *queue)
 {
     ask_for_short_slices(queue, queue->engine.nodes->count > 1);
