@@ -14,6 +14,7 @@ most_restarts=20 # of the job
 ranks_per_node=2 # as many as GPUs
 cpus_per_rank=8
 mpi=pmix         # for Open MPI; pmi2 for MPICH
+export SLURM_PMIX_FENCE=ring # the default may crash MPI_Init() on busy nodes
 program=(./03_gpt --checkpoint "$SLURM_SUBMIT_DIR/run" --every 100)
 
 gpus=${SLURM_GPUS_ON_NODE:?this job has no GPUs}

@@ -17,6 +17,7 @@ ranks_per_node=8
 cpus_per_rank=8
 look_every_s=30
 mpi=pmix         # for Open MPI; pmi2 for MPICH
+export SLURM_PMIX_FENCE=ring # the default may crash MPI_Init() on busy nodes
 program=(./03_gpt --checkpoint "$SLURM_SUBMIT_DIR/run" --every 100)
 
 # nodes_left: those that Slurm still counts to the job and that can start something, one per line

@@ -55,7 +55,8 @@ require() {
 
 # What is odd in it: nodes share /tmp and the sockets in `folder`. Credentials live 5 s, since a job that is queued again waits
 # until those that it had are too old; 120 s would be usual. ReturnToService=1 leaves a node down that was set down by hand.
-# Ranks of several nodes share cores here, so that none is bound unless it asks for it.
+# Ranks of several nodes share cores here, so that none is bound unless it asks for it. /tmp is of all nodes, so that PMIx has its
+# files elsewhere; docs/slurm.md says why its fence is a ring.
 configure() {
     local last=$(($1 - 1)) shape
     shape=$(slurmd -C | grep -o ' CPUs=.*') || fail "slurmd -C says nothing"
@@ -94,7 +95,7 @@ END
         echo "NodeName=$FSDP_CLUSTER_ID-host$i NodeAddr=10.77.0.$((i + 1))$shape Gres=gpu:2 State=UNKNOWN" >>"$folder/slurm.conf"
     done
     echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP" >>"$folder/slurm.conf"
-    echo "PMIxCliTmpDirBase=/dev/shm" >"$folder/mpi.conf" # /tmp is of all nodes
+    printf "%s\n" "PMIxCliTmpDirBase=/dev/shm" "PMIxCollFence=ring" >"$folder/mpi.conf"
     touch "$folder/gpu0" "$folder/gpu1"
     echo "Name=gpu File=$folder/gpu[0-1]" >"$folder/gres.conf"
 }
