@@ -170,7 +170,7 @@ typedef struct fsdpi_kernels {
     void (*reduce_into)(void *const *out, size_t n_out, const void *const *in, size_t n_in, size_t count,
                         fsdp_dtype dtype, fsdp_redop op, size_t divisor, size_t n_past);
 
-    /** Copies `bytes` through the caches, as memcpy(), but faster where the input is not in one of this core. No overlap. */
+    /** Copies `bytes` through the caches, as memcpy(); on some processors faster, where the input is in no cache. No overlap. */
     void (*copy)(void *out, const void *in, size_t bytes);
 
     /** Copies `bytes` past the caches: for what nobody reads before it would have left them. No overlap. Complete, for other

@@ -120,7 +120,7 @@ static void print_memory(const bench_job *job, const char *pages)
     }
     printf(
         "# memory     %.2f GB/s per node: copy %.2f, triad %.2f, with %s stores; 3 arrays of %zu MiB, cache %zu MiB\n"
-        "#            a copy of four pages at once, as ours are: %.2f\n",
+        "#            a copy of four pages at once, as ours are on Intel's processors: %.2f\n",
         b->best / GB, b->copy / GB, b->triad / GB, b->stores, b->array_bytes >> 20, b->cache_bytes >> 20,
         b->pages / GB);
 }

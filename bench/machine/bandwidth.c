@@ -77,7 +77,7 @@ static void triad_past(const arrays *x)
 #endif
 }
 
-/* The same in four pages at once, a line of each in turn: the prefetchers of the hardware end at each page. */
+/* The same in four pages at once, a line of each in turn: some prefetchers of the hardware end at each page. */
 static void copy_pages(const arrays *x)
 {
 #ifdef __SSE2__

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "kernels/host/tables.h"
+#include "kernels/host/walk.h"
 #include "kernels/kernels.h"
+
+atomic_size_t fsdpi_pages_walked = 1;
 
 #ifdef FSDPI_KERNELS_X86_64
 #include <cpuid.h>
@@ -28,6 +31,16 @@ static bool runs_avx512(void)
 {
     return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+
+static size_t pages_to_walk(void)
+{
+    return __builtin_cpu_is("intel") ? 4 : 1;
+}
+#else
+static size_t pages_to_walk(void)
+{
+    return 1;
 }
 #endif
 
@@ -55,6 +68,7 @@ const fsdpi_kernels *fsdpi_kernels_find(const char *name)
 {
     bool any = strcmp(name, "auto") == 0;
 
+    atomic_store_explicit(&fsdpi_pages_walked, pages_to_walk(), memory_order_relaxed);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here()) {
             return tables[i].kernels;

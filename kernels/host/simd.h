@@ -15,11 +15,6 @@
 
 #include "kernels/host/element.h"
 
-/**
- * The hardware prefetchers stop at the end of a page and have to learn the next one anew. So what reads memory that is in
- * no cache walks as many pages at once, a few lines of each in turn.
- */
-#define SIMD_WALK_PAGES ((size_t)4)
 #define SIMD_PAGE_BYTES ((size_t)4096)
 
 /** A large function that is not to be inlined: the registers and the stack that it needs would burden its caller. */

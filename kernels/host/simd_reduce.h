@@ -7,6 +7,7 @@
 #define FSDPI_KERNELS_HOST_SIMD_REDUCE_H
 
 #include "kernels/host/simd.h"
+#include "kernels/host/walk.h"
 
 SIMD_INLINE simd combine(simd sum, simd x, fsdp_dtype dtype, fsdp_redop op)
 {
@@ -204,13 +205,13 @@ SIMD_INLINE size_t reduce_pages(char *const *out, size_t n_out, size_t n_past, c
 {
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t pair  = 2 * simd_lanes(dtype);
-    size_t pages = SIMD_WALK_PAGES * SIMD_PAGE_BYTES / bytes;
+    size_t walk  = fsdpi_pages_at_once() * SIMD_PAGE_BYTES;
     size_t visit = pair * bytes > SIMD_VISIT_BYTES ? pair * bytes : SIMD_VISIT_BYTES;
     size_t i     = first;
 
-    for (; end - i >= pages; i += pages) {
+    for (; end - i >= walk / bytes; i += walk / bytes) {
         for (size_t at = i * bytes; at < i * bytes + SIMD_PAGE_BYTES; at += visit) {
-            for (size_t page = at; page < at + SIMD_WALK_PAGES * SIMD_PAGE_BYTES; page += SIMD_PAGE_BYTES) {
+            for (size_t page = at; page < at + walk; page += SIMD_PAGE_BYTES) {
                 for (size_t x = page; x < page + visit; x += pair * bytes) {
                     reduce_past_caches(out, n_out, n_past, in, n_in, x, dtype, op, divisor);
                 }

@@ -7,6 +7,7 @@
 #define FSDPI_KERNELS_HOST_SIMD_STREAM_H
 
 #include "kernels/host/simd.h"
+#include "kernels/host/walk.h"
 
 enum { STREAM_VISIT_BYTES = 128 };
 
@@ -26,14 +27,14 @@ SIMD_INLINE void copy_vectors(char *out, const char *in, size_t bytes, bool past
 }
 
 /** Copies a multiple of SIMD_PAST_BYTES, less than that short of `bytes`; how much. */
-SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, bool past_caches)
+SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, size_t pages, bool past_caches)
 {
-    const size_t at_once = SIMD_WALK_PAGES * SIMD_PAGE_BYTES;
+    const size_t at_once = pages * SIMD_PAGE_BYTES;
     size_t       done    = 0;
 
     for (; bytes - done >= at_once; done += at_once) {
         for (size_t i = 0; i < SIMD_PAGE_BYTES; i += STREAM_VISIT_BYTES) {
-            for (size_t page = 0; page < SIMD_WALK_PAGES; page++) {
+            for (size_t page = 0; page < pages; page++) {
                 const size_t at = done + page * SIMD_PAGE_BYTES + i;
                 copy_vectors(out + at, in + at, STREAM_VISIT_BYTES, past_caches);
             }
@@ -46,10 +47,12 @@ SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, bool past
 
 static void copy(void *out, const void *in, size_t bytes)
 {
+    const size_t pages = fsdpi_pages_at_once();
+
     if (bytes == 0) {
         return;
     }
-    const size_t done = copy_pages(out, in, bytes, false);
+    const size_t done = pages > 1 ? copy_pages(out, in, bytes, pages, false) : 0;
     memcpy((char *)out + done, (const char *)in + done, bytes - done);
 }
 
@@ -62,7 +65,7 @@ static void stream(void *out, const void *in, size_t bytes)
         return;
     }
     memcpy(out, in, done);
-    done += copy_pages((char *)out + done, (const char *)in + done, bytes - done, true);
+    done += copy_pages((char *)out + done, (const char *)in + done, bytes - done, fsdpi_pages_at_once(), true);
     memcpy((char *)out + done, (const char *)in + done, bytes - done);
     simd_end_past_caches();
 }

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/host/walk.h"
+
 enum { MAX_IN = 5, MAX_OUT = 4, FIRST_OUT = MAX_IN, EXPECTED = MAX_IN + MAX_OUT };
+enum { FEW_PAGES = 2, PAGE_BYTES = 4096 };
 
 static const size_t N_INS[]  = {1, 2, 3, MAX_IN};
 static const size_t COUNTS[] = {0, 1, 3, 15, 16, 31, 33, 64, 127, 130, 257, 1031, 2053, 4096};
@@ -90,6 +93,7 @@ static void for_each_operation(const fsdpi_kernels *kernels, void (*body)(const 
 /* Calls `body` for each table, the reference among them, and each combination of parameters. */
 static void for_each_case(void (*body)(const parameters *))
 {
+    atomic_store(&fsdpi_pages_walked, 1);
     for_each_operation(&fsdpi_kernels_scalar, body);
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         for_each_operation(tables_under_test[t], body);
@@ -101,11 +105,17 @@ static size_t most_elements(const parameters *p)
     return MAX_ARRAY_BYTES / element_bytes(p->dtype);
 }
 
+/* Those that fill pages are reduced page by page, and several pages at once. */
 static void check_counts(const parameters *p)
 {
     for (size_t c = 0; c < N_COUNTS && COUNTS[c] <= most_elements(p); c++) {
         make_inputs(p, COUNTS[c], c, element_bytes(p->dtype));
         check_outputs(p, COUNTS[c], 0, element_bytes(p->dtype));
+        if (COUNTS[c] * element_bytes(p->dtype) >= FEW_PAGES * PAGE_BYTES) {
+            atomic_store(&fsdpi_pages_walked, FEW_PAGES);
+            check_outputs(p, COUNTS[c], 0, element_bytes(p->dtype));
+            atomic_store(&fsdpi_pages_walked, 1);
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-enum { IN, OUT };
+#include "kernels/host/walk.h"
+
+enum { IN, OUT, MOST_PAGES = 4 };
 
 static void fill_with_bytes(unsigned char *x, size_t bytes)
 {
@@ -18,12 +20,15 @@ static void check(const fsdpi_kernels *kernels, size_t bytes, ptrdiff_t in_offse
     unsigned char *out = fenced_array(OUT, bytes, out_offset);
 
     fill_with_bytes(in, bytes);
-    for (int past_caches = 0; past_caches <= 1; past_caches++) {
+    for (int way = 0; way < 4; way++) {
+        const int past_caches = way % 2, pages = way < 2 ? 1 : MOST_PAGES;
+
+        atomic_store(&fsdpi_pages_walked, (size_t)pages);
         memset(out, 0, bytes);
         (past_caches ? kernels->stream : kernels->copy)(out, in, bytes);
         if (memcmp(in, out, bytes) != 0) {
-            fail_msg("%s, %s the caches: %zu bytes from offset %td to offset %td differ", kernels->name,
-                     past_caches ? "past" : "through", bytes, in_offset, out_offset);
+            fail_msg("%s, %s the caches, %d pages at once: %zu bytes from offset %td to offset %td differ",
+                     kernels->name, past_caches ? "past" : "through", pages, bytes, in_offset, out_offset);
         }
         assert_fences_stand();
     }
