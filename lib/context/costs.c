@@ -46,12 +46,13 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
 {
     const double alpha = link->alpha > 0 ? link->alpha : ASSUMED_ALPHA;
 
-    return (fsdpi_costs){.alpha_s = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
-                         .alpha_m = alpha,
-                         .alpha_r = world->each > 1 && link->busy > alpha ? link->busy : alpha,
-                         .gap     = link->gap > 0 ? link->gap : alpha / 4,
-                         .beta    = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
-                         .gamma   = 1 / MEMORY_RATE};
+    return (fsdpi_costs){.alpha_s  = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
+                         .alpha_m  = alpha,
+                         .alpha_r  = world->each > 1 && link->busy > alpha ? link->busy : alpha,
+                         .gap      = link->gap > 0 ? link->gap : alpha / 4,
+                         .beta     = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
+                         .gamma    = 1 / MEMORY_RATE,
+                         .together = fsdpi_link_together(link)};
 }
 
 /* As lib/sync/mailbox.c lays it out. */
@@ -187,7 +188,7 @@ static double in_rounds(const fsdpi_costs *costs, const fsdpi_world *world, fsdp
 static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
 {
     const double portion = has_parts(collective) ? bytes / world->nodes : bytes, others = world->nodes - 1;
-    const bool   apart   = portion > (double)fsdpi_link_together(1 / costs->beta);
+    const bool   apart   = portion > (double)costs->together;
     const double taken   = apart && world->each == 1 && collective == FSDPI_ALLGATHER ? portion : bytes;
     const double sending = apart ? others * costs->gap : others * portion * costs->gamma;
 

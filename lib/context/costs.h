@@ -20,14 +20,15 @@ typedef struct fsdpi_world {
     size_t staging_bytes; /* config.staging_bytes */
 } fsdpi_world;
 
-/** All in SECONDS, the last two for a BYTE. */
+/** All in SECONDS, beta and gamma for a BYTE. */
 typedef struct fsdpi_costs {
-    double alpha_s; /* a synchronisation of the node */
-    double alpha_m; /* a short message, from one node to another */
-    double alpha_r; /* and where all ranks of a node wait for one each */
-    double gap;     /* each further one that is sent with it */
-    double beta;    /* over the link of a node */
-    double gamma;   /* of memory traffic, mostly in caches */
+    double alpha_s;  /* a synchronisation of the node */
+    double alpha_m;  /* a short message, from one node to another */
+    double alpha_r;  /* and where all ranks of a node wait for one each */
+    double gap;      /* each further one that is sent with it */
+    double beta;     /* over the link of a node */
+    double gamma;    /* of memory traffic, mostly in caches */
+    size_t together; /* BYTES that ride behind a head: fsdpi_link_together() */
 } fsdpi_costs;
 
 /** What follows from a link, for a world; what was not measured, is 0 there, is assumed. */

@@ -13,9 +13,13 @@ enum { BYTES = 256 << 10, LONG_EACH = 2 };
 /* Short messages, alone and several at once: so short that MPI sends them without asking. */
 enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_EACH = 6, BUSY_EACH = 16 };
 
-/* What some MPIs send without asking at half the length only; so many exchanges that all buffers of theirs have been used. */
-enum { HALF_BYTES = 8 << 10, HALVES_EACH = 16 };
-static const double CLEARLY = 0.85;
+/*
+ * What MPIs send without asking, their own heads off, where they ask before twice as much: UCX and Open MPI's vader. So many exchanges
+ * that all buffers of theirs have been used.
+ */
+enum { N_EAGER = 2, HALVES_EACH = 16 };
+static const int    EAGER[N_EAGER] = {8 << 10, (4 << 10) - FSDPI_LINE}; /* longest first */
+static const double CLEARLY        = 0.6;
 
 /* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
 static const double FAST = 1.6e9;
@@ -73,7 +77,7 @@ static fsdp_status time_exchanges(const trial *t, int series, int each, double *
     return FSDP_OK;
 }
 
-enum { LONG, WHOLE, HALVES, ONE, MORE, BUSY, N_TIMES };
+enum { LONG, ONE, MORE, BUSY, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
 
 /* With the ranks in the same position on the nodes next to this one. */
 static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
@@ -103,16 +107,30 @@ static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
     return FSDP_OK;
 }
 
-/* A message of twice HALF_BYTES, and two of half as many. */
+/* A message, and two of half as many bytes. */
 static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
 {
     trial t = trial_of(nodes, box);
 
-    t.bytes = 2 * HALF_BYTES;
-    FSDP_TRY(time_exchanges(&t, SERIES, HALVES_EACH, &times[WHOLE]));
-    t.n     = 2;
-    t.bytes = HALF_BYTES;
-    return time_exchanges(&t, SERIES, HALVES_EACH, &times[HALVES]);
+    for (int i = 0; i < N_EAGER; i++) {
+        t.n     = 1;
+        t.bytes = 2 * EAGER[i];
+        FSDP_TRY(time_exchanges(&t, SERIES, HALVES_EACH, &times[WHOLE + i]));
+        t.n     = 2;
+        t.bytes = EAGER[i];
+        FSDP_TRY(time_exchanges(&t, SERIES, HALVES_EACH, &times[HALVES + i]));
+    }
+    return FSDP_OK;
+}
+
+static size_t eager_of(const double times[N_TIMES])
+{
+    for (int i = 0; i < N_EAGER; i++) {
+        if (times[HALVES + i] < CLEARLY * times[WHOLE + i]) {
+            return (size_t)EAGER[i];
+        }
+    }
+    return 0;
 }
 
 /* By every rank that has one in its position on each node; in long series, since cores that are shared are shared in turns. */
@@ -161,8 +179,8 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     if (nodes->largest > 1) {
         FSDP_TRY(measure(time_busy, nodes->smallest, nodes, box, times));
     }
-    link->busy   = times[BUSY] < LONGEST_ALPHA ? times[BUSY] : LONGEST_ALPHA;
-    link->halves = times[HALVES] < CLEARLY * times[WHOLE];
+    link->busy  = times[BUSY] < LONGEST_ALPHA ? times[BUSY] : LONGEST_ALPHA;
+    link->eager = eager_of(times);
     return FSDP_OK;
 }
 
@@ -189,10 +207,12 @@ size_t fsdpi_link_chunk(double rate, bool whole)
 /* To copy more by way of MPI's own buffers takes longer than to ask the receiver. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link)
 {
+    enum { MOST_PIECES = 8 };
+
     if (link->rate <= FAST) {
         return (fsdpi_cut){.piece = SLOW_BYTES, .until = FSDPI_CUT_SLOW};
     }
-    return (fsdpi_cut){.piece = HALF_BYTES, .until = link->halves ? 4 * HALF_BYTES : 0};
+    return (fsdpi_cut){.piece = link->eager, .until = MOST_PIECES * link->eager};
 }
 
 size_t fsdpi_link_piece(const fsdpi_link *link)
@@ -220,10 +240,13 @@ bool fsdpi_link_favours_whole(double rate, size_t bytes)
     return rate <= FAST || bytes <= CACHED_BYTES;
 }
 
-/* To send a message by TCP takes as long as to copy this on both sides. */
-size_t fsdpi_link_together(double rate)
+/* To send a message by TCP takes as long as to copy this on both sides. What fits one message with its head is not asked for. */
+size_t fsdpi_link_together(const fsdpi_link *link)
 {
     enum { SLOW = 32 << 10, FAST_ONE = 8 << 10 };
 
-    return rate > FAST ? FAST_ONE : SLOW;
+    if (link->rate <= FAST) {
+        return SLOW;
+    }
+    return link->eager > 0 && link->eager < FAST_ONE ? link->eager - FSDPI_LINE : FAST_ONE;
 }

@@ -19,8 +19,9 @@ typedef struct fsdpi_link {
     double
         busy; /* SECONDS that it takes where every rank sends one, and not only a leader: longer if ranks share cores */
     double gap; /* and each further one that is sent with it */
-    bool
-        halves; /* 16 KiB in two messages take clearly less than in one: MPI asks the receiver before a message so long */
+    size_t
+        eager; /* BYTES: two messages of so many take clearly less than one of twice as many, which MPI asks the receiver for
+                     first; 0: that was not found */
 } fsdpi_link;
 
 /**
@@ -59,7 +60,7 @@ bool fsdpi_link_favours_whole(double rate, size_t bytes);
  */
 double fsdpi_link_nap(const fsdpi_link *link);
 
-/** BYTES up to which data costs less to copy behind another message than a message of its own does. */
-size_t fsdpi_link_together(double rate);
+/** BYTES up to which data costs less to copy behind the head that says what comes than a message of its own does. */
+size_t fsdpi_link_together(const fsdpi_link *link);
 
 #endif

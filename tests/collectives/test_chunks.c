@@ -101,22 +101,29 @@ static void a_slow_link_takes_one_chunk_at_a_time(void **state)
 
 static void more_data_rides_behind_a_head_over_a_slow_link(void **state)
 {
+    const fsdpi_link fast = {.rate = 3e9}, slow = {.rate = 1e9}, unknown = {.rate = 0};
+
     (void)state;
-    assert_int_equal(8 << 10, fsdpi_link_together(3e9));
-    assert_int_equal(32 << 10, fsdpi_link_together(1e9));
-    assert_int_equal(fsdpi_link_together(1e9), fsdpi_link_together(0)); /* not known */
+    assert_int_equal(8 << 10, fsdpi_link_together(&fast));
+    assert_int_equal(32 << 10, fsdpi_link_together(&slow));
+    assert_int_equal(32 << 10, fsdpi_link_together(&unknown));
 }
 
 static void data_is_cut_where_mpi_would_ask_first(void **state)
 {
-    const fsdpi_link slow = {.rate = 1e9}, fast = {.rate = 3e9}, asks_early = {.rate = 3e9, .halves = true};
+    const fsdpi_link slow = {.rate = 1e9}, fast = {.rate = 3e9}, asks_early = {.rate = 3e9, .eager = 8 << 10};
+    const fsdpi_link asks_earlier = {.rate = 3e9, .eager = 4032};
 
     (void)state;
     assert_int_equal(48 << 10, fsdpi_link_cut(&slow).piece);
     assert_int_equal(128 << 10, fsdpi_link_cut(&slow).until);
     assert_int_equal(0, fsdpi_link_cut(&fast).until);
     assert_int_equal(8 << 10, fsdpi_link_cut(&asks_early).piece);
-    assert_int_equal(32 << 10, fsdpi_link_cut(&asks_early).until);
+    assert_int_equal(64 << 10, fsdpi_link_cut(&asks_early).until);
+    assert_int_equal(8 << 10, fsdpi_link_together(&asks_early));
+    assert_int_equal(4032, fsdpi_link_cut(&asks_earlier).piece);
+    assert_int_equal(8 * 4032, fsdpi_link_cut(&asks_earlier).until);
+    assert_int_equal(4032 - 64, fsdpi_link_together(&asks_earlier)); /* with its head no longer than a piece */
 }
 
 static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void **state)

@@ -342,7 +342,7 @@ static int open_world(void **state)
         return -1;
     }
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
-    fsdpi_pairs_settle(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange, fsdpi_link_together(3e9));
+    fsdpi_pairs_settle(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange, fsdpi_link_together(&(fsdpi_link){.rate = 3e9}));
     world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = (fsdpi_cut){0};
     return 0;
 }
