@@ -19,7 +19,7 @@ enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_EACH = 6, BUSY_EACH = 16 };
  */
 enum { N_EAGER = 2, HALVES_EACH = 16 };
 static const int    EAGER[N_EAGER] = {8 << 10, (4 << 10) - FSDPI_LINE}; /* longest first */
-static const double CLEARLY        = 0.6;
+static const double CLEARLY        = 0.85;
 
 /* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
 static const double FAST = 1.6e9;
@@ -123,14 +123,26 @@ static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     return FSDP_OK;
 }
 
-static size_t eager_of(const double times[N_TIMES])
+/*
+ * The more pieces, the more is copied by way of MPI's own buffers: as many as cost what it does to ask. `whole` and `halves`: SECONDS of
+ * one message, and of two of `bytes`, half as many. Since two are clearly faster, there are two at least.
+ */
+static size_t pieces(double rate, double bytes, double whole, double halves)
 {
-    for (int i = 0; i < N_EAGER; i++) {
+    enum { MOST = 8 };
+
+    const double asking = whole - 2 * bytes / rate, each = halves / 2 - bytes / rate;
+    return each > 0 && asking < MOST * each ? (size_t)(asking / each) : MOST;
+}
+
+static void find_eager(fsdpi_link *link, const double times[N_TIMES])
+{
+    for (int i = 0; i < N_EAGER && link->eager == 0; i++) {
         if (times[HALVES + i] < CLEARLY * times[WHOLE + i]) {
-            return (size_t)EAGER[i];
+            link->eager = (size_t)EAGER[i];
+            link->cut   = link->eager * pieces(link->rate, EAGER[i], times[WHOLE + i], times[HALVES + i]);
         }
     }
-    return 0;
 }
 
 /* By every rank that has one in its position on each node; in long series, since cores that are shared are shared in turns. */
@@ -175,12 +187,12 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     link->gap   = link->gap < link->alpha ? link->gap : link->alpha;
     if (link->rate > FAST) {
         FSDP_TRY(measure(time_halves, 1, nodes, box, times));
+        find_eager(link, times);
     }
     if (nodes->largest > 1) {
         FSDP_TRY(measure(time_busy, nodes->smallest, nodes, box, times));
     }
-    link->busy  = times[BUSY] < LONGEST_ALPHA ? times[BUSY] : LONGEST_ALPHA;
-    link->eager = eager_of(times);
+    link->busy = times[BUSY] < LONGEST_ALPHA ? times[BUSY] : LONGEST_ALPHA;
     return FSDP_OK;
 }
 
@@ -207,12 +219,10 @@ size_t fsdpi_link_chunk(double rate, bool whole)
 /* To copy more by way of MPI's own buffers takes longer than to ask the receiver. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link)
 {
-    enum { MOST_PIECES = 8 };
-
     if (link->rate <= FAST) {
         return (fsdpi_cut){.piece = SLOW_BYTES, .until = FSDPI_CUT_SLOW};
     }
-    return (fsdpi_cut){.piece = link->eager, .until = MOST_PIECES * link->eager};
+    return (fsdpi_cut){.piece = link->eager, .until = link->cut};
 }
 
 size_t fsdpi_link_piece(const fsdpi_link *link)

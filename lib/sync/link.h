@@ -20,8 +20,8 @@ typedef struct fsdpi_link {
         busy; /* SECONDS that it takes where every rank sends one, and not only a leader: longer if ranks share cores */
     double gap; /* and each further one that is sent with it */
     size_t
-        eager; /* BYTES: two messages of so many take clearly less than one of twice as many, which MPI asks the receiver for
-                     first; 0: that was not found */
+        eager; /* BYTES of pieces that MPI sends without asking the receiver, which it does for twice as many; 0: not found */
+    size_t cut; /* BYTES up to which data takes less time in such pieces than whole */
 } fsdpi_link;
 
 /**

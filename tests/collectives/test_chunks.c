@@ -111,15 +111,16 @@ static void more_data_rides_behind_a_head_over_a_slow_link(void **state)
 
 static void data_is_cut_where_mpi_would_ask_first(void **state)
 {
-    const fsdpi_link slow = {.rate = 1e9}, fast = {.rate = 3e9}, asks_early = {.rate = 3e9, .eager = 8 << 10};
-    const fsdpi_link asks_earlier = {.rate = 3e9, .eager = 4032};
+    const fsdpi_link slow = {.rate = 1e9}, fast = {.rate = 3e9},
+                     asks_early   = {.rate = 3e9, .eager = 8 << 10, .cut = 32 << 10};
+    const fsdpi_link asks_earlier = {.rate = 3e9, .eager = 4032, .cut = 8 * 4032};
 
     (void)state;
     assert_int_equal(48 << 10, fsdpi_link_cut(&slow).piece);
     assert_int_equal(128 << 10, fsdpi_link_cut(&slow).until);
     assert_int_equal(0, fsdpi_link_cut(&fast).until);
     assert_int_equal(8 << 10, fsdpi_link_cut(&asks_early).piece);
-    assert_int_equal(64 << 10, fsdpi_link_cut(&asks_early).until);
+    assert_int_equal(32 << 10, fsdpi_link_cut(&asks_early).until);
     assert_int_equal(8 << 10, fsdpi_link_together(&asks_early));
     assert_int_equal(4032, fsdpi_link_cut(&asks_earlier).piece);
     assert_int_equal(8 * 4032, fsdpi_link_cut(&asks_earlier).until);
