@@ -101,12 +101,15 @@ static double by_all(const fsdpi_costs *costs, const fsdpi_world *world, double 
     return trips(costs, bytes) * costs->alpha_r + at_least_0(world->nodes - 2) * costs->gap;
 }
 
+/* Between few nodes that is never much longer, however the measurement varies, and longer data takes fewer copies so. */
 bool fsdpi_costs_in_pairs(const fsdpi_costs *costs, const fsdpi_world *world)
 {
+    enum { FEW = 4 };
+
     return world->nodes <= FSDPI_MOST_IN_PAIRS &&
            fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each) >= FSDPI_LINE &&
            short_slot_bytes(world) >= (size_t)FSDPI_LINE * (size_t)(world->nodes + 1) &&
-           to_each(costs, world, 0) <= fsdpi_rounds(world->nodes) * costs->alpha_m;
+           (world->nodes <= FEW || to_each(costs, world, 0) <= fsdpi_rounds(world->nodes) * costs->alpha_m);
 }
 
 /* BYTES of a record in rounds. */
