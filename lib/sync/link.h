@@ -18,10 +18,9 @@ typedef struct fsdpi_link {
     double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
     double
         busy; /* SECONDS that it takes where every rank sends one, and not only a leader: longer if ranks share cores */
-    double gap; /* and each further one that is sent with it */
-    size_t
-        eager; /* BYTES of pieces that MPI sends without asking the receiver, which it does for twice as many; 0: not found */
-    size_t cut; /* BYTES up to which data takes less time in such pieces than whole */
+    double gap;   /* and each further one that is sent with it */
+    size_t eager; /* BYTES that MPI sends without asking the receiver first, unlike twice as many; 0: not found */
+    size_t cut;   /* BYTES up to which data takes less time in such pieces than whole */
 } fsdpi_link;
 
 /**

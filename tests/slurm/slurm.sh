@@ -162,9 +162,13 @@ stop() {
     [[ ! -s $folder/munge.pid ]] || kill "$(cat "$folder/munge.pid")" 2>/dev/null || true
 }
 
+# What was killed may still be at its last write.
 finish() {
+    local tries=50
     stop "$folder"
-    rm -rf "${folder%/*}"
+    until rm -rf "${folder%/*}" || ((--tries == 0)); do
+        sleep 0.2
+    done
 }
 
 with() {
