@@ -1,6 +1,6 @@
 /**
  * @file
- * How what is not in a cache of this core is walked.
+ * How many pages copies and reductions walk at once, where the data is in no cache of this core.
  *
  * Intel's prefetchers stop at the end of a page and have to learn the next one anew: copies and reductions that walk four pages at
  * once, a few lines of each in turn, move a quarter more there. AMD's follow one page after the other, and four at once halve what

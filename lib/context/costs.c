@@ -101,7 +101,10 @@ static double by_all(const fsdpi_costs *costs, const fsdpi_world *world, double 
     return trips(costs, bytes) * costs->alpha_r + at_least_0(world->nodes - 2) * costs->gap;
 }
 
-/* Between few nodes that is never much longer, however the measurement varies, and longer data takes fewer copies so. */
+/*
+ * Between few nodes, pairs never take much longer than rounds, and long data takes fewer copies in pairs: noise in what was measured
+ * must not decide.
+ */
 bool fsdpi_costs_in_pairs(const fsdpi_costs *costs, const fsdpi_world *world)
 {
     enum { FEW = 4 };

@@ -14,8 +14,8 @@ enum { BYTES = 256 << 10, LONG_EACH = 2 };
 enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_EACH = 6, BUSY_EACH = 16 };
 
 /*
- * What MPIs send without asking, their own heads off, where they ask before twice as much: UCX and Open MPI's vader. So many exchanges
- * that all buffers of theirs have been used.
+ * BYTES that some MPIs, UCX and Open MPI's vader, send without asking the receiver first, less a head of their own, but not twice as
+ * many. So many exchanges use all buffers of MPI.
  */
 enum { N_EAGER = 2, HALVES_EACH = 16 };
 static const int    EAGER[N_EAGER] = {8 << 10, (4 << 10) - FSDPI_LINE}; /* longest first */
@@ -123,11 +123,7 @@ static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     return FSDP_OK;
 }
 
-/*
- * The more pieces, the more is copied by way of MPI's own buffers: as many as cost what it does to ask. `whole` and `halves`: SECONDS of
- * one message, and of two of `bytes`, half as many. Since two are clearly faster, there are two at least.
- */
-static size_t pieces(double rate, double bytes, double whole, double halves)
+size_t fsdpi_link_pieces(double rate, double bytes, double whole, double halves)
 {
     enum { MOST = 8 };
 
@@ -140,7 +136,7 @@ static void find_eager(fsdpi_link *link, const double times[N_TIMES])
     for (int i = 0; i < N_EAGER && link->eager == 0; i++) {
         if (times[HALVES + i] < CLEARLY * times[WHOLE + i]) {
             link->eager = (size_t)EAGER[i];
-            link->cut   = link->eager * pieces(link->rate, EAGER[i], times[WHOLE + i], times[HALVES + i]);
+            link->cut   = link->eager * fsdpi_link_pieces(link->rate, EAGER[i], times[WHOLE + i], times[HALVES + i]);
         }
     }
 }

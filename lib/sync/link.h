@@ -40,6 +40,15 @@ size_t fsdpi_link_chunk(double rate, bool whole);
 /** BYTES of data that is cut where the link is a slow one, at most: much longer data does better in turns, as the rails send it. */
 enum { FSDPI_CUT_SLOW = 128 << 10 };
 
+/**
+ * How many pieces of `bytes` BYTES, which MPI sends without asking, cost what it does to ask: the more pieces, the more is copied by
+ * way of MPI's own buffers. At most 8; at least 2 where two are clearly faster than one of twice as many BYTES.
+ *
+ * @param whole   SECONDS of that one
+ * @param halves  SECONDS of the two
+ */
+size_t fsdpi_link_pieces(double rate, double bytes, double whole, double halves);
+
 /** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
