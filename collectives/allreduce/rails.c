@@ -9,7 +9,7 @@
 static bool sends_all(const fsdp_request *request)
 {
     return request->ctx->size == 2 &&
-           fsdpi_link_favours_whole(request->ctx->link.rate, request->call.count * request->call.width);
+           request->call.count * request->call.width <= fsdpi_link_whole(&request->ctx->link);
 }
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)

@@ -52,6 +52,7 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
                          .gap      = link->gap > 0 ? link->gap : alpha / 4,
                          .beta     = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
                          .gamma    = 1 / MEMORY_RATE,
+                         .whole    = fsdpi_link_whole(link),
                          .together = fsdpi_link_together(link)};
 }
 
@@ -256,7 +257,7 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
     case FSDPI_REDUCE_SCATTER:
         return before + exchange(costs, world, s, false) + reduced;
     case FSDPI_ALLREDUCE:
-        return ranks <= 2 && fsdpi_link_favours_whole(1 / costs->beta, (size_t)s)
+        return ranks <= 2 && (size_t)s <= costs->whole
                    ? before + exchange(costs, world, 2 * s, false) + 2 * reduced
                    : before + 2 * exchange(costs, world, s, false) + reduced + (world->each > 1 ? gathered : 0);
     case FSDPI_REDUCE: /* all of it is the part of one rank */

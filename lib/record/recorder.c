@@ -64,8 +64,8 @@ static uint8_t add(fsdpi_recorder *recorder, const char *name)
         atomic_store_explicit(&section->n_names, n + 1, memory_order_release);
     }
     number = (uint8_t)found;
-    if (atomic_load_explicit(&recorder->names.keys[(at + 1) & (FSDPI_NAMES_HASHED - 1)], memory_order_relaxed) ==
-        NULL) { /* one place stays free, where a search ends; else it is found by its text again */
+    if (recorder->names.n < FSDPI_NAMES_HASHED - 1) { /* one stays free, where a search ends; else by its text again */
+        recorder->names.n++;
         atomic_store_explicit(&recorder->names.numbers[at], number, memory_order_relaxed);
         atomic_store_explicit(&recorder->names.keys[at], name, memory_order_release);
     }

@@ -26,6 +26,7 @@ enum { FSDPI_NAMES_HASHED = 128 }; /* a power of two, and more than FSDPI_RECORD
 typedef struct fsdpi_recorder_names {
     _Atomic(const char *) keys[FSDPI_NAMES_HASHED];
     _Atomic uint8_t       numbers[FSDPI_NAMES_HASHED];
+    int                   n;    /* of them are taken */
     fsdpi_lock            lock; /* over adding one */
 } fsdpi_recorder_names;
 

@@ -1,11 +1,13 @@
 #include "lib/sync/link.h"
 
+#include <string.h>
+
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/yielding.h"
 
 /* Of exchanges that are timed, at least one more than the first, which sets up the connections. */
-enum { SERIES = 4 };
+enum { SERIES = 4, MANY_SERIES = 16 };
 
 /* As large as the largest pieces. */
 enum { BYTES = 256 << 10, LONG_EACH = 2 };
@@ -27,13 +29,14 @@ static const double FAST = 1.6e9;
 /* Longer ones have met a process that did not run: that says nothing of the link. */
 static const double LONGEST_ALPHA = 200e-6;
 
-/* So many messages of `bytes` to one leader, and as many from another. */
+/* So many messages of `bytes` to one leader, and as many from another; `fresh`: which are written to just before. */
 typedef struct trial {
     const fsdpi_core *core;
     unsigned char    *memory; /* for all of them, both ways */
     int               to, from;
     int               n;
     int               bytes;
+    bool              fresh;
 } trial;
 
 /* fsdpi_mpi_wait() tests a request until it is complete, which the checker does not take for a wait. */
@@ -44,6 +47,9 @@ static fsdp_status exchange_once(const trial *t)
     const fsdpi_core *core = t->core;
     MPI_Request       requests[2 * SEVERAL];
 
+    if (t->fresh) {
+        memset(t->memory, 0, (size_t)t->n * (size_t)t->bytes);
+    }
     for (int i = 0; i < t->n; i++) {
         FSDPI_TRY_MPI(core->ctx, MPI_Irecv(t->memory + (size_t)(t->n + i) * (size_t)t->bytes, t->bytes, MPI_BYTE,
                                            t->from, FSDPI_TAG_RECORDS, core->comm, &requests[i]));
@@ -77,7 +83,7 @@ static fsdp_status time_exchanges(const trial *t, int series, int each, double *
     return FSDP_OK;
 }
 
-enum { LONG, ONE, MORE, BUSY, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
+enum { LONG, FRESH, ONE, MORE, BUSY, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
 
 /* With the ranks in the same position on the nodes next to this one. */
 static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
@@ -107,6 +113,17 @@ static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
     return FSDP_OK;
 }
 
+/* A long message, and one that has just been written, by more series: they differ by less than one of few does from another. */
+static fsdp_status time_fresh(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
+{
+    trial t = trial_of(nodes, box);
+
+    t.bytes = BYTES;
+    FSDP_TRY(time_exchanges(&t, MANY_SERIES, LONG_EACH, &times[LONG]));
+    t.fresh = true;
+    return time_exchanges(&t, MANY_SERIES, LONG_EACH, &times[FRESH]);
+}
+
 /* A message, and two of half as many bytes. */
 static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
 {
@@ -125,7 +142,7 @@ static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 
 size_t fsdpi_link_pieces(double rate, double bytes, double whole, double halves)
 {
-    enum { MOST = 8 };
+    enum { MOST = 32 };
 
     const double asking = whole - 2 * bytes / rate, each = halves / 2 - bytes / rate;
     return each > 0 && asking < MOST * each ? (size_t)(asking / each) : MOST;
@@ -182,6 +199,9 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
     link->gap   = link->gap < link->alpha ? link->gap : link->alpha;
     if (link->rate > FAST) {
+        FSDP_TRY(measure(time_fresh, 1, nodes, box, times));
+        link->rate  = BYTES / times[LONG];
+        link->fresh = BYTES / times[FRESH];
         FSDP_TRY(measure(time_halves, 1, nodes, box, times));
         find_eager(link, times);
     }
@@ -238,12 +258,19 @@ double fsdpi_link_nap(const fsdpi_link *link)
     return nap < LEAST ? LEAST : nap < MOST ? nap : MOST;
 }
 
-/* Over memory a vector that the caches do not hold takes as long as its bytes do. */
-bool fsdpi_link_favours_whole(double rate, size_t bytes)
+/*
+ * What has just been reduced comes from the caches of the core that did it, slowly if that is far; a vector that the caches do not
+ * hold takes as long as its bytes do.
+ */
+size_t fsdpi_link_whole(const fsdpi_link *link)
 {
-    enum { CACHED_BYTES = 4 << 20 };
+    enum { FEW_BYTES = 2 << 20, CACHED_BYTES = 4 << 20 };
+    static const double SLOWLY = 0.7;
 
-    return rate <= FAST || bytes <= CACHED_BYTES;
+    if (link->rate <= FAST) {
+        return SIZE_MAX;
+    }
+    return link->fresh < SLOWLY * link->rate ? CACHED_BYTES : FEW_BYTES;
 }
 
 /* To send a message by TCP takes as long as to copy this on both sides. What fits one message with its head is not asked for. */

@@ -15,6 +15,7 @@
 
 typedef struct fsdpi_link {
     double rate;  /* BYTES per second that every leader can send and receive at once; 0: not known */
+    double fresh; /* the same of bytes that have just been written, and may have to come from caches; 0: not known */
     double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
     double
         busy; /* SECONDS that it takes where every rank sends one, and not only a leader: longer if ranks share cores */
@@ -42,7 +43,7 @@ enum { FSDPI_CUT_SLOW = 128 << 10 };
 
 /**
  * How many pieces of `bytes` BYTES, which MPI sends without asking, cost what it does to ask: the more pieces, the more is copied by
- * way of MPI's own buffers. At most 8; at least 2 where two are clearly faster than one of twice as many BYTES.
+ * way of MPI's own buffers. At most 32; at least 2 where two are clearly faster than one of twice as many BYTES.
  *
  * @param whole   SECONDS of that one
  * @param halves  SECONDS of the two
@@ -56,11 +57,11 @@ fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 size_t fsdpi_link_piece(const fsdpi_link *link);
 
 /**
- * Whether, in an allreduce of so many BYTES, two ranks with such a link between them should each send everything and reduce it,
- * instead of sending half and then half of the result. The bytes on the link are the same. Sending everything waits for no reduction,
- * but each rank reduces twice as much.
+ * BYTES up to which, in an allreduce, two ranks with such a link between them should each send everything and reduce it, instead of
+ * sending half and then half of the result. The bytes on the link are the same. Sending everything waits for no reduction, but each
+ * rank reduces twice as much.
  */
-bool fsdpi_link_favours_whole(double rate, size_t bytes);
+size_t fsdpi_link_whole(const fsdpi_link *link);
 
 /**
  * SECONDS that who carries an operation out over such a link may sleep between two looks, where others want the core: what the

@@ -131,19 +131,22 @@ static void data_is_cut_where_mpi_would_ask_first(void **state)
 static void as_many_pieces_are_sent_as_cost_what_it_does_to_ask(void **state)
 {
     (void)state;
-    assert_int_equal(8, fsdpi_link_pieces(13.8e9, 8192, 3.26e-6, 0.99e-6));
+    assert_int_equal(32, fsdpi_link_pieces(13.8e9, 8192, 3.26e-6, 0.99e-6));
     assert_int_equal(4, fsdpi_link_pieces(13.5e9, 8192, 4.30e-6, 2.60e-6));
     assert_int_equal(2, fsdpi_link_pieces(11.2e9, 4032, 3.03e-6, 2.32e-6));
-    assert_int_equal(8, fsdpi_link_pieces(1.7e9, 8192, 3.26e-6, 0.99e-6)); /* a rate measured far too low */
+    assert_int_equal(32, fsdpi_link_pieces(1.7e9, 8192, 3.26e-6, 0.99e-6)); /* a rate measured far too low */
 }
 
 static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void **state)
 {
+    const fsdpi_link slow = {.rate = 1e9}, unknown = {.rate = 0};
+    const fsdpi_link near = {.rate = 14.4e9, .fresh = 12.0e9}, far = {.rate = 14.1e9, .fresh = 7.7e9}; /* as measured */
+
     (void)state;
-    assert_true(fsdpi_link_favours_whole(1e9, 64 * MIB));
-    assert_true(fsdpi_link_favours_whole(0, 64 * MIB)); /* not known */
-    assert_true(fsdpi_link_favours_whole(3e9, 4 * MIB));
-    assert_false(fsdpi_link_favours_whole(3e9, 4 * MIB + 1));
+    assert_int_equal(SIZE_MAX, fsdpi_link_whole(&slow));
+    assert_int_equal(SIZE_MAX, fsdpi_link_whole(&unknown));
+    assert_int_equal(2 * MIB, fsdpi_link_whole(&near));
+    assert_int_equal(4 * MIB, fsdpi_link_whole(&far));
 }
 
 static void a_chunk_that_was_asked_for_is_used(void **state)

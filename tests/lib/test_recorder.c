@@ -113,6 +113,24 @@ static void more_operations_than_entries_may_be_under_way(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* Texts at more addresses than are kept: some are found by their address, the others by what they say. */
+static void a_name_is_found_wherever_it_lies(void **state)
+{
+    enum { TEXTS = 4 };
+    static char   names[2 * FSDPI_NAMES_HASHED][8];
+    fsdp_context *ctx = open_context(16, NULL);
+
+    (void)state;
+    for (int i = 0; i < 2 * FSDPI_NAMES_HASHED; i++) {
+        (void)snprintf(names[i], sizeof names[i], "name %d", i % TEXTS);
+        const uint8_t number = fsdpi_recorder_name(&ctx->recorder, names[i]);
+        assert_string_equal(names[i], ctx->recorder.section->names[number]);
+        assert_int_equal(fsdpi_recorder_name(&ctx->recorder, names[i % TEXTS]), number);
+    }
+    assert_int_equal(FSDPI_NAMES_HASHED - 1, ctx->recorder.names.n);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void a_unit_and_its_pass_are_in_the_record(void **state)
 {
     fsdp_context *ctx = open_context(256, NULL);
@@ -368,6 +386,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_operation_is_kept_with_what_it_was),
         cmocka_unit_test(the_ring_keeps_the_last_operations),
+        cmocka_unit_test(a_name_is_found_wherever_it_lies),
         cmocka_unit_test(more_operations_than_entries_may_be_under_way),
         cmocka_unit_test(a_unit_and_its_pass_are_in_the_record),
         cmocka_unit_test(what_a_rank_is_doing_is_told),
