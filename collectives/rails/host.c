@@ -1,4 +1,6 @@
 /* The rails between nodes on host memory, which MPI takes as it is. */
+#include <stdint.h>
+
 #include "collectives/rails/chunks.h"
 #include "collectives/rails/ops.h"
 #include "collectives/rails/route.h"
@@ -8,10 +10,12 @@
 /* FSDP_CHUNK_BYTES decides where it is set. */
 static size_t wanted_bytes(const fsdp_request *request)
 {
-    const fsdp_context *ctx   = request->ctx;
-    const bool          whole = ctx->nodes.largest == 1 && ctx->rails.route == FSDPI_GATHERS;
+    const fsdp_context *ctx    = request->ctx;
+    const bool          whole  = ctx->nodes.largest == 1 && ctx->rails.route == FSDPI_GATHERS;
+    const size_t        vector = ctx->nodes.count == 2 ? request->call.whole * request->call.width : SIZE_MAX;
 
-    return ctx->config.chunk_bytes > 0 ? (size_t)ctx->config.chunk_bytes : fsdpi_link_chunk(ctx->link.rate, whole);
+    return ctx->config.chunk_bytes > 0 ? (size_t)ctx->config.chunk_bytes
+                                       : fsdpi_link_chunk(ctx->link.rate, whole, vector);
 }
 
 /* Half of staging memory is for what cannot be addressed on peers. */

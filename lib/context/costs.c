@@ -227,16 +227,16 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
 }
 
 /* BYTES; `whole` as in lib/sync/link.h. */
-static double chunk_of(const fsdpi_costs *costs, bool whole)
+static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool whole, double bytes)
 {
-    return (double)fsdpi_link_chunk(1 / costs->beta, whole);
+    return (double)fsdpi_link_chunk(1 / costs->beta, whole, world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
 }
 
 /* One exchange on the rails: of a part with each other node, in chunks, which are sent while others are on their way. */
 static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes, bool whole)
 {
     const double part = bytes / world->nodes / world->each, others = world->nodes - 1;
-    const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = chunk_of(costs, whole);
+    const double shared = world->nodes > 2 ? SHARED_LINK : 1, chunk = chunk_of(costs, world, whole, bytes);
 
     const double more = at_least_0(costs->gap - chunk * costs->beta);
 
@@ -272,7 +272,7 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
 
 static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, double s)
 {
-    const double part = s / world->nodes / world->each, chunk = chunk_of(costs, false);
+    const double part = s / world->nodes / world->each, chunk = chunk_of(costs, world, false, s);
 
     return agreement(costs, world) + SETUP +
            (world->nodes - 1) * trips(costs, part < chunk ? part : chunk) * costs->alpha_r +

@@ -218,13 +218,16 @@ enum { SLOW_BYTES = 48 << 10 };
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
- * in a call, and nothing else goes on meanwhile.
+ * in a call, and nothing else goes on meanwhile, unless all of it is over soon.
  */
-size_t fsdpi_link_chunk(double rate, bool whole)
+size_t fsdpi_link_chunk(double rate, bool whole, size_t vector)
 {
-    enum { FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10 };
+    enum { FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20, OF_SHORT = 1 << 20 };
     static const double LONGEST_CALL = 80e-6;
 
+    if (whole && rate > FAST && vector <= SHORT_VECTOR) {
+        return OF_SHORT;
+    }
     size_t bytes = rate > FAST ? FAST_BYTES : SLOW_BYTES;
     while (whole && rate > FAST && bytes < MOST_BYTES && 2 * (double)bytes <= rate * LONGEST_CALL) {
         bytes *= 2;

@@ -34,9 +34,10 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 
 /**
  * BYTES of the pieces in which long data travels over a link of this rate, in BYTES per second. `whole`: nothing is done with a
- * piece but to receive it where it belongs, so that longer ones do not keep any work waiting.
+ * piece but to receive it where it belongs, so that longer ones do not keep any work waiting. `vector`: BYTES of all of it between
+ * two nodes; SIZE_MAX between more.
  */
-size_t fsdpi_link_chunk(double rate, bool whole);
+size_t fsdpi_link_chunk(double rate, bool whole, size_t vector);
 
 /** BYTES of data that is cut where the link is a slow one, at most: much longer data does better in turns, as the rails send it. */
 enum { FSDPI_CUT_SLOW = 128 << 10 };

@@ -29,6 +29,7 @@ static fsdp_request request_of(fsdp_context *ctx, size_t whole_bytes, bool symme
                           .call  = {.width    = sizeof(float),
                                     .dtype    = FSDP_F32,
                                     .count    = whole_bytes / sizeof(float) / (size_t)ctx->size,
+                                    .whole    = whole_bytes / sizeof(float),
                                     .division = FSDPI_DIVISION_EQUAL}};
 }
 
@@ -65,6 +66,8 @@ static void a_gather_between_ranks_that_are_nodes_has_longer_chunks_still(void *
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
+    assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_GATHERS, false));
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_REDUCES, false));
     ctx.link.rate = 6e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
     make_world(&ctx, 4, 2, 2);
