@@ -226,7 +226,7 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
                                                                     : fsdpi_rounds(world->nodes) * costs->alpha_m);
 }
 
-/* BYTES; `whole` as in lib/sync/link.h. */
+/* BYTES; `whole` as for fsdpi_link_chunk(). */
 static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool whole, double bytes)
 {
     return (double)fsdpi_link_chunk(1 / costs->beta, whole, world->nodes == 2 ? (size_t)bytes : SIZE_MAX);

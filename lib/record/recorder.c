@@ -64,7 +64,7 @@ static uint8_t add(fsdpi_recorder *recorder, const char *name)
         atomic_store_explicit(&section->n_names, n + 1, memory_order_release);
     }
     number = (uint8_t)found;
-    if (recorder->names.n < FSDPI_NAMES_HASHED - 1) { /* one stays free, where a search ends; else by its text again */
+    if (recorder->names.n < FSDPI_NAMES_HASHED - 1) { /* one stays free, where a search ends */
         recorder->names.n++;
         atomic_store_explicit(&recorder->names.numbers[at], number, memory_order_relaxed);
         atomic_store_explicit(&recorder->names.keys[at], name, memory_order_release);

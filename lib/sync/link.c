@@ -1,5 +1,6 @@
 #include "lib/sync/link.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -113,7 +114,7 @@ static fsdp_status time_all(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
     return FSDP_OK;
 }
 
-/* A long message, and one that has just been written, by more series: they differ by less than one of few does from another. */
+/* A long message, and one that has just been written. Their times are compared, so both take the best of many series. */
 static fsdp_status time_fresh(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
 {
     trial t = trial_of(nodes, box);
@@ -199,6 +200,7 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
     link->gap   = link->gap < link->alpha ? link->gap : link->alpha;
     if (link->rate > FAST) {
+        times[LONG] = 0; /* on all ranks: the longest counts, and what time_all() found is not so good */
         FSDP_TRY(measure(time_fresh, 1, nodes, box, times));
         link->rate  = BYTES / times[LONG];
         link->fresh = BYTES / times[FRESH];
@@ -218,18 +220,16 @@ enum { SLOW_BYTES = 48 << 10 };
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
- * in a call, and nothing else goes on meanwhile, unless all of it is over soon.
+ * in a call, and nothing else goes on meanwhile. That matters less where all of it is over soon.
  */
 size_t fsdpi_link_chunk(double rate, bool whole, size_t vector)
 {
-    enum { FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20, OF_SHORT = 1 << 20 };
+    enum { FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20 };
     static const double LONGEST_CALL = 80e-6;
 
-    if (whole && rate > FAST && vector <= SHORT_VECTOR) {
-        return OF_SHORT;
-    }
-    size_t bytes = rate > FAST ? FAST_BYTES : SLOW_BYTES;
-    while (whole && rate > FAST && bytes < MOST_BYTES && 2 * (double)bytes <= rate * LONGEST_CALL) {
+    const size_t most  = vector <= SHORT_VECTOR ? 2 * MOST_BYTES : MOST_BYTES;
+    size_t       bytes = rate > FAST ? FAST_BYTES : SLOW_BYTES;
+    while (whole && rate > FAST && bytes < most && 2 * (double)bytes <= rate * LONGEST_CALL) {
         bytes *= 2;
     }
     return bytes;

@@ -17,8 +17,7 @@ typedef struct fsdpi_link {
     double rate;  /* BYTES per second that every leader can send and receive at once; 0: not known */
     double fresh; /* the same of bytes that have just been written, and may have to come from caches; 0: not known */
     double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
-    double
-        busy; /* SECONDS that it takes where every rank sends one, and not only a leader: longer if ranks share cores */
+    double busy;  /* the same where every rank sends one, and not only a leader: longer if ranks share cores */
     double gap;   /* and each further one that is sent with it */
     size_t eager; /* BYTES that MPI sends without asking the receiver first, unlike twice as many; 0: not found */
     size_t cut;   /* BYTES up to which data takes less time in such pieces than whole */
