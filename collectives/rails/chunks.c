@@ -54,13 +54,26 @@ static size_t window_of(const fsdp_request *request, size_t chunks)
     return chunks > 0 ? smaller(chunks, fsdpi_rails_window(request->ctx->size)) : 1;
 }
 
+/*
+ * Chunks of a stream that may be under way, so many to and from each rank at once. Where the receiver's own core brings a chunk in
+ * the call that asks for it, nothing is gained by asking for more than one: it is reduced while it is in that core's caches, and no
+ * call takes longer than one chunk does.
+ */
+static size_t under_way(const fsdp_request *request, const fsdpi_demand *demand, int stream, size_t depth)
+{
+    const bool comes = stream == FSDPI_PARTIALS_IN || stream == FSDPI_PARTS_IN;
+    const bool pulls = request->ctx->link.pulls && !fsdpi_rails_ops_of(request)->stages(request);
+
+    return window_of(request, (comes && pulls ? 1 : depth) * demand->chunks[stream]);
+}
+
 /* BYTES of a chunk that staging memory has room for, so many to and from each rank at once, and one that is being reduced. */
 static size_t room_bytes(const fsdp_request *request, const fsdpi_demand *demand, size_t depth)
 {
     size_t places = 0;
 
     for (int s = 0; s < FSDPI_STREAMS; s++) {
-        places += demand->is_placed[s] && demand->chunks[s] > 0 ? window_of(request, depth * demand->chunks[s]) : 0;
+        places += demand->is_placed[s] && demand->chunks[s] > 0 ? under_way(request, demand, s, depth) : 0;
     }
     return places > 0 ? fsdpi_rails_ops_of(request)->room_bytes(request, places + 1) : SIZE_MAX;
 }
@@ -137,7 +150,7 @@ static size_t size_windows(fsdp_request *request, const fsdpi_demand *demand)
     fsdpi_rails *rails = &request->ctx->rails;
 
     for (int s = 0; s < FSDPI_STREAMS; s++) {
-        rails->streams[s].window = window_of(request, rails->depth * demand->chunks[s]);
+        rails->streams[s].window = under_way(request, demand, s, rails->depth);
     }
     rails->fold_most = SIZE_MAX;
     return room_bytes(request, demand, rails->depth);

@@ -53,6 +53,7 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
                          .beta     = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
                          .gamma    = 1 / MEMORY_RATE,
                          .whole    = fsdpi_link_whole(link),
+                         .pulls    = link->pulls,
                          .together = fsdpi_link_together(link)};
 }
 
@@ -229,7 +230,10 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
 /* BYTES; `whole` as for fsdpi_link_chunk(). */
 static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool whole, double bytes)
 {
-    return (double)fsdpi_link_chunk(1 / costs->beta, whole, world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
+    const fsdpi_link link = {.rate = 1 / costs->beta};
+
+    return (double)fsdpi_link_chunk(&link, whole || (costs->pulls && world->each == 1),
+                                    world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
 }
 
 /* One exchange on the rails: of a part with each other node, in chunks, which are sent while others are on their way. */

@@ -29,6 +29,7 @@ typedef struct fsdpi_costs {
     double beta;     /* over the link of a node */
     double gamma;    /* of memory traffic, mostly in caches */
     size_t whole;    /* BYTES of an allreduce of which two ranks send each other everything: fsdpi_link_whole() */
+    bool   pulls;    /* as in fsdpi_link */
     size_t together; /* BYTES that ride behind a head: fsdpi_link_together() */
 } fsdpi_costs;
 

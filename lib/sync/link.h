@@ -21,6 +21,7 @@ typedef struct fsdpi_link {
     double gap;   /* and each further one that is sent with it */
     size_t eager; /* BYTES that MPI sends without asking the receiver first, unlike twice as many; 0: not found */
     size_t cut;   /* BYTES up to which data takes less time in such pieces than whole */
+    bool   pulls; /* MPI brings a long message that waits for its receiver in the call that asks for it */
 } fsdpi_link;
 
 /**
@@ -32,11 +33,11 @@ typedef struct fsdpi_link {
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link);
 
 /**
- * BYTES of the pieces in which long data travels over a link of this rate, in BYTES per second. `whole`: nothing is done with a
- * piece but to receive it where it belongs, so that longer ones do not keep any work waiting. `vector`: BYTES of all of it between
- * two nodes; SIZE_MAX between more.
+ * BYTES of the pieces in which long data travels over a link. `whole`: nothing is done with a piece but to receive it where it
+ * belongs, or nothing could be done while another one comes, so that longer ones do not keep any work waiting. `vector`: BYTES of
+ * all of it between two nodes; SIZE_MAX between more.
  */
-size_t fsdpi_link_chunk(double rate, bool whole, size_t vector);
+size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector);
 
 /** BYTES of data that is cut where the link is a slow one, at most: much longer data does better in turns, as the rails send it. */
 enum { FSDPI_CUT_SLOW = 128 << 10 };

@@ -67,12 +67,38 @@ static void a_gather_between_ranks_that_are_nodes_has_longer_chunks_still(void *
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
     assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_GATHERS, false));
+    assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)2 * MIB, FSDPI_GATHERS, false));
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_REDUCES, false));
     ctx.link.rate = 6e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
     make_world(&ctx, 4, 2, 2);
     ctx.link.rate = 20e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
+}
+
+/* Nothing happens while it comes, so that more of it at once would only push what came before out of the caches. */
+static void what_the_own_core_brings_is_asked_for_one_by_one(void **state)
+{
+    static fsdp_context ctx;
+    const fsdpi_stream *in = &ctx.rails.streams[FSDPI_PARTIALS_IN], *out = &ctx.rails.streams[FSDPI_PARTIALS_OUT];
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    ctx.link.rate  = 20e9;
+    ctx.link.pulls = true;
+    assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
+    assert_int_equal(1, in->window);
+    assert_int_equal(FSDPI_RAILS_DEPTH, out->window);
+    assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
+    assert_int_equal(1, ctx.rails.streams[FSDPI_PARTS_IN].window);
+    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)1 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
+    make_world(&ctx, 4, 1, 1);
+    ctx.link.rate = 20e9;
+    assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
+    assert_int_equal(3, in->window); /* one of each other node */
+    make_world(&ctx, 4, 2, 2);
+    ctx.link.rate = 20e9;
+    assert_true(chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true) <= FAST_CHUNK);
 }
 
 /* A turn says which peer is next: one peer needs none, and would only be sent less at once. */
@@ -143,13 +169,16 @@ static void as_many_pieces_are_sent_as_cost_what_it_does_to_ask(void **state)
 static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void **state)
 {
     const fsdpi_link slow = {.rate = 1e9}, unknown = {.rate = 0};
-    const fsdpi_link near = {.rate = 14.4e9, .fresh = 12.0e9}, far = {.rate = 14.1e9, .fresh = 7.7e9}; /* as measured */
+    const fsdpi_link near = {
+        .rate = 14.4e9, .fresh = 12.0e9, .pulls = true}; /* as measured; far cores, and without single copy */
+    const fsdpi_link far = {.rate = 14.1e9, .fresh = 7.7e9, .pulls = true}, pushed = {.rate = 27e9, .fresh = 23e9};
 
     (void)state;
     assert_int_equal(SIZE_MAX, fsdpi_link_whole(&slow));
     assert_int_equal(SIZE_MAX, fsdpi_link_whole(&unknown));
-    assert_int_equal(2 * MIB, fsdpi_link_whole(&near));
+    assert_int_equal(MIB / 2, fsdpi_link_whole(&near));
     assert_int_equal(4 * MIB, fsdpi_link_whole(&far));
+    assert_int_equal(MIB / 4, fsdpi_link_whole(&pushed));
 }
 
 static void a_chunk_that_was_asked_for_is_used(void **state)
@@ -229,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fast_link_has_longer_chunks),
         cmocka_unit_test(a_gather_between_ranks_that_are_nodes_has_longer_chunks_still),
+        cmocka_unit_test(what_the_own_core_brings_is_asked_for_one_by_one),
         cmocka_unit_test(two_nodes_take_no_turns),
         cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),
         cmocka_unit_test(more_data_rides_behind_a_head_over_a_slow_link),
