@@ -84,6 +84,10 @@ void fsdpi_rails_copy_own_part(fsdp_request *request, bool *moved, bool *done)
     if ((rails->route & FSDPI_REDUCES) != 0 || at == mine.count) {
         return;
     }
+    if (*moved && request->ctx->link.pulls && !request->call.on_device) { /* a chunk brought is enough for one look */
+        *done = false;
+        return;
+    }
     unsigned char *const       to    = (unsigned char *)request->call.out + (mine.begin + at) * width;
     const unsigned char *const from  = (const unsigned char *)request->call.in + (skip + at) * width;
     const size_t               piece = to == from ? mine.count - at : own_piece(request, mine.count - at);
