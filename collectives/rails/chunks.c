@@ -54,6 +54,11 @@ static size_t window_of(const fsdp_request *request, size_t chunks)
     return chunks > 0 ? smaller(chunks, fsdpi_rails_window(request->ctx->size)) : 1;
 }
 
+bool fsdpi_rails_pulls(const fsdp_request *request)
+{
+    return request->ctx->link.pulls && !request->call.on_device;
+}
+
 /*
  * Chunks of a stream that may be under way, so many to and from each rank at once. Where the receiver's own core brings a chunk in
  * the call that asks for it, nothing is gained by asking for more than one: it is reduced while it is in that core's caches, and no
@@ -62,9 +67,8 @@ static size_t window_of(const fsdp_request *request, size_t chunks)
 static size_t under_way(const fsdp_request *request, const fsdpi_demand *demand, int stream, size_t depth)
 {
     const bool comes = stream == FSDPI_PARTIALS_IN || stream == FSDPI_PARTS_IN;
-    const bool pulls = request->ctx->link.pulls && !fsdpi_rails_ops_of(request)->stages(request);
 
-    return window_of(request, (comes && pulls ? 1 : depth) * demand->chunks[stream]);
+    return window_of(request, (comes && fsdpi_rails_pulls(request) ? 1 : depth) * demand->chunks[stream]);
 }
 
 /* BYTES of a chunk that staging memory has room for, so many to and from each rank at once, and one that is being reduced. */

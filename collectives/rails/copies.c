@@ -84,7 +84,7 @@ void fsdpi_rails_copy_own_part(fsdp_request *request, bool *moved, bool *done)
     if ((rails->route & FSDPI_REDUCES) != 0 || at == mine.count) {
         return;
     }
-    if (*moved && request->ctx->link.pulls && !request->call.on_device) { /* a chunk brought is enough for one look */
+    if (*moved && fsdpi_rails_pulls(request)) { /* a chunk brought is enough for one look */
         *done = false;
         return;
     }

@@ -10,9 +10,9 @@
 /* FSDP_CHUNK_BYTES decides where it is set. */
 static size_t wanted_bytes(const fsdp_request *request)
 {
-    const fsdp_context *ctx    = request->ctx;
-    const bool          whole  = ctx->nodes.largest == 1 && (ctx->rails.route == FSDPI_GATHERS || ctx->link.pulls);
-    const size_t        vector = ctx->nodes.count == 2 ? request->call.whole * request->call.width : SIZE_MAX;
+    const fsdp_context *ctx = request->ctx;
+    const bool   whole  = ctx->nodes.largest == 1 && (ctx->rails.route == FSDPI_GATHERS || fsdpi_rails_pulls(request));
+    const size_t vector = ctx->nodes.count == 2 ? request->call.whole * request->call.width : SIZE_MAX;
 
     return ctx->config.chunk_bytes > 0 ? (size_t)ctx->config.chunk_bytes : fsdpi_link_chunk(&ctx->link, whole, vector);
 }

@@ -145,7 +145,7 @@ static fsdp_status ask_late(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&after, core->config.timeout_s));
     FSDPI_TRY_MPI(core->ctx, MPI_Irecv(in, BYTES, MPI_BYTE, t.from, FSDPI_TAG_RECORDS, core->comm, &asked));
     FSDPI_TRY_MPI(core->ctx, MPI_Test(&asked, &done, MPI_STATUS_IGNORE));
-    times[LEFT] = times[LEFT] > 0 || !done;
+    times[LEFT] = !done;
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&asked, core->config.timeout_s));
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&sent[0], core->config.timeout_s));
     FSDPI_TRY_MPI(core->ctx, fsdpi_mpi_wait(&sent[1], core->config.timeout_s));
@@ -234,8 +234,8 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
         link->rate  = BYTES / times[LONG];
         link->fresh = BYTES / times[FRESH];
         FSDP_TRY(measure(ask_late, 1, nodes, box, times));
-        FSDP_TRY(measure(time_halves, 1, nodes, box, times));
         link->pulls = times[LEFT] == 0;
+        FSDP_TRY(measure(time_halves, 1, nodes, box, times));
         find_eager(link, times);
     }
     if (nodes->largest > 1) {
@@ -251,8 +251,8 @@ enum { SLOW_BYTES = 48 << 10 };
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
- * in a call, and nothing else goes on meanwhile. That matters less where all of it is over soon; but two each way there should be,
- * so that what has been done to one can follow while the next is on its way.
+ * in a call, and nothing else goes on meanwhile. That matters less where all of it is over soon. There should still be two each way,
+ * so that one can be reduced and sent on while the next one comes.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector)
 {

@@ -99,6 +99,9 @@ static void what_the_own_core_brings_is_asked_for_one_by_one(void **state)
     make_world(&ctx, 4, 2, 2);
     ctx.link.rate = 20e9;
     assert_true(chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true) <= FAST_CHUNK);
+    fsdp_request request   = request_of(&ctx, MIB, false);
+    request.call.on_device = true; /* on device memory nothing of that was measured */
+    assert_true(ctx.link.pulls && !fsdpi_rails_pulls(&request));
 }
 
 /* A turn says which peer is next: one peer needs none, and would only be sent less at once. */
@@ -170,8 +173,9 @@ static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void *
 {
     const fsdpi_link slow = {.rate = 1e9}, unknown = {.rate = 0};
     const fsdpi_link near = {
-        .rate = 14.4e9, .fresh = 12.0e9, .pulls = true}; /* as measured; far cores, and without single copy */
-    const fsdpi_link far = {.rate = 14.1e9, .fresh = 7.7e9, .pulls = true}, pushed = {.rate = 27e9, .fresh = 23e9};
+        .rate = 14.4e9, .fresh = 12.0e9, .pulls = true}; /* vader between near cores, as measured */
+    const fsdpi_link far    = {.rate = 14.1e9, .fresh = 7.7e9, .pulls = true}; /* between far ones */
+    const fsdpi_link pushed = {.rate = 27e9, .fresh = 23e9};                   /* without single copy, near */
 
     (void)state;
     assert_int_equal(SIZE_MAX, fsdpi_link_whole(&slow));
