@@ -51,6 +51,10 @@ says "$PWD $(umask) /dev/shm" "so are folder and umask of the caller" on 1 'echo
 says "unset" "the cluster's own variables are not handed on" on 1 'echo "${FSDP_CLUSTER_ID-unset}"'
 says "given" "input is" bash -c "echo given | '$cluster' enter 1 cat"
 says "" "no file of the way in stays open" on 1 'ls /proc/self/fd | grep -vx "[0-3]"'
+for i in 0 1 2; do
+    cores=$(python3 -c "import os; cores = sorted(os.sched_getaffinity(0)); print({*cores[$i % len(cores)::3]})")
+    says "$cores" "host $i has cores of its own" on $i 'python3 -c "import os; print(os.sched_getaffinity(0))"'
+done
 ends 5 "the status of a command" on 1 'exit 5'
 ends 143 "a command that dies of SIGTERM" on 1 'kill $$'
 ends 127 "a command that is not there" "$cluster" enter 1 no_such_command

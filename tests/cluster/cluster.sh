@@ -11,6 +11,7 @@ set -euo pipefail
 script=$(realpath "${BASH_SOURCE[0]}")
 here=${script%/*}
 cluster=${FSDP_CLUSTER_ID:-fsdp}
+cores=${FSDP_CLUSTER_CORES:-shared}
 child='' # what contain() runs, while it runs
 # The system's own: a wrapper that chooses among several takes longer than all else here.
 python=$(command -v /usr/bin/python3 || command -v python3 || echo none)
@@ -52,6 +53,10 @@ own for COMMAND, so that `run` and `enter` find the hosts:
 
 Only SIGKILL keeps `with` from removing the hosts. FSDP_CLUSTER_ID=fsdp-PID cluster.sh down does it then; the name is in
 `ip netns list`.
+
+FSDP_CLUSTER_CORES=own gives a host cores of its own when it is started: host N of H gets the cores N, N+H, ...; if there are
+fewer cores than hosts, core N modulo their number. By default (shared) all hosts run on all cores, and with more ranks than
+cores chance decides which ranks share one.
 
 FSDP_CLUSTER_MPIRUN names the mpirun, if it is not the one on the path. PROGRAM and COMMAND see the variables of the
 caller, save TMPDIR: /dev/shm, which is the host's own; other folders are those of the machine, as on a shared disk.
@@ -156,12 +161,13 @@ attempt() {
 require() {
     local tool
     ((EUID == 0)) || skip "virtual hosts need root; this is $(id -un)"
-    for tool in ip tc unshare nsenter setsid setpriv hostname mount pgrep ps; do
+    for tool in ip tc unshare nsenter setsid setpriv taskset hostname mount pgrep ps; do
         command -v "$tool" >/dev/null || skip "there is no '$tool'"
     done
     [[ $python != none ]] || skip "there is no 'python3'"
     [[ $cluster =~ ^[a-zA-Z][a-zA-Z0-9-]{0,40}$ ]] ||
         misuse "FSDP_CLUSTER_ID is '$cluster', but names of hosts begin with it: use up to 40 letters, digits and '-'"
+    [[ $cores == own || $cores == shared ]] || misuse "FSDP_CLUSTER_CORES is '$cores'; use own or shared"
 }
 
 # limit NAMESPACE DEVICE RATE: bursts of 128 KiB are 1 ms at 1 Gbit/s; at most 20 ms of traffic are queued
@@ -181,6 +187,15 @@ add_host() {
     limit "$switch" "$port" "$rate"
 }
 
+# cores_of HOST_NAME: all that this script may use, or the host's own
+cores_of() {
+    local host=0 hosts=1
+    [[ $cores == shared ]] || { host=$(number_of "$1") hosts=$(count_hosts); }
+    "$python" -c 'import os, sys
+host, hosts, cores = *map(int, sys.argv[1:]), sorted(os.sched_getaffinity(0))
+print(*cores[host % len(cores)::hosts], sep=",")' "$host" "$hosts"
+}
+
 # boot HOST_NAME...: starts the first process of each, in namespaces of its own, and waits until commands can come
 boot() {
     local host line file files=()
@@ -188,7 +203,7 @@ boot() {
     for host in "$@"; do
         rm -f "$(socket_of "$host")"
         # shellcheck disable=SC2016 # for the inner bash to expand
-        exec {file}< <(exec setsid nsenter "--net=/run/netns/$host" \
+        exec {file}< <(exec setsid taskset -c "$(cores_of "$host")" nsenter "--net=/run/netns/$host" \
             unshare --uts --ipc --pid --mount --fork --kill-child --mount-proc \
             bash -c 'hostname "$1" && mount -t tmpfs tmpfs /dev/shm && exec "${@:2}"' bash "$host" \
             "$python" "$here/host.py" serve "$(socket_of "$host")" $door 2>&1 </dev/null)

@@ -28,7 +28,7 @@ LENGTH = struct.Struct("!I")
 PR_SET_CHILD_SUBREAPER = 36
 UNREACHABLE = 255  # as of ssh
 PATIENCE_S = 5  # until a host that does not answer counts as unreachable
-OF_CLUSTER = ("FSDP_CLUSTER_ID", "FSDP_CLUSTER_MPIRUN")  # the library would warn of them
+OF_CLUSTER = ("FSDP_CLUSTER_CORES", "FSDP_CLUSTER_ID", "FSDP_CLUSTER_MPIRUN")  # the library would warn of them
 SHARED = "/dev/shm"
 
 
