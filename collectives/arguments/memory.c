@@ -18,7 +18,7 @@ static fsdp_status check_address(fsdp_context *ctx, const fsdpi_call *call, cons
                                        call->name, buffer);
         }
     }
-    if (!fsdpi_is_mapped(&ctx->known_pages, buffer, bytes)) {
+    if (!fsdpi_is_mapped(&ctx->mapped, buffer, bytes)) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG,
             "%s: %zu bytes at %p are neither host memory nor that of a known device; pass the address of a "

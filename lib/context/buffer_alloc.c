@@ -398,7 +398,7 @@ static void keep_addresses(fsdpi_buffer *buffer)
     fsdpi_buffer *oldest = fsdpi_buffer_oldest(&ctx->buffers, FREED_KEPT);
     if (oldest != NULL) {
         release(ctx, oldest);
-        fsdpi_pages_forget(&ctx->known_pages); /* its own may be among them */
+        fsdpi_mapped_forget(&ctx->mapped); /* its own may be among them */
         fsdpi_pages_forget(&ctx->peers.open);
     }
 }

@@ -57,7 +57,7 @@ struct fsdp_context {
     const void     **operands;  /* fsdpi_operands() of them */
 
     fsdpi_buffers     buffers; /* symmetric ones */
-    fsdpi_pages       known_pages;
+    fsdpi_mapped      mapped;
     fsdpi_table       table; /* of algorithms */
     fsdpi_lock        owned_lock;
     fsdpi_owned      *owned;

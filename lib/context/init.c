@@ -90,7 +90,7 @@ static fsdp_context *allocate_context(int size)
     ctx->memory.current_total                    = bytes;
     ctx->memory.peak_total                       = bytes;
     (void)pthread_mutex_init(&ctx->memory_lock, NULL);
-    fsdpi_pages_open(&ctx->known_pages, (size_t)sysconf(_SC_PAGESIZE));
+    fsdpi_mapped_open(&ctx->mapped, (size_t)sysconf(_SC_PAGESIZE));
     connect_parts(ctx);
     return ctx;
 }

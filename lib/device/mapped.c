@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* Whether a page is in memory at all, mincore() says of those that are mapped only. One byte stands for its page. */
-static bool ask(const fsdpi_pages *known, uintptr_t page)
-{
-    unsigned char resident;
+enum { REGION_BITS = 21, LEAST_PAGE = 4096 };
 
-    return mincore((void *)(page << known->bits), 1, &resident) == 0 || errno != ENOMEM;
+/* Whether pages are in memory at all, mincore() says of those that are mapped only. One byte stands for each. */
+static bool ask(uintptr_t begin, size_t bytes)
+{
+    unsigned char resident[((size_t)1 << REGION_BITS) / LEAST_PAGE];
+
+    return mincore((void *)begin, bytes, resident) == 0 || errno != ENOMEM;
 }
 
 /* Large buffers begin at round addresses, so the low bits of a page's number tell little. */
@@ -19,7 +21,7 @@ static size_t place_of(uintptr_t page)
 
 static bool is_known(const fsdpi_pages *known, uintptr_t page)
 {
-    return atomic_load_explicit(&known->page[place_of(page)], memory_order_relaxed) == page;
+    return page != 0 && atomic_load_explicit(&known->page[place_of(page)], memory_order_relaxed) == page;
 }
 
 static void remember(fsdpi_pages *known, uintptr_t page)
@@ -61,19 +63,39 @@ void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes)
     fsdpi_pages_forget(known);
 }
 
-bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes)
+void fsdpi_mapped_open(fsdpi_mapped *known, size_t page_bytes)
 {
-    const uintptr_t first = first_page(known, memory), last = last_page(known, memory, bytes);
+    fsdpi_pages_open(&known->pages, page_bytes);
+    fsdpi_pages_open(&known->regions, (size_t)1 << REGION_BITS);
+}
 
-    if (last < first || first == 0) {
+void fsdpi_mapped_forget(fsdpi_mapped *known)
+{
+    fsdpi_pages_forget(&known->pages);
+    fsdpi_pages_forget(&known->regions);
+}
+
+static bool is_mapped_whole(fsdpi_pages *known, uintptr_t address)
+{
+    const uintptr_t page = address >> known->bits;
+
+    if (page == 0 || !ask(page << known->bits, (size_t)1 << known->bits)) {
         return false;
     }
-    if (fsdpi_pages_are_known(known, memory, bytes)) {
-        return true;
-    }
-    if (!ask(known, first) || !ask(known, last)) {
-        return false;
-    }
-    fsdpi_pages_remember(known, memory, bytes);
+    remember(known, page);
     return true;
+}
+
+static bool is_mapped(fsdpi_mapped *known, uintptr_t address)
+{
+    return is_known(&known->regions, address >> known->regions.bits) ||
+           is_known(&known->pages, address >> known->pages.bits) || is_mapped_whole(&known->regions, address) ||
+           is_mapped_whole(&known->pages, address);
+}
+
+bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes)
+{
+    const uintptr_t first = (uintptr_t)memory, last = first + bytes - 1;
+
+    return last >= first && is_mapped(known, first) && is_mapped(known, last);
 }

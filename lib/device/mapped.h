@@ -2,8 +2,10 @@
  * @file
  * Whether memory is there at all: a wrong pointer is then an error with a name, not a signal.
  *
- * The system is asked once for a page and remembered for as long as no other page takes its place here; memory that the
- * program has given back in between goes unnoticed.
+ * To ask the system takes longer than a short operation between near cores, and a program that works through its memory comes to
+ * other pages each time. So it is asked about regions of 2 MiB, and about a page only where its region is not all mapped. The
+ * answer is remembered for as long as no other one takes its place here; memory that the program has given back in between
+ * goes unnoticed.
  */
 #ifndef FSDPI_MAPPED_H
 #define FSDPI_MAPPED_H
@@ -26,11 +28,20 @@ void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes);
 /** No page is known any more: before addresses are used for something else. Others may ask meanwhile. */
 void fsdpi_pages_forget(fsdpi_pages *known);
 
-/** Whether the first and the last of these BYTES are mapped. */
-bool fsdpi_is_mapped(fsdpi_pages *known, const void *memory, size_t bytes);
-
-/** The same memory of another question about pages: whether it is known of the first and the last of BYTES, from 1. */
+/** Whether these pages are known, those of the first and the last of BYTES, from 1; and makes them known. */
 bool fsdpi_pages_are_known(const fsdpi_pages *known, const void *memory, size_t bytes);
 void fsdpi_pages_remember(fsdpi_pages *known, const void *memory, size_t bytes);
+
+/** What is known to be mapped. */
+typedef struct fsdpi_mapped {
+    fsdpi_pages pages, regions;
+} fsdpi_mapped;
+
+/** As fsdpi_pages_open() and fsdpi_pages_forget(); the system's pages have 4096 BYTES at least. */
+void fsdpi_mapped_open(fsdpi_mapped *known, size_t page_bytes);
+void fsdpi_mapped_forget(fsdpi_mapped *known);
+
+/** Whether the first and the last of these BYTES, from 1, are mapped. The first page never is. */
+bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes);
 
 #endif
