@@ -30,45 +30,43 @@ static const char *const NODES[]    = {"", "one", "many", "any", "pair"};
 
 /*
  * The built-in table. On one node: inline saves the second synchronisation at the price of copying the input once, so it
- * serves what is short; behind it direct moves the fewest bytes. In other memory process_vm_readv takes about twice as long
- * as a copy of what is in the cache: of two ranks each reads one part, which costs less than a block that is written once
- * more and then read (allgather from 16 KiB on; reduce_scatter, where the kernel's work for each page of a virtual machine
- * took longer than that up to 1 MiB, behind it); of more ranks each part is read by all others, and blocks are faster. So they are
- * for allreduce, which reads twice. (fsdp-bench --memory user on 2, 4 and 8 ranks.) Its rows for several nodes stand for nodes
- * that nothing is known of; a context of several nodes has rows of its own there: lib/context/rows_by_cost.h.
+ * serves what is short; behind it direct moves the fewest bytes. In other memory inline serves for longer, and then blocks, which
+ * are written once more but stay in the caches: process_vm_readv took 1.3 to 4 times as long for each collective and size, on
+ * 2, 4 and 8 ranks, since the kernel works for each page. It won only where two ranks exchanged more than 256 KiB again and again
+ * that the caches of cores far from each other held, by 1.7. (fsdp-bench --memory user, FSDP_ALGO_*, two cores of a virtual
+ * machine.) Rows for several nodes stand for nodes that nothing is known of; a context of several nodes has rows of its own
+ * there: lib/context/rows_by_cost.h.
  */
 static const fsdpi_row BUILT_IN[] = {
     {512, FSDPI_ALLGATHER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
-    {8192, FSDPI_ALLGATHER, USER, PAIR, FSDP_ALGO_INLINE},
-    {FOR_ALL, FSDPI_ALLGATHER, USER, PAIR, FSDP_ALGO_CMA},
-    {65536, FSDPI_ALLGATHER, USER, ONE, FSDP_ALGO_INLINE},
+    {262144, FSDPI_ALLGATHER, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_INLINE},
     {524288, FSDPI_ALLGATHER, ANY, MANY, FSDP_ALGO_RAILS},
     {512, FSDPI_REDUCE_SCATTER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
-    {8192, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_INLINE},
-    {1048576, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_STAGED},
-    {FOR_ALL, FSDPI_REDUCE_SCATTER, USER, PAIR, FSDP_ALGO_CMA},
-    {65536, FSDPI_REDUCE_SCATTER, USER, ONE, FSDP_ALGO_INLINE},
+    {262144, FSDPI_REDUCE_SCATTER, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_REDUCE_SCATTER, ANY, MANY, FSDP_ALGO_INLINE},
     {512, FSDPI_ALLREDUCE, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
-    {32768, FSDPI_ALLREDUCE, USER, ONE, FSDP_ALGO_INLINE},
+    {65536, FSDPI_ALLREDUCE, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_ALLREDUCE, ANY, MANY, FSDP_ALGO_INLINE},
-    {8192, FSDPI_BROADCAST, ANY, ONE, FSDP_ALGO_INLINE},
+    {262144, FSDPI_BROADCAST, USER, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_BROADCAST, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_BROADCAST, ANY, MANY, FSDP_ALGO_INLINE},
-    {8192, FSDPI_REDUCE, ANY, ONE, FSDP_ALGO_INLINE},
+    {262144, FSDPI_REDUCE, USER, ONE, FSDP_ALGO_INLINE},
+    {8192, FSDPI_REDUCE, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_REDUCE, ANY, MANY, FSDP_ALGO_INLINE},
-    {16384, FSDPI_ALLTOALL, ANY, ONE, FSDP_ALGO_INLINE},
-#define FOR_LONG_ONES(collective, in_user_memory, across_nodes)                                                        \
-    {FOR_ALL, collective, SYMMETRIC, ONE, FSDP_ALGO_DIRECT}, {FOR_ALL, collective, ANY, ONE, in_user_memory},          \
+    {65536, FSDPI_ALLTOALL, USER, ONE, FSDP_ALGO_INLINE},
+    {16384, FSDPI_ALLTOALL, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+#define FOR_LONG_ONES(collective, across_nodes)                                                                        \
+    {FOR_ALL, collective, SYMMETRIC, ONE, FSDP_ALGO_DIRECT}, {FOR_ALL, collective, ANY, ONE, FSDP_ALGO_STAGED},        \
     {                                                                                                                  \
         FOR_ALL, collective, ANY, MANY, across_nodes                                                                   \
     }
-    FOR_LONG_ONES(FSDPI_ALLGATHER, FSDP_ALGO_STAGED, FSDP_ALGO_RING),
-    FOR_LONG_ONES(FSDPI_REDUCE_SCATTER, FSDP_ALGO_STAGED, FSDP_ALGO_RAILS),
-    FOR_LONG_ONES(FSDPI_ALLREDUCE, FSDP_ALGO_STAGED, FSDP_ALGO_RAILS),
-    FOR_LONG_ONES(FSDPI_BROADCAST, FSDP_ALGO_CMA, FSDP_ALGO_RAILS),
-    FOR_LONG_ONES(FSDPI_REDUCE, FSDP_ALGO_CMA, FSDP_ALGO_RAILS),
-    FOR_LONG_ONES(FSDPI_ALLTOALL, FSDP_ALGO_CMA, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_ALLGATHER, FSDP_ALGO_RING),
+    FOR_LONG_ONES(FSDPI_REDUCE_SCATTER, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_ALLREDUCE, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_BROADCAST, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_REDUCE, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_ALLTOALL, FSDP_ALGO_RAILS),
 #undef FOR_LONG_ONES
 };
 enum { N_BUILT_IN = sizeof BUILT_IN / sizeof BUILT_IN[0] };
