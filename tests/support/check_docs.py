@@ -32,7 +32,8 @@ import tempfile
 import textwrap
 
 DROP_IN_SETTINGS = "tools/preload/engine/settings.h"
-RUN_VARIABLES = ("tools/run/attempt.c", "tools/run/processes.h", "shard/checkpoint/folder/token.h")  # those of fsdp-run
+RUN_VARIABLES = ("tools/run/attempt.c", "tools/run/processes.h", "shard/checkpoint/folder/token.h",  # those of fsdp-run
+                 "tests/cluster/cluster.sh")
 PROGRAMS = {  # where they are: in the build, or in the source
     "fsdp-bench": "bench/fsdp-bench", "fsdp-topo": "tools/topo/fsdp-topo", "fsdp-ckpt": "tools/ckpt/fsdp-ckpt", "fsdp-plan": "tools/plan/fsdp-plan",
     "fsdp-why": "tools/why/fsdp-why", "fsdp-top": "tools/top/fsdp-top", "fsdp-run": "tools/run/fsdp-run",
