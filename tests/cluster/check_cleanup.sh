@@ -26,6 +26,7 @@ cp "$2" /mnt/probe
 for folder in /tmp /dev/shm /run/netns /run/fsdp-cluster; do
     mount -t tmpfs tmpfs "$folder"
 done
+cd /mnt # where this was may be in /tmp too
 cluster=/mnt/cluster.sh
 log=/mnt/log
 unset FSDP_CLUSTER_ID TMPDIR
