@@ -4,17 +4,27 @@
  */
 #include "collectives/rails/rails.h"
 #include "collectives/allreduce/allreduce.h"
+#include "lib/base/clock.h"
 #include "lib/context/context.h"
 
 static bool sends_all(const fsdp_request *request)
 {
     return request->ctx->size == 2 &&
-           request->call.count * request->call.width <= fsdpi_link_whole(&request->ctx->link);
+           request->call.count * request->call.width <=
+               fsdpi_link_whole(&request->ctx->link, (request->flags & FSDPI_FLAG_AGAIN) != 0);
 }
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    return fsdpi_rails_advance(request, FSDPI_REDUCES | (sends_all(request) ? FSDPI_WHOLE : FSDPI_GATHERS), progress);
+    fsdpi_rails *rails = &request->ctx->rails;
+
+    FSDP_TRY(
+        fsdpi_rails_advance(request, FSDPI_REDUCES | (sends_all(request) ? FSDPI_WHOLE : FSDPI_GATHERS), progress));
+    if (*progress == FSDPI_FINISHED && request->ctx->size == 2) {
+        rails->last_input = request->call.in;
+        rails->last_end   = fsdpi_seconds();
+    }
+    return FSDP_OK;
 }
 
 const fsdpi_algorithm fsdpi_allreduce_rails = {

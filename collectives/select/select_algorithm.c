@@ -3,6 +3,7 @@
 #include "collectives/blocks/inline.h"
 #include "collectives/reach/reach.h"
 #include "collectives/select/able.h"
+#include "lib/base/clock.h"
 #include "lib/context/context.h"
 #include "lib/progress/agreement.h"
 
@@ -118,6 +119,18 @@ static bool would_be_read(const fsdp_request *request)
            find(request, false) != FSDP_ALGO_STAGED;
 }
 
+/* Whether caches may still hold the input. */
+static unsigned is_again(const fsdp_request *request)
+{
+    static const double JUST_NOW = 1e-3;
+    const fsdpi_rails  *rails    = &request->ctx->rails;
+
+    return request->ctx->size == 2 && request->call.collective->id == FSDPI_ALLREDUCE &&
+                   rails->last_input == request->call.in && fsdpi_seconds() - rails->last_end < JUST_NOW
+               ? FSDPI_FLAG_AGAIN
+               : 0;
+}
+
 /*
  * Whether to offer the data with the letter depends on this rank alone, and so its flags may differ from its peers'. If
  * then not all offer it, the places of some are not known, and the data goes through blocks. So it does where a rank keeps
@@ -138,7 +151,7 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
         bytes <= request->ctx->table.inline_up_to[selection->base.collective.id]) {
         return fsdpi_publish_inline(request, selection->base.pattern, letter);
     }
-    request->flags = fsdpi_offer_places(request, letter);
+    request->flags = fsdpi_offer_places(request, letter) | is_again(request);
     if (may_ride(request, fits)) {
         return fsdpi_publish_inline(request, offered(request), letter);
     }

@@ -52,7 +52,7 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
                          .gap      = link->gap > 0 ? link->gap : alpha / 4,
                          .beta     = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
                          .gamma    = 1 / MEMORY_RATE,
-                         .whole    = fsdpi_link_whole(link),
+                         .whole    = fsdpi_link_whole(link, false),
                          .pulls    = link->pulls,
                          .together = fsdpi_link_together(link)};
 }

@@ -294,10 +294,10 @@ double fsdpi_link_nap(const fsdpi_link *link)
 }
 
 /*
- * What has just been reduced comes from the caches of the core that did it, slowly if that is far; a vector that the caches do not
- * hold takes as long as its bytes do.
+ * What has just been reduced comes from the caches of the core that did it, slowly if that is far. Where caches do not hold the
+ * inputs, what counts is that each rank reads only half of both.
  */
-size_t fsdpi_link_whole(const fsdpi_link *link)
+size_t fsdpi_link_whole(const fsdpi_link *link, bool again)
 {
     enum { FEW_BYTES = 256 << 10, PULLED_BYTES = 512 << 10, CACHED_BYTES = 4 << 20 };
     static const double SLOWLY = 0.7;
@@ -305,7 +305,7 @@ size_t fsdpi_link_whole(const fsdpi_link *link)
     if (link->rate <= FAST) {
         return SIZE_MAX;
     }
-    if (link->fresh < SLOWLY * link->rate) {
+    if (again && link->fresh < SLOWLY * link->rate) {
         return CACHED_BYTES;
     }
     return link->pulls ? PULLED_BYTES : FEW_BYTES;

@@ -22,6 +22,7 @@ typedef enum fsdpi_flags {
     FSDPI_FLAG_DEVICE    = 64,  /* the buffers are on GPUs */
     FSDPI_FLAG_SAME      = 32,  /* in what several say: all of them call the same */
     FSDPI_FLAG_STILL     = 256, /* no data of earlier operations moves any more */
+    FSDPI_FLAG_AGAIN     = 512, /* of two ranks: the input is that of the last allreduce, which has only just ended */
     FSDPI_FLAG_ONE_PLACE = 128  /* likewise, joined in a tree: the output is at one place of one buffer */
 } fsdpi_flags;
 

@@ -113,6 +113,8 @@ typedef struct fsdpi_rails {
     size_t           n_working;  /* chunks on which work has been begun whose end a mark will tell */
     bool             is_still;   /* the last look has found nothing to do */
     fsdpi_giving_way giving_way; /* to MPI, behind each chunk on a slow link */
+    const void      *last_input; /* of an allreduce */
+    double           last_end;   /* SECONDS: when that had ended, by fsdpi_seconds() */
 } fsdpi_rails;
 
 /** Chunks of a stream that may be under way in a context of `size` ranks. */

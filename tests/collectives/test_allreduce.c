@@ -107,6 +107,30 @@ static void input_and_output_may_be_the_same_buffer(void **state)
     assert_int_equal(c->size * (c->size + 1) / 2, value);
 }
 
+/* How it is done depends on that, across two nodes. */
+static void the_same_memory_again_gives_the_same_bits(void **state)
+{
+    enum { COUNT = 300007, TIMES = 3 };
+    const contexts *c        = *state;
+    float          *in[2]    = {guarded_alloc(COUNT, FSDP_F32), guarded_alloc(COUNT, FSDP_F32)};
+    void           *expected = guarded_alloc(COUNT, FSDP_F32), *out = guarded_alloc(COUNT, FSDP_F32);
+
+    reduce_serially(expected, c->size, 0, COUNT, FSDP_F32, FSDP_SUM);
+    for (int i = 0; i < 2; i++) {
+        contribute(in[i], c->rank, 0, COUNT, FSDP_F32);
+        for (int k = 0; k < TIMES; k++) {
+            memset(out, 0, COUNT * sizeof(float));
+            assert_int_equal(FSDP_OK,
+                             fsdp_allreduce(c->each[0], in[c->rank == 0 ? i : 0], out, COUNT, FSDP_F32, FSDP_SUM));
+            assert_same(expected, out, COUNT, FSDP_F32);
+        }
+    }
+    guarded_free(in[0]);
+    guarded_free(in[1]);
+    guarded_free(out);
+    guarded_free(expected);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -114,6 +138,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_count_works_separate_and_in_place),
         cmocka_unit_test(results_wait_for_what_is_still_to_be_read),
         cmocka_unit_test(input_and_output_may_be_the_same_buffer),
+        cmocka_unit_test(the_same_memory_again_gives_the_same_bits),
     };
 
     return fsdp_test_main(argc, argv, tests, open_contexts, close_contexts);
