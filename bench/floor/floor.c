@@ -9,6 +9,7 @@
 #include "bench/floor/minimal.h"
 #include "bench/job/block.h"
 #include "bench/job/cases.h"
+#include "bench/job/measure.h"
 
 #define PROBE_SECONDS 0.002 /* a shorter one says too little */
 #define CHOICE_ROUNDS 3     /* in which each plan is timed once */
@@ -39,10 +40,9 @@ fsdp_status bench_floor_possible(const bench_world *world, const bench_options *
 
 /* ---- one operation of a side ------------------------------------------------------------------------------------- */
 
-static fsdp_status run_once(floor_run *r, bench_floor_side side)
+static fsdp_status run_once(floor_run *r, bench_floor_side side, const bench_buffers *b)
 {
-    const bench_case    *c = &r->result.what;
-    const bench_buffers *b = &r->job->buffers;
+    const bench_case *c = &r->result.what;
 
     if (side == BENCH_FLOOR_OURS) {
         return bench_run(c, r->job->world->ctx, b->in, b->out);
@@ -57,7 +57,9 @@ static fsdp_status run_once(floor_run *r, bench_floor_side side)
 static fsdp_status run_times(floor_run *r, bench_floor_side side, size_t iterations)
 {
     for (size_t i = 0; i < iterations; i++) {
-        BENCH_TRY(run_once(r, side));
+        const bench_buffers b = bench_next_buffers(r->job, &r->result.what);
+
+        BENCH_TRY(run_once(r, side, &b));
     }
     return FSDP_OK;
 }
@@ -68,7 +70,7 @@ static fsdp_status time_side(floor_run *r, bench_floor_side side, size_t iterati
     const bench_world *world = r->job->world;
     double             begin;
 
-    BENCH_TRY(run_once(r, side));
+    BENCH_TRY(run_times(r, side, 1));
     MPI_Barrier(world->comm);
     begin = bench_now();
     BENCH_TRY(run_times(r, side, iterations));
@@ -129,7 +131,7 @@ static fsdp_status check_side(floor_run *r, bench_floor_side side)
     uint64_t             wrong;
 
     bench_answers_fill(c, world->rank, pattern, b->in, b->out);
-    BENCH_TRY(run_once(r, side));
+    BENCH_TRY(run_once(r, side, b));
     wrong = bench_answers_wrong(c, world->rank, pattern, b->out);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_UINT64_T, MPI_SUM, world->comm);
     r->result.wrong += wrong;

@@ -12,7 +12,7 @@ static int needs_none(const bench_options *o)
 
 int bench_job_takes_turns(const bench_options *options)
 {
-    return !(options->reuse || options->osu || options->overlap || options->floor || options->async || options->lanes ||
+    return !(options->reuse || options->osu || options->overlap || options->async || options->lanes ||
              needs_none(options));
 }
 

@@ -13,8 +13,7 @@ typedef struct samples {
     size_t  n;
 } samples;
 
-/* Those of the next iteration. */
-static bench_buffers next_buffers(bench_job *job, const bench_case *c)
+bench_buffers bench_next_buffers(bench_job *job, const bench_case *c)
 {
     const size_t turn = bench_job_takes_turns(job->options) ? job->turn++ : 0;
 
@@ -28,7 +27,7 @@ fsdp_status bench_time_ours(bench_job *job, const bench_case *c, size_t iteratio
     MPI_Barrier(job->world->comm);
     begin = bench_now();
     for (size_t i = 0; i < iterations; i++) {
-        const bench_buffers b = next_buffers(job, c);
+        const bench_buffers b = bench_next_buffers(job, c);
 
         BENCH_TRY(bench_run(c, job->world->ctx, b.in, bench_buffers_result(&b, c)));
     }
@@ -59,7 +58,7 @@ double bench_time_mpi(bench_job *job, const bench_case *c, size_t iterations)
     MPI_Barrier(job->world->comm);
     begin = bench_now();
     for (size_t i = 0; i < iterations; i++) {
-        const bench_buffers b = next_buffers(job, c);
+        const bench_buffers b = bench_next_buffers(job, c);
 
         run_mpi(job, c, &b);
     }

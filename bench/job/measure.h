@@ -29,6 +29,9 @@ typedef struct bench_result {
     char          algorithm[32];
 } bench_result;
 
+/** The part of the buffers that the next iteration of a case works on: another each time, if they take turns. */
+bench_buffers bench_next_buffers(bench_job *job, const bench_case *c);
+
 /** SECONDS per iteration of the library's blocking form, on the slowest rank. Collective. */
 fsdp_status bench_time_ours(bench_job *job, const bench_case *c, size_t iterations, double *seconds);
 double      bench_time_mpi(bench_job *job, const bench_case *c, size_t iterations);
