@@ -193,6 +193,18 @@ static size_t size_streams(fsdp_request *request, const fsdpi_demand *demand, si
     return smaller(room, ordered);
 }
 
+/*
+ * Half of the chunks that a receiver has places for from each node, one at least. More than it has places for must not be sent
+ * before others have had theirs: where all send so, each waits for a chunk that is behind one which its receiver has no place for.
+ */
+static size_t chunks_in_turn(const fsdpi_rails *rails, const fsdpi_demand *demand)
+{
+    const size_t others = demand->chunks[FSDPI_PARTIALS_IN];
+    const size_t places = others > 0 ? rails->streams[FSDPI_PARTIALS_IN].window / others : 0;
+
+    return !rails->is_ordered && places > 1 ? places / 2 : 1;
+}
+
 /* Where the link and not the core is what bounds a chunk's way: no Ethernet of 10 Gbit/s is faster. */
 static bool is_slow(const fsdpi_link *link)
 {
@@ -217,7 +229,7 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     bytes            = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
     rails->chunk     = bytes / width > 0 ? bytes / width : 1;
     rails->most      = fsdpi_rails_chunks(request, largest);
-    rails->in_turn   = !rails->is_ordered && rails->depth > 1 ? rails->depth / 2 : 1;
+    rails->in_turn   = chunks_in_turn(rails, &demand);
     rails->at_once   = is_slow(&request->ctx->link) ? 1 : SIZE_MAX;
     rails->has_turns = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
     place_streams(rails, &demand);

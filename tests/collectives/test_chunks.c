@@ -96,6 +96,7 @@ static void what_the_own_core_brings_is_asked_for_one_by_one(void **state)
     ctx.link.rate = 20e9;
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
     assert_int_equal(3, in->window); /* one of each other node */
+    assert_int_equal(1, ctx.rails.in_turn);
     make_world(&ctx, 4, 2, 2);
     ctx.link.rate = 20e9;
     assert_true(chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true) <= FAST_CHUNK);
@@ -116,6 +117,7 @@ static void two_nodes_take_no_turns(void **state)
     make_world(&ctx, 3, 1, 1);
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false);
     assert_true(ctx.rails.has_turns);
+    assert_int_equal(FSDPI_RAILS_DEPTH / 2, ctx.rails.in_turn); /* of four places that each sender has */
 }
 
 static void a_slow_link_takes_one_chunk_at_a_time(void **state)

@@ -241,7 +241,7 @@ static void both_sides_name_the_same_in_the_same_order(void **state)
 /* How far each rank is in a simulation. */
 typedef struct progress {
     size_t sent;  /* chunks */
-    size_t freed; /* chunks that have come, with all before them */
+    size_t freed; /* chunks that have come, with all before them, and have left their places */
     size_t busy;  /* the last step in which one came */
     bool  *come;  /* by number */
 } progress;
@@ -279,6 +279,21 @@ static bool send_next(const lists *l, progress *all, int rank, size_t step)
     return true;
 }
 
+/* Where a chunk of every node has a place, these are free again once all have come and are reduced; else one after the other. */
+static void free_places(const list *in, progress *me)
+{
+    const size_t group = world.rails.is_ordered ? 1 : (size_t)world.nodes.count - 1;
+
+    for (;;) {
+        for (size_t i = 0; i < group; i++) {
+            if (me->freed + i >= in->n || !me->come[me->freed + i]) {
+                return;
+            }
+        }
+        me->freed += group;
+    }
+}
+
 /* Steps in each of which a rank sends one chunk and receives one, at most, until all have come; 0: they never do. */
 static size_t steps_taken(const lists *l)
 {
@@ -302,9 +317,7 @@ static size_t steps_taken(const lists *l)
             }
         }
         for (int r = 0; r < n; r++) {
-            while (all[r].freed < l->in[r].n && all[r].come[all[r].freed]) {
-                all[r].freed++;
-            }
+            free_places(&l->in[r], &all[r]);
         }
     }
     for (int r = 0; r < n; r++) {
@@ -327,6 +340,35 @@ static void in_the_order_of_nodes_nothing_waits_in_a_circle(void **state)
         assert_true(steps_taken(&l) > 0);
         release(l);
         free(maps);
+    }
+}
+
+/* Some chunks to one node before the next one's: never more than that has places for. */
+static void check_turns(int nodes, bool pulls, size_t whole_bytes)
+{
+    make_world(alone, nodes, 2 * MIB);
+    world.link.rate  = 10e9;
+    world.link.pulls = pulls;
+
+    const fsdp_request request = operation(whole_bytes, FSDP_F32, FSDPI_REDUCES);
+    lists              l       = name_everything(&request, FSDPI_PARTIALS_OUT);
+
+    assert_true(world.rails.has_turns && (nodes > 8 || !world.rails.is_ordered));
+    if (steps_taken(&l) == 0) {
+        fail_msg("%d nodes wait for each other in a reduce_scatter of %zu bytes", nodes, whole_bytes);
+    }
+    release(l);
+    free(maps);
+}
+
+static void in_turns_nothing_waits_in_a_circle(void **state)
+{
+    (void)state;
+    for (int nodes = 3; nodes <= 40; nodes += nodes < 9 ? 1 : 31) {
+        for (size_t whole = MIB; whole <= (size_t)64 * MIB; whole *= 4) {
+            check_turns(nodes, false, whole);
+            check_turns(nodes, true, whole);
+        }
     }
 }
 
@@ -420,6 +462,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_sides_name_the_same_in_the_same_order),
         cmocka_unit_test(in_the_order_of_nodes_nothing_waits_in_a_circle),
+        cmocka_unit_test(in_turns_nothing_waits_in_a_circle),
         cmocka_unit_test(a_series_of_chunks_takes_one_round_more),
         cmocka_unit_test(messages_between_many_nodes_are_worth_it),
         cmocka_unit_test(staging_and_messages_do_not_depend_on_how_many_nodes_there_are),
