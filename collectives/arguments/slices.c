@@ -7,7 +7,7 @@
 /* Parts of an even split begin at multiples of this, so that no two ranks write to one cache line. */
 enum { SPLIT_MULTIPLE = 64 };
 
-static fsdpi_slice even_split(size_t count, int size, int rank)
+fsdpi_slice fsdpi_even_slice(size_t count, int size, int rank)
 {
     const size_t even  = count / (size_t)size + (count % (size_t)size != 0);
     const size_t part  = (even + SPLIT_MULTIPLE - 1) / SPLIT_MULTIPLE * SPLIT_MULTIPLE;
@@ -41,7 +41,7 @@ fsdpi_slice fsdpi_uneven_slice_of(const fsdp_request *request, int rank)
     case FSDPI_DIVISION_COUNTS:
         return given_part(call, rank);
     case FSDPI_DIVISION_SPLIT:
-        return even_split(call->count, request->ctx->size, rank);
+        return fsdpi_even_slice(call->count, request->ctx->size, rank);
     case FSDPI_DIVISION_ROOT:
         part.count = rank == call->root ? call->count : 0;
         return part;

@@ -35,6 +35,9 @@ static inline fsdpi_slice fsdpi_slice_of(const fsdp_request *request, int rank)
                                                   : fsdpi_uneven_slice_of(request, rank);
 }
 
+/** The part of a rank of `count` ELEMENTS that are split over `size` ranks as evenly as cache lines allow. */
+fsdpi_slice fsdpi_even_slice(size_t count, int size, int rank);
+
 /** Its ELEMENTS alone, and the part of the rank behind one whose part is known: at once, however many ranks there are. */
 size_t      fsdpi_count_of(const fsdp_request *request, int rank);
 fsdpi_slice fsdpi_next_slice(const fsdp_request *request, fsdpi_slice before, int rank);

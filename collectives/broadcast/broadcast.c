@@ -8,10 +8,12 @@ static const fsdpi_selection BROADCAST = {
     .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
                   [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_direct,
                   [FSDP_ALGO_CMA]    = &fsdpi_broadcast_cma,
-                  [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_mpi},
+                  [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_mpi,
+                  [FSDP_ALGO_RING]   = &fsdpi_broadcast_ring},
     .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
                   [FSDP_ALGO_DIRECT] = &fsdpi_broadcast_device,
-                  [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_ring_device},
+                  [FSDP_ALGO_RAILS]  = &fsdpi_broadcast_ring_device,
+                  [FSDP_ALGO_RING]   = &fsdpi_broadcast_ring_device},
 };
 
 static fsdpi_call call_of(void *buffer, size_t count, fsdp_dtype dtype, int root)

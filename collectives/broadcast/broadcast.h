@@ -8,6 +8,7 @@ extern const fsdpi_algorithm fsdpi_broadcast_direct;      /* direct.c */
 extern const fsdpi_algorithm fsdpi_broadcast_cma;         /* direct.c: the same, through process_vm_readv() */
 extern const fsdpi_algorithm fsdpi_broadcast_mpi;         /* mpi.c */
 extern const fsdpi_algorithm fsdpi_broadcast_device;      /* device.c */
+extern const fsdpi_algorithm fsdpi_broadcast_ring;        /* ring.c */
 extern const fsdpi_algorithm fsdpi_broadcast_ring_device; /* ring.c */
 
 #endif

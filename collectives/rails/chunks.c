@@ -24,19 +24,22 @@ typedef struct fsdpi_demand {
 
 static fsdpi_demand demand_of(const fsdp_request *request, unsigned route)
 {
-    const fsdpi_nodes *nodes   = &request->ctx->nodes;
-    const size_t       others  = (size_t)nodes->count - 1;
-    const size_t       many    = (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
-    const bool         stages  = fsdpi_rails_ops_of(request)->stages(request);
-    const bool         around  = (route & FSDPI_AROUND) != 0;
-    const bool         gathers = (route & (FSDPI_GATHERS | FSDPI_EXCHANGES)) != 0;
-    fsdpi_demand       all     = {.is_placed = {nodes->largest > 1 || stages, true, stages, stages}};
+    const fsdpi_nodes *nodes  = &request->ctx->nodes;
+    const size_t       others = (size_t)nodes->count - 1;
+    const size_t       many   = (size_t)((nodes->largest + nodes->smallest - 1) / nodes->smallest);
+    const bool         stages = fsdpi_rails_ops_of(request)->stages(request);
+    const bool         around = (route & FSDPI_AROUND) != 0;
+    fsdpi_demand       all    = {.is_placed = {nodes->largest > 1 || stages, true, stages, stages}};
 
     if ((route & FSDPI_REDUCES) != 0) {
         all.chunks[FSDPI_PARTIALS_OUT] = others * many;
         all.chunks[FSDPI_PARTIALS_IN]  = others;
     }
-    if (gathers) { /* around a ring: to and from one node, and some more, so that what comes can be passed on */
+    if ((route & FSDPI_COLLECTS) != 0) {
+        all.chunks[FSDPI_PARTS_OUT] = 1;
+        all.chunks[FSDPI_PARTS_IN]  = others;
+    } else if ((route & FSDPI_MOVES) !=
+               0) { /* around a ring: to and from one node, and some more, so that what comes can be passed on */
         all.chunks[FSDPI_PARTS_OUT] = around ? 2 * many : others;
         all.chunks[FSDPI_PARTS_IN]  = around ? 2 * many : others * many;
     }
@@ -213,11 +216,23 @@ static bool is_slow(const fsdpi_link *link)
     return link->rate < TEN_GIGABIT;
 }
 
+/* ELEMENTS. */
+static size_t longest_part(const fsdp_request *request, unsigned route)
+{
+    const size_t count = request->call.count;
+
+    if ((route & FSDPI_WHOLE) != 0) {
+        return count;
+    }
+    return (route & FSDPI_COLLECTS) != 0 ? fsdpi_even_slice(count, request->ctx->size, 0).count
+                                         : fsdpi_largest_slice(request);
+}
+
 void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
 {
     fsdpi_rails *rails = &request->ctx->rails;
     const size_t width = request->call.width, longest = (size_t)request->ctx->config.message_bytes;
-    const size_t largest = (route & FSDPI_WHOLE) != 0 ? request->call.count : fsdpi_largest_slice(request);
+    const size_t largest = longest_part(request, route);
 
     rails->route = route;
 

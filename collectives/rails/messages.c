@@ -104,9 +104,9 @@ static size_t available(const fsdp_request *request, fsdpi_stream_kind kind)
     if ((rails->route & FSDPI_AROUND) != 0) { /* all of this rank's own part, then what has come */
         return in->named && in->ended == in->taken ? SIZE_MAX : rails->chunks + in->ended;
     }
-    return (rails->route & FSDPI_REDUCES) == 0 || rails->reduced == rails->chunks
-               ? SIZE_MAX
-               : rails->reduced * ((size_t)request->ctx->nodes.count - 1);
+    const size_t receivers = (rails->route & FSDPI_COLLECTS) != 0 ? 1 : (size_t)request->ctx->nodes.count - 1;
+    return (rails->route & FSDPI_REDUCES) == 0 || rails->reduced == rails->chunks ? SIZE_MAX
+                                                                                  : rails->reduced * receivers;
 }
 
 /*

@@ -65,6 +65,15 @@ unsigned char *fsdpi_rails_wide_place(const fsdp_request *request)
     return spare_place(request, WIDE);
 }
 
+unsigned char *fsdpi_rails_collected(const fsdp_request *request)
+{
+    const int rank = request->ctx->rank;
+
+    return rank == request->call.root
+               ? (unsigned char *)request->call.out + fsdpi_rails_part(request, rank).begin * request->call.width
+               : request->scratch;
+}
+
 /* Where a part, or its input, lies on this rank. */
 static const unsigned char *own_data(const fsdp_request *request, const fsdpi_parcel *parcel)
 {
@@ -74,6 +83,9 @@ static const unsigned char *own_data(const fsdp_request *request, const fsdpi_pa
 
     if ((route & FSDPI_EXCHANGES) != 0) { /* in place the input has been copied */
         return (request->scratch != NULL ? request->scratch : (const unsigned char *)call->in) + at;
+    }
+    if ((route & FSDPI_COLLECTS) != 0) {
+        return fsdpi_rails_collected(request) + at - fsdpi_rails_part(request, parcel->part).begin * call->width;
     }
     if (parcel->part == request->ctx->rank && (route & FSDPI_REDUCES) == 0) { /* the input is the part alone */
         return (const unsigned char *)call->in + at - fsdpi_rails_part(request, parcel->part).begin * call->width;

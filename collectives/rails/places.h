@@ -24,6 +24,9 @@ unsigned char *fsdpi_rails_own_place(const fsdp_request *request);
 unsigned char *fsdpi_rails_sum_place(const fsdp_request *request);
 unsigned char *fsdpi_rails_wide_place(const fsdp_request *request);
 
+/** Where this rank's part of what the root collects is reduced: in the result at the root, in the operation's own memory elsewhere. */
+unsigned char *fsdpi_rails_collected(const fsdp_request *request);
+
 /** Where the node's partial reduction of some elements is: in its place, or, on a node of one rank, in the input. */
 const unsigned char *fsdpi_rails_partial(const fsdp_request *request, fsdpi_slice c, const unsigned char *in_place);
 

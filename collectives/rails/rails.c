@@ -42,8 +42,7 @@ static void rewind_streams(fsdpi_rails *rails)
         fsdpi_stream *stream = &rails->streams[s];
 
         fsdpi_rails_rewind(&stream->next);
-        stream->named =
-            (rails->route & (s <= FSDPI_PARTIALS_IN ? FSDPI_REDUCES : FSDPI_GATHERS | FSDPI_EXCHANGES)) == 0;
+        stream->named = (rails->route & (s <= FSDPI_PARTIALS_IN ? FSDPI_REDUCES : FSDPI_MOVES)) == 0;
         stream->taken = stream->posted = stream->done = stream->begun = stream->ended = stream->released = 0;
     }
 }

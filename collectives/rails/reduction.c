@@ -23,7 +23,12 @@ typedef struct fold_step {
 
 static unsigned char *result_of(const fsdp_request *request)
 {
-    return (request->ctx->rails.route & FSDPI_WHOLE) != 0 ? request->call.out : fsdpi_own_result(request);
+    const unsigned route = request->ctx->rails.route;
+
+    if ((route & FSDPI_COLLECTS) != 0) {
+        return fsdpi_rails_collected(request);
+    }
+    return (route & FSDPI_WHOLE) != 0 ? request->call.out : fsdpi_own_result(request);
 }
 
 /* In place the other node has to have what is about to be written over. */

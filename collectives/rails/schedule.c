@@ -19,6 +19,9 @@ fsdpi_slice fsdpi_rails_part(const fsdp_request *request, int rank)
     if ((request->ctx->rails.route & FSDPI_WHOLE) != 0) {
         return (fsdpi_slice){.begin = 0, .count = request->call.count};
     }
+    if ((request->ctx->rails.route & FSDPI_COLLECTS) != 0) {
+        return fsdpi_even_slice(request->call.count, request->ctx->size, rank);
+    }
     if (request->call.division == FSDPI_DIVISION_COUNTS && request->call.counts != NULL && request->scratch != NULL) {
         const size_t *begins = (const size_t *)(const void *)request->scratch;
 
@@ -127,6 +130,20 @@ static bool ring_in(const fsdp_request *request, const fsdpi_seat *seat, int ste
     return true;
 }
 
+static bool to_root(const fsdp_request *request, const fsdpi_seat *seat, int step, int turn, fsdpi_cursor *c)
+{
+    (void)step;
+    c->part = seat->rank;
+    c->peer = request->call.root;
+    return turn == 0;
+}
+
+static bool at_root(const fsdp_request *request, const fsdpi_seat *seat, int step, int turn, fsdpi_cursor *c)
+{
+    c->peer = c->part = (seat->rank + step) % request->ctx->size;
+    return turn == 0;
+}
+
 static bool blocks_out(const fsdp_request *request, const fsdpi_seat *seat, int step, int turn, fsdpi_cursor *c)
 {
     c->peer = c->part = (seat->rank + step) % request->ctx->size;
@@ -148,12 +165,12 @@ typedef struct fsdpi_course {
     bool (*at)(const fsdp_request *request, const fsdpi_seat *seat, int step, int turn, fsdpi_cursor *cursor);
 } fsdpi_course;
 
-static fsdpi_course course_of(const fsdp_request *request, fsdpi_stream_kind kind)
+static fsdpi_course course_of(const fsdp_request *request, const fsdpi_seat *seat, fsdpi_stream_kind kind)
 {
     const fsdp_context *ctx   = request->ctx;
     const unsigned      route = ctx->rails.route;
     const int           last  = ctx->nodes.count - 1;
-    const bool          out   = kind == FSDPI_PARTS_OUT;
+    const bool          out = kind == FSDPI_PARTS_OUT, is_root = seat->rank == request->call.root;
 
     switch (kind) {
     case FSDPI_PARTIALS_OUT:
@@ -165,6 +182,10 @@ static fsdpi_course course_of(const fsdp_request *request, fsdpi_stream_kind kin
     }
     if ((route & FSDPI_EXCHANGES) != 0) {
         return (fsdpi_course){1, ctx->size - 1, WHOLE_PART, out ? blocks_out : blocks_in};
+    }
+    if ((route & FSDPI_COLLECTS) != 0) {
+        return out ? (fsdpi_course){1, is_root ? 0 : 1, 1, to_root}
+                   : (fsdpi_course){1, is_root ? ctx->size - 1 : 0, 1, at_root};
     }
     if ((route & FSDPI_AROUND) != 0) {
         return (fsdpi_course){out ? 0 : 1, out ? last - 1 : last, WHOLE_PART, out ? ring_out : ring_in};
@@ -223,7 +244,7 @@ static bool next_part(const fsdp_request *request, const fsdpi_seat *seat, const
 bool fsdpi_rails_next(const fsdp_request *request, const fsdpi_seat *seat, fsdpi_stream_kind kind, fsdpi_cursor *cursor,
                       fsdpi_parcel *parcel)
 {
-    const fsdpi_course course = course_of(request, kind);
+    const fsdpi_course course = course_of(request, seat, kind);
 
     while (!cursor->open || cursor->chunk == cursor->end) {
         if (!next_part(request, seat, &course, cursor)) {

@@ -105,8 +105,8 @@ void fsdpi_rails_tell_come(fsdp_request *request)
     fsdp_context *ctx  = request->ctx;
     const size_t  come = ctx->rails.streams[FSDPI_PARTS_IN].ended;
 
-    /* Blocks of an exchange are their receiver's alone. */
-    if (come > ctx->rails.told && ctx->nodes.size > 1 && (ctx->rails.route & FSDPI_EXCHANGES) == 0) {
+    /* What is exchanged or collected is its receiver's alone. */
+    if (come > ctx->rails.told && ctx->nodes.size > 1 && (ctx->rails.route & FSDPI_GATHERS) != 0) {
         ctx->rails.told = come;
         fsdpi_mailbox_set_landed(&request->lane->box, FSDPI_LANDED_HERE, come);
     }

@@ -1,4 +1,8 @@
-/* A reduce is a reduce-scatter in which the whole vector is the root's part: see collectives/reduce_scatter/. */
+/*
+ * A reduce is a reduce-scatter in which the whole vector is the root's part: see collectives/reduce_scatter/. Across nodes every rank
+ * reduces a part of it: see collectives/reduce/rails.c.
+ */
+#include "collectives/reduce/reduce.h"
 #include "collectives/arguments/arguments.h"
 #include "collectives/blocks/staged.h"
 #include "collectives/reduce_scatter/reduce_scatter.h"
@@ -6,11 +10,11 @@
 #include "lib/context/context.h"
 
 static const fsdpi_selection REDUCE = {
-    .base      = FSDPI_COLLECTIVE("reduce", FSDPI_REDUCE, FSDPI_TO_ROOT),
+    .base      = FSDPI_COLLECTIVE_WITH("reduce", FSDPI_REDUCE, FSDPI_TO_ROOT, fsdpi_reduce_prepare),
     .menu      = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
                   [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_direct,
                   [FSDP_ALGO_CMA]    = &fsdpi_reduce_scatter_cma,
-                  [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails},
+                  [FSDP_ALGO_RAILS]  = &fsdpi_reduce_rails},
     .on_device = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
                   [FSDP_ALGO_DIRECT] = &fsdpi_reduce_scatter_device,
                   [FSDP_ALGO_RAILS]  = &fsdpi_reduce_scatter_rails_device},

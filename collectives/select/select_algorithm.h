@@ -33,10 +33,12 @@ void                  *fsdpi_select_place(fsdp_request *request, int node);
 const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
 
 /** Initialises fsdpi_selection::base. */
-#define FSDPI_COLLECTIVE(text, number, the_pattern)                                                                    \
+#define FSDPI_COLLECTIVE(text, number, the_pattern) FSDPI_COLLECTIVE_WITH(text, number, the_pattern, NULL)
+#define FSDPI_COLLECTIVE_WITH(text, number, the_pattern, before)                                                       \
     {                                                                                                                  \
         .collective = {.name     = (text),                                                                             \
                        .id       = (number),                                                                           \
+                       .prepare  = (before),                                                                           \
                        .offer    = fsdpi_select_offer,                                                                 \
                        .record   = fsdpi_select_record,                                                                \
                        .portion  = fsdpi_select_portion,                                                               \

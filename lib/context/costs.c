@@ -20,6 +20,12 @@ static const double SHARED_LINK = 1.04;
 /* What the rails do before their first message, and between reducing and gathering. */
 static const double SETUP = 5e-6;
 
+/*
+ * Times that a link carries the bytes of MPI_Ibcast() between more than two nodes, at least: Open MPI's sends them to up to three
+ * others one after the other, and passes them on in a chain without sending and receiving at once. 3.3 to 6.6 were measured.
+ */
+static const double MPI_BROADCAST = 3;
+
 /* What comes from the caches of other cores, rather than from one's own. */
 static const double FROM_PEERS = 4;
 
@@ -264,24 +270,29 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
         return ranks <= 2 && (size_t)s <= costs->whole
                    ? before + exchange(costs, world, 2 * s, false) + 2 * reduced
                    : before + 2 * exchange(costs, world, s, false) + reduced + (world->each > 1 ? gathered : 0);
-    case FSDPI_REDUCE: /* all of it is the part of one rank */
-        return before + exchange(costs, world, s * world->nodes, false) + reduced * (double)world->nodes;
-    case FSDPI_BROADCAST: /* MPI's own, which is taken to be a pipeline */
-        return before + fsdpi_rounds(world->nodes) * costs->alpha_m + s * (costs->beta + costs->gamma);
+    case FSDPI_REDUCE: /* of two ranks, all of it is the part of one; of more, each sends its part there as it becomes final */
+        return ranks <= 2
+                   ? before + exchange(costs, world, s * world->nodes, false) + reduced * (double)world->nodes
+                   : before + 2 * exchange(costs, world, s, false) + (ranks - world->nodes) * costs->gap + reduced;
+    case FSDPI_BROADCAST: /* MPI's own */
+        return before + fsdpi_rounds(world->nodes) * costs->alpha_m +
+               s * ((world->nodes > 2 ? MPI_BROADCAST : 1) * costs->beta + costs->gamma);
     default: /* an alltoall: pairwise, between all ranks */
         return before + costs->alpha_m + (ranks - world->each - 1) * costs->gap +
                s * world->each * (world->nodes - 1) / world->nodes * costs->beta;
     }
 }
 
-static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, double s)
+/* In a broadcast all of it is the root's part, whose chunks come to the last node one after the other. */
+static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double s)
 {
-    const double part = s / world->nodes / world->each, chunk = chunk_of(costs, world, false, s);
+    const bool   gathers = collective == FSDPI_ALLGATHER;
+    const double part = gathers ? s / world->nodes / world->each : s, chunk = chunk_of(costs, world, false, s);
+    const double first = part < chunk ? part : chunk;
+    const double bytes = gathers ? (world->nodes - 1.0) / world->nodes * s : s + (world->nodes - 2) * first;
 
-    return agreement(costs, world) + SETUP +
-           (world->nodes - 1) * trips(costs, part < chunk ? part : chunk) * costs->alpha_r +
-           (world->nodes - 1.0) / world->nodes * s * costs->beta +
-           (world->each > 1 ? s : s / world->nodes) * costs->gamma;
+    return agreement(costs, world) + SETUP + (world->nodes - 1) * trips(costs, first) * costs->alpha_r +
+           bytes * costs->beta + (world->each > 1 || !gathers ? s : s / world->nodes) * costs->gamma;
 }
 
 /* Block by block, each as inline in rounds; an allreduce scatters first, and then gathers. */
@@ -326,7 +337,9 @@ double fsdpi_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_coll
     case FSDP_ALGO_RAILS:
         return cost_rails(costs, world, collective, (double)bytes);
     case FSDP_ALGO_RING:
-        return collective == FSDPI_ALLGATHER && world->nodes > 2 ? cost_ring(costs, world, (double)bytes) : INFINITY;
+        return (collective == FSDPI_ALLGATHER || collective == FSDPI_BROADCAST) && world->nodes > 2
+                   ? cost_ring(costs, world, collective, (double)bytes)
+                   : INFINITY;
     case FSDP_ALGO_HALVES:
         return collective == FSDPI_ALLREDUCE ? cost_halves(costs, world, bytes) : INFINITY;
     case FSDP_ALGO_STAGED:

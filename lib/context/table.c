@@ -64,7 +64,7 @@ static const fsdpi_row BUILT_IN[] = {
     FOR_LONG_ONES(FSDPI_ALLGATHER, FSDP_ALGO_RING),
     FOR_LONG_ONES(FSDPI_REDUCE_SCATTER, FSDP_ALGO_RAILS),
     FOR_LONG_ONES(FSDPI_ALLREDUCE, FSDP_ALGO_RAILS),
-    FOR_LONG_ONES(FSDPI_BROADCAST, FSDP_ALGO_RAILS),
+    FOR_LONG_ONES(FSDPI_BROADCAST, FSDP_ALGO_RING),
     FOR_LONG_ONES(FSDPI_REDUCE, FSDP_ALGO_RAILS),
     FOR_LONG_ONES(FSDPI_ALLTOALL, FSDP_ALGO_RAILS),
 #undef FOR_LONG_ONES
@@ -120,7 +120,7 @@ static const char *cost_rails(const fsdpi_row *row)
     case FSDPI_BROADCAST:
         return "mpi: as MPI_Ibcast";
     case FSDPI_REDUCE:
-        return "((M-1) c + log2(M)) alpha_m + (M-1) S beta at the root";
+        return "((M-1) c + log2(M)) alpha_m + 2 (M-1)/M S beta at the root";
     default:
         return "((M-1) c + log2(M)) alpha_m + (M-1)/M S/L beta";
     }
@@ -138,7 +138,9 @@ static const char *cost_of(const fsdpi_row *row)
     case FSDP_ALGO_RAILS:
         return cost_rails(row);
     case FSDP_ALGO_RING:
-        return "((M-1) c + log2(M)) alpha_m + (M-1)/M S/L beta, each part through every node";
+        return row->collective == FSDPI_BROADCAST
+                   ? "(M-1 + log2(M)) alpha_m + S beta, and (M-2) chunks beta until the last node has all"
+                   : "((M-1) c + log2(M)) alpha_m + (M-1)/M S/L beta, each part through every node";
     case FSDP_ALGO_HALVES:
         return "4 alpha_s + (1 + log2(M)) alpha_m + 2 (M-1)/M S beta";
     case FSDP_ALGO_STAGED:

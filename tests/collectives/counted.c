@@ -86,7 +86,8 @@ static void divide(job *j, int size)
         case REDUCE_SCATTERV:
             j->call.part[r] = j->counts[r];
             break;
-        case REDUCE:
+        case REDUCE: /* of two ranks; see below */
+        case BROADCAST:
             j->call.part[r] = r == j->root ? j->count : 0;
             break;
         default:
@@ -94,7 +95,7 @@ static void divide(job *j, int size)
             break;
         }
     }
-    if (j->collective == ALLREDUCE) {
+    if (j->collective == ALLREDUCE || (j->collective == REDUCE && size > 2)) {
         split(&j->call, j->count, size);
     }
 }
@@ -131,6 +132,8 @@ static job make_job(collective which, size_t count, const fsdp_context *ctx)
     j.call.reduces  = which == REDUCE_SCATTER || which == REDUCE_SCATTERV || which == ALLREDUCE || which == REDUCE;
     j.call.gathers  = which == ALLGATHER || which == ALLGATHERV || which == ALLREDUCE;
     j.call.in_parts = which != BROADCAST && which != REDUCE;
+    j.call.collects = which == REDUCE && size > 2;
+    j.call.root     = j.root;
     return j;
 }
 
@@ -259,8 +262,14 @@ static void check_table(const traffic_world *w, const job *j)
         }
         assert_in_range(in_line, (m - 1) * s + records, (m - 1) * (s + 7) + records);
         break;
-    case REDUCE: /* one of M-1 that send S to the root */
-        assert_int_equal(m > 1 && (uint64_t)j->root % l == 0 ? s : 0, rails);
+    case REDUCE: /* in and out as in a reduce-scatter, and the part to the root; one of two ranks sends all to the other */
+        if (n == 2 || j->count % (64 * n) == 0) {
+            assert_int_equal(m == 1 ? 0 : n == 2 ? s : (m - 1) * s / m / l + s / n, rails);
+        }
+        break;
+    case BROADCAST: /* the node before the root's is the last to have it */
+        assert_int_equal(m > 2 && (uint64_t)j->root % l == 0 && (uint64_t)j->root / l != 1 ? s : 0,
+                         bytes_by_formula(w, &j->call, traffic_ring, 0));
         break;
     case ALLTOALL:
         assert_int_equal(m > 1 ? (n - 1) * s / n : 0, bytes_by_formula(w, &j->call, traffic_pairwise, 0));
@@ -355,7 +364,8 @@ static void check_seen(const seen *done)
         {REDUCE_SCATTER, "inline"},  {REDUCE_SCATTER, "staged"}, {REDUCE_SCATTER, "rails"}, {REDUCE_SCATTERV, "inline"},
         {REDUCE_SCATTERV, "staged"}, {REDUCE_SCATTERV, "rails"}, {ALLREDUCE, "inline"},     {ALLREDUCE, "staged"},
         {ALLREDUCE, "rails"},        {BROADCAST, "inline"},      {BROADCAST, "staged"},     {BROADCAST, "mpi"},
-        {REDUCE, "inline"},          {REDUCE, "staged"},         {REDUCE, "rails"},         {ALLTOALL, "pairwise"},
+        {BROADCAST, "ring"},         {REDUCE, "inline"},         {REDUCE, "staged"},        {REDUCE, "rails"},
+        {ALLTOALL, "pairwise"},
     };
 
     for (size_t i = 0; i < sizeof ALL / sizeof ALL[0]; i++) {

@@ -236,6 +236,11 @@ static const char *name_on_one_node(const fsdp_context *ctx, const job *j, bool 
     return asked == FSDP_ALGO_CMA && ctx->peers.readable && apart ? "cma" : NULL;
 }
 
+static bool has_ring(const job *j)
+{
+    return j->collective == ALLGATHER || j->collective == BROADCAST;
+}
+
 static const char *name_on_many_nodes(const fsdp_context *ctx, const job *j, bool symmetric, fsdp_algorithm asked)
 {
     const bool reachable = symmetric || ctx->peers.readable || ctx->nodes.largest == 1;
@@ -246,7 +251,7 @@ static const char *name_on_many_nodes(const fsdp_context *ctx, const job *j, boo
     if (asked == FSDP_ALGO_RAILS && reachable) {
         return j->collective == BROADCAST ? "mpi" : "rails";
     }
-    return asked == FSDP_ALGO_RING && reachable && j->collective == ALLGATHER ? "ring" : NULL;
+    return asked == FSDP_ALGO_RING && reachable && has_ring(j) ? "ring" : NULL;
 }
 
 /* The name of the algorithm that was asked for, if it can serve the call; else NULL. */
@@ -313,11 +318,11 @@ static void check(fsdp_context *ctx, size_t number, const places *p, bool in_pla
     }
 }
 
-/* Only the allgather has a ring, and only the allreduce halves; for others that is the same as no choice. */
+/* Few have a ring, and only the allreduce halves; for others that is the same as no choice. */
 static void check_jobs(fsdp_context *ctx, const places *p, fsdp_algorithm asked)
 {
     for (size_t n = 0; n < N_JOBS; n++) {
-        if ((asked == FSDP_ALGO_RING && all.jobs[n].collective != ALLGATHER) ||
+        if ((asked == FSDP_ALGO_RING && !has_ring(&all.jobs[n])) ||
             (asked == FSDP_ALGO_HALVES && all.jobs[n].collective != ALLREDUCE)) {
             continue;
         }

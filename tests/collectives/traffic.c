@@ -208,11 +208,17 @@ static void add_part(const traffic_call *c, int rank, traffic *sum)
     sum->bytes += bytes;
 }
 
-/* Each owner of a part has a node's reduction of it from the rank of that node at its position, and the other way round. */
+/*
+ * Each owner of a part has a node's reduction of it from the rank of that node at its position, and the other way round. What a root
+ * collects comes from all, its own node's ranks too.
+ */
 traffic traffic_rails(const traffic_world *w, const traffic_call *c, int from, int to)
 {
     traffic sum = {0, 0};
 
+    if (c->collects && traffic_nodes(w) > 1 && to == c->root && from != to) {
+        add_part(c, from, &sum);
+    }
     if (node_of(w, from) == node_of(w, to)) {
         return sum;
     }

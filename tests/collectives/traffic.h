@@ -26,7 +26,9 @@ typedef struct traffic_call {
     size_t block;                    /* BYTES of what staged brings at once, of all parts together, at most */
     bool   reduces;                  /* each rank gives the whole vector, and has a part of the result */
     bool   gathers;                  /* each rank has the whole result */
-    bool   in_parts;                 /* through blocks it goes part by part, and not from one root or to one */
+    bool   collects;                 /* the root has every rank's part */
+    int    root;
+    bool   in_parts; /* through blocks it goes part by part, and not from one root or to one */
 } traffic_call;
 
 typedef struct traffic {

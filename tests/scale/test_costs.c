@@ -158,6 +158,32 @@ static void a_ring_is_not_for_thousands_of_nodes(void **state)
     }
 }
 
+/* Around the ring every node passes everything on; MPI's tree needs fewer hops, but its bytes travel several times. */
+static void a_broadcast_goes_around_the_ring_where_bytes_decide(void **state)
+{
+    (void)state;
+    assert_int_equal(FSDP_ALGO_RAILS, cheapest(2, 8, FSDPI_BROADCAST, (size_t)16 << 20));
+    assert_int_equal(FSDP_ALGO_RING, cheapest(4, 1, FSDPI_BROADCAST, (size_t)1 << 20));
+    assert_int_equal(FSDP_ALGO_RING, cheapest(64, 8, FSDPI_BROADCAST, (size_t)64 << 20));
+    assert_int_equal(FSDP_ALGO_RAILS, cheapest(4096, 8, FSDPI_BROADCAST, (size_t)1 << 20));
+}
+
+/* SECONDS of a reduce of 256 MiB by the rails. */
+static double reduce_on(int nodes, int each)
+{
+    const fsdpi_world world = {.nodes = nodes, .each = each, .staging_bytes = STAGING};
+    const fsdpi_costs costs = fsdpi_costs_of(&LINKS[2], &world);
+
+    return fsdpi_cost(&costs, &world, FSDPI_REDUCE, FSDP_ALGO_RAILS, (size_t)256 << 20);
+}
+
+static void a_reduce_costs_no_more_bytes_on_more_nodes(void **state)
+{
+    (void)state;
+    assert_true(reduce_on(64, 8) < 1.5 * reduce_on(4, 8));
+    assert_true(reduce_on(1024, 8) < 2.5 * reduce_on(4, 8));
+}
+
 /* The rounds are the only ones that need fewer messages than there are nodes. */
 static void a_word_goes_in_rounds_where_nodes_are_many(void **state)
 {
@@ -235,6 +261,8 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_not_inline),
         cmocka_unit_test(two_nodes_send_with_the_agreement_as_long_as_there_is_room),
         cmocka_unit_test(a_ring_is_not_for_thousands_of_nodes),
+        cmocka_unit_test(a_broadcast_goes_around_the_ring_where_bytes_decide),
+        cmocka_unit_test(a_reduce_costs_no_more_bytes_on_more_nodes),
         cmocka_unit_test(a_word_goes_in_rounds_where_nodes_are_many),
         cmocka_unit_test(pairs_are_for_few_nodes),
         cmocka_unit_test(places_are_apart_and_within_staging_memory),

@@ -236,6 +236,55 @@ static void both_sides_name_the_same_in_the_same_order(void **state)
     }
 }
 
+/* ---- what a root collects ------------------------------------------------------------------------------------------ */
+
+/* Each rank's part comes to the root once, from that rank, and nothing to others. */
+static void check_collected(size_t count, int root)
+{
+    fsdp_request request = operation(0, FSDP_F32, FSDPI_REDUCES | FSDPI_COLLECTS);
+    size_t       come    = 0;
+
+    request.call.division = FSDPI_DIVISION_ROOT;
+    request.call.count    = count;
+    request.call.root     = root;
+    fsdpi_rails_size_chunks(&request, FSDPI_REDUCES | FSDPI_COLLECTS);
+
+    lists l = name_everything(&request, FSDPI_PARTS_OUT);
+    for (int from = 0; from < world.size; from++) {
+        compare_pair(&l, from, root, false);
+        assert_true(from == root || l.in[from].n == 0);
+        for (size_t i = 0; i < l.out[from].n; i++) {
+            assert_true(from != root && l.out[from].all[i].peer == root && l.out[from].all[i].part == from);
+            come += l.out[from].all[i].count;
+        }
+    }
+    assert_int_equal(count - fsdpi_rails_part(&request, root).count, come);
+    release(l);
+
+    l = name_everything(&request, FSDPI_PARTIALS_OUT);
+    for (int from = 0; from < world.size; from++) {
+        for (int to = 0; to < world.size; to++) {
+            compare_pair(&l, from, to, false);
+        }
+    }
+    release(l);
+}
+
+static void a_root_collects_every_part_once(void **state)
+{
+    static const int    sizes[]  = {3, 8, 31};
+    static const size_t counts[] = {0, 1, 65, 4099, 300007};
+
+    (void)state;
+    for (size_t i = 0; i < N_PLACEMENTS * 3; i++) {
+        make_world(PLACEMENTS[i % N_PLACEMENTS], sizes[i / N_PLACEMENTS], i % 2 == 0 ? 2 * MIB : 2 * KIB);
+        for (size_t k = 0; world.nodes.count > 1 && k < sizeof counts / sizeof counts[0]; k++) {
+            check_collected(counts[k], world.size / 2);
+        }
+        free(maps);
+    }
+}
+
 /* ---- nothing waits in a circle --------------------------------------------------------------------------------------- */
 
 /* How far each rank is in a simulation. */
@@ -461,6 +510,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_sides_name_the_same_in_the_same_order),
+        cmocka_unit_test(a_root_collects_every_part_once),
         cmocka_unit_test(in_the_order_of_nodes_nothing_waits_in_a_circle),
         cmocka_unit_test(in_turns_nothing_waits_in_a_circle),
         cmocka_unit_test(a_series_of_chunks_takes_one_round_more),
