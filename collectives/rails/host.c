@@ -7,14 +7,24 @@
 #include "collectives/reach/pieces.h"
 #include "lib/context/context.h"
 
+/* In a broadcast, the last node has nothing before a chunk has come through all others. */
+static bool is_passed_on(const fsdp_request *request)
+{
+    return (request->ctx->rails.route & FSDPI_AROUND) != 0 && request->call.division == FSDPI_DIVISION_ROOT;
+}
+
 /* FSDP_CHUNK_BYTES decides where it is set. */
 static size_t wanted_bytes(const fsdp_request *request)
 {
     const fsdp_context *ctx = request->ctx;
-    const bool   whole  = ctx->nodes.largest == 1 && (ctx->rails.route == FSDPI_GATHERS || fsdpi_rails_pulls(request));
-    const size_t vector = ctx->nodes.count == 2 ? request->call.whole * request->call.width : SIZE_MAX;
+    const bool   whole = ctx->nodes.largest == 1 && (ctx->rails.route == FSDPI_GATHERS || fsdpi_rails_pulls(request));
+    const size_t bytes = request->call.whole * request->call.width;
+    const size_t chunk = fsdpi_link_chunk(&ctx->link, whole, ctx->nodes.count == 2 ? bytes : SIZE_MAX);
 
-    return ctx->config.chunk_bytes > 0 ? (size_t)ctx->config.chunk_bytes : fsdpi_link_chunk(&ctx->link, whole, vector);
+    if (ctx->config.chunk_bytes > 0) {
+        return (size_t)ctx->config.chunk_bytes;
+    }
+    return is_passed_on(request) ? fsdpi_link_hop(&ctx->link, bytes, ctx->nodes.count - 2, chunk) : chunk;
 }
 
 /* Half of staging memory is for what cannot be addressed on peers. */

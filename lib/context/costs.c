@@ -242,6 +242,14 @@ static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool 
                                     world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
 }
 
+/* BYTES of the pieces of a broadcast. */
+static double hop_of(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
+{
+    const fsdpi_link link = {.rate = 1 / costs->beta, .alpha = costs->alpha_m};
+
+    return (double)fsdpi_link_hop(&link, (size_t)bytes, world->nodes - 2, (size_t)chunk_of(costs, world, false, bytes));
+}
+
 /* One exchange on the rails: of a part with each other node, in chunks, which are sent while others are on their way. */
 static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, double bytes, bool whole)
 {
@@ -287,9 +295,10 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
 static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double s)
 {
     const bool   gathers = collective == FSDPI_ALLGATHER;
-    const double part = gathers ? s / world->nodes / world->each : s, chunk = chunk_of(costs, world, false, s);
-    const double first = part < chunk ? part : chunk;
-    const double bytes = gathers ? (world->nodes - 1.0) / world->nodes * s : s + (world->nodes - 2) * first;
+    const double part    = gathers ? s / world->nodes / world->each : s;
+    const double chunk   = gathers ? chunk_of(costs, world, false, s) : hop_of(costs, world, s);
+    const double first   = part < chunk ? part : chunk;
+    const double bytes   = gathers ? (world->nodes - 1.0) / world->nodes * s : s + (world->nodes - 2) * first;
 
     return agreement(costs, world) + SETUP + (world->nodes - 1) * trips(costs, first) * costs->alpha_r +
            bytes * costs->beta + (world->each > 1 || !gathers ? s : s / world->nodes) * costs->gamma;

@@ -1,5 +1,6 @@
 #include "lib/sync/link.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -265,6 +266,20 @@ size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector)
         bytes *= 2;
     }
     return bytes;
+}
+
+/* Least is (bytes / piece + hops) (piece / rate + 3 alpha + HANDED_ON): who passes it on has to look before it does. */
+size_t fsdpi_link_hop(const fsdpi_link *link, size_t bytes, int hops, size_t most)
+{
+    enum { LEAST_BYTES = 16 << 10 };
+    static const double HANDED_ON = 2e-6;
+
+    if (hops < 1 || link->rate <= 0 || link->alpha <= 0) {
+        return most;
+    }
+    const double best  = sqrt((double)bytes * (3 * link->alpha + HANDED_ON) * link->rate / hops);
+    const size_t piece = best < (double)most ? (size_t)best : most;
+    return piece > LEAST_BYTES || most < LEAST_BYTES ? piece : LEAST_BYTES;
 }
 
 /* To copy more by way of MPI's own buffers takes longer than to ask the receiver. */

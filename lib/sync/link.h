@@ -39,6 +39,12 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector);
 
+/**
+ * BYTES of the pieces in which `bytes` BYTES are best passed on from node to node, `hops` times: the last node has to wait for one of
+ * them at each hop, and each costs a question to its receiver. `most`: what fsdpi_link_chunk() says.
+ */
+size_t fsdpi_link_hop(const fsdpi_link *link, size_t bytes, int hops, size_t most);
+
 /** BYTES of data that is cut where the link is a slow one, at most: much longer data does better in turns, as the rails send it. */
 enum { FSDPI_CUT_SLOW = 128 << 10 };
 
