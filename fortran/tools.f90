@@ -9,7 +9,7 @@ module fsdp_tools
    implicit none
    private
 
-   public :: fsdp_algorithm_text, fsdp_algorithms_print, fsdp_algorithms_print_for, fsdp_cache_bytes
+   public :: fsdp_algorithm_text, fsdp_algorithms_print, fsdp_algorithms_print_for, fsdp_cache_bytes, fsdp_cluster_of
    public :: fsdp_last_algorithm, fsdp_random_bits, fsdp_random_normal, fsdp_random_stream, fsdp_random_uniform
    public :: fsdp_sampler_check, fsdp_sampler_index, fsdp_sampler_length, fsdp_stop_agree, fsdp_stop_signal
    public :: fsdp_stop_unwatch, fsdp_stop_watch
@@ -29,6 +29,12 @@ module fsdp_tools
          import :: c_int, c_ptr, fsdp_cluster
          type(c_ptr), value             :: ctx, file
          type(fsdp_cluster), intent(in) :: cluster
+      end function
+
+      integer(c_int) function c_cluster_of(ctx, cluster) bind(C, name="fsdp_cluster_of")
+         import :: c_int, c_ptr, fsdp_cluster
+         type(c_ptr), value              :: ctx
+         type(fsdp_cluster), intent(out) :: cluster
       end function
 
       type(c_ptr) function c_last_algorithm(ctx) bind(C, name="fsdp_last_algorithm")
@@ -215,6 +221,14 @@ contains
       if (code == FSDP_OK) code = c_algorithms_print_for(address_or_null(ctx), cluster, stream)
       call close_stream(stream)
       call finish(code, 'fsdp_algorithms_print_for', ctx, status)
+   end subroutine
+
+   subroutine fsdp_cluster_of(ctx, cluster, status)
+      type(fsdp_context), intent(in) :: ctx
+      type(fsdp_cluster), intent(out) :: cluster
+      integer, intent(out), optional :: status
+
+      call finish(c_cluster_of(address(ctx), cluster), 'fsdp_cluster_of', ctx, status)
    end subroutine
 
    function fsdp_last_algorithm(ctx) result(text)

@@ -52,12 +52,12 @@ typedef enum fsdp_algorithm {
 } fsdp_algorithm;
 #define FSDP_N_ALGORITHMS 8
 
-/** Nodes that need not exist. */
+/** Nodes: those of a context, or some that need not exist. */
 typedef struct fsdp_cluster {
     int    nodes;          /**< 2 or more */
     int    ranks_per_node; /**< 1 or more */
-    double latency_s;      /**< SECONDS that a short message takes from node to node; 0: as measured, else 5e-6 */
-    double bytes_per_s;    /**< BYTES per second of a node's link; 0: as measured, else 1.2e9 */
+    double latency_s;      /**< SECONDS that a short message takes from node to node; 0: see the function */
+    double bytes_per_s;    /**< BYTES per second of a node's link; likewise */
 } fsdp_cluster;
 
 FSDP_EXTERN_C_BEGIN
@@ -74,10 +74,20 @@ FSDP_API const char *fsdp_algorithm_text(fsdp_algorithm algorithm);
 FSDP_API fsdp_status fsdp_algorithms_print(const fsdp_context *ctx, FILE *file);
 
 /**
+ * The nodes of a context, as fsdp_init() has found them: how many, the ranks on the largest, and what it has measured of the network
+ * between them, each node sending and receiving at once. The same on all ranks. Local.
+ *
+ * @param[out] cluster  latency and rate are 0 on one node, and where FSDP_STAGING_BYTES leaves no room to measure them
+ * @return FSDP_OK; FSDP_ERR_ARG if `ctx` or `cluster` is NULL.
+ */
+FSDP_API fsdp_status fsdp_cluster_of(const fsdp_context *ctx, fsdp_cluster *cluster);
+
+/**
  * Prints the built-in table as it would be on other nodes, up to which sizes each algorithm would be chosen across these, and why:
  * what each of them would cost. Nothing is measured. Local.
  *
- * @param[in] ctx  an open context on several nodes, for what it has measured of its link; or NULL: it assumes what is not given
+ * @param[in] ctx      an open context on several nodes, for what it has measured of its link; or NULL
+ * @param[in] cluster  a latency or rate of 0 is that of `ctx`; without one, 5 microseconds and 1.2 GB per second
  * @return FSDP_OK; FSDP_ERR_ARG if `cluster` or `file` is NULL, or it has fewer nodes or ranks, or a negative or
  *         infinite rate or latency.
  */

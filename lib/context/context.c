@@ -77,6 +77,18 @@ fsdp_status fsdp_algorithms_print(const fsdp_context *ctx, FILE *file)
     return FSDP_OK;
 }
 
+fsdp_status fsdp_cluster_of(const fsdp_context *ctx, fsdp_cluster *cluster)
+{
+    if (ctx == NULL || cluster == NULL) {
+        return fsdpi_fail(NULL, FSDP_ERR_ARG, "fsdp_cluster_of: the context or the cluster is NULL");
+    }
+    *cluster = (fsdp_cluster){.nodes          = ctx->nodes.count,
+                              .ranks_per_node = ctx->nodes.largest,
+                              .latency_s      = ctx->link.alpha,
+                              .bytes_per_s    = ctx->link.rate};
+    return FSDP_OK;
+}
+
 static bool is_cluster(const fsdp_cluster *cluster)
 {
     return cluster->nodes >= 2 && cluster->ranks_per_node >= 1 && cluster->latency_s >= 0 &&

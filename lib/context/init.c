@@ -376,7 +376,7 @@ static fsdp_status set_up(fsdp_context *ctx, fsdp_status settings)
     fsdpi_table_settle(&ctx->table, &ctx->nodes, &ctx->link);
     settle_lanes(ctx);
     ctx->queue.nap          = fsdpi_link_nap(&ctx->link);
-    ctx->queue.link_is_slow = fsdpi_link_piece(&ctx->link) > 0;
+    ctx->queue.link_is_slow = fsdpi_link_is_slow(&ctx->link);
     FSDP_TRY(fsdpi_gpu_context_open(ctx));
     if (ctx->size > 1 && ctx->config.progress != FSDP_PROGRESS_INLINE && mpi_allows_threads()) {
         status = fsdpi_queue_start_thread(&ctx->queue, &ctx->binding);

@@ -291,9 +291,14 @@ fsdpi_cut fsdpi_link_cut(const fsdpi_link *link)
     return (fsdpi_cut){.piece = link->eager, .until = link->cut};
 }
 
+bool fsdpi_link_is_slow(const fsdpi_link *link)
+{
+    return link->rate > 0 && link->rate <= FAST;
+}
+
 size_t fsdpi_link_piece(const fsdpi_link *link)
 {
-    return link->rate > 0 && link->rate <= FAST ? SLOW_BYTES : 0;
+    return fsdpi_link_is_slow(link) ? SLOW_BYTES : 0;
 }
 
 /* The least is what a nap lasts anyway, if the system is not asked for more exact ones. */

@@ -60,6 +60,9 @@ size_t fsdpi_link_pieces(double rate, double bytes, double whole, double halves)
 /** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
+/** Whether it was measured to be one on which the link and not the core bounds what a message takes: about 12 Gbit/s or less. */
+bool fsdpi_link_is_slow(const fsdpi_link *link);
+
 /** BYTES of a message that arrives though the receiver computes, since MPI sends it without asking; 0: they need not be so short. */
 size_t fsdpi_link_piece(const fsdpi_link *link);
 

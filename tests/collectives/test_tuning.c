@@ -363,6 +363,28 @@ static void an_algorithm_that_is_gone_is_named_and_its_row_passed_over(void **st
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* As fsdp_algorithms_print_for() takes it, so that a table can be printed for twice as many. */
+static void a_context_describes_its_nodes(void **state)
+{
+    fsdp_context *ctx;
+    fsdp_config   config;
+    fsdp_cluster  cluster;
+
+    (void)state;
+    for (int node_size = 0; node_size <= 1; node_size++) {
+        fsdp_config_init(&config);
+        config.node_size = node_size;
+        assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+        assert_int_equal(FSDP_OK, fsdp_cluster_of(ctx, &cluster));
+        assert_int_equal(fsdp_node_count(ctx), cluster.nodes);
+        assert_int_equal(fsdp_size(ctx), cluster.nodes * cluster.ranks_per_node);
+        assert_int_equal(cluster.nodes > 1, cluster.latency_s > 0);
+        assert_int_equal(cluster.nodes > 1, cluster.bytes_per_s > 0);
+        assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    }
+    assert_int_equal(FSDP_ERR_ARG, fsdp_cluster_of(NULL, &cluster));
+}
+
 static void algorithms_have_names(void **state)
 {
     (void)state;
@@ -395,6 +417,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_row_that_cannot_serve_a_call_is_passed_over),
         cmocka_unit_test(a_setting_comes_before_the_file),
         cmocka_unit_test(an_algorithm_that_is_gone_is_named_and_its_row_passed_over),
+        cmocka_unit_test(a_context_describes_its_nodes),
         cmocka_unit_test(algorithms_have_names),
     };
 

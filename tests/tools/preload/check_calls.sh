@@ -4,7 +4,7 @@
 #   check_calls.sh LIBRARY LAUNCH... -- PROGRAM [ARGUMENT]...
 #
 # The program prints a line `called NAME COUNT` for each collective. TAKEN="NAME..." names collectives of which at least one call
-# must have been taken, or compared.
+# must have been taken, or compared; DECLINED="NAME..." some of which none must have been.
 set -euo pipefail
 
 library=$1
@@ -35,4 +35,7 @@ while read -r _ name count; do
 done < <(grep '^called ' "$TMPDIR/plain")
 for name in ${TAKEN:-}; do
     (($(sum_of "$name" 5) > 0)) || { echo "no call of $name is taken"; exit 1; }
+done
+for name in ${DECLINED:-}; do
+    (($(sum_of "$name" 5) == 0)) || { echo "calls of $name are taken"; exit 1; }
 done

@@ -23,13 +23,6 @@ static uint64_t moved_by(const fsdpi_arguments *a, const fsdpi_volume *volume)
     return a->call->collective == FSDPI_ALLTOALLV ? UNKNOWN_BYTES : volume->bytes;
 }
 
-/* Before there is a context nobody knows on how many nodes the ranks are. */
-static bool may_be_worth(fsdpi_collective which, uint64_t bytes)
-{
-    return fsdpi_worth_taking(&fsdpi_preload.worth, which, FSDPI_ONE_NODE, bytes) ||
-           fsdpi_worth_taking(&fsdpi_preload.worth, which, FSDPI_SEVERAL_NODES, bytes);
-}
-
 /* All ranks have found that one of them cannot: they do not ask again so soon, and each time later. */
 static void begin_pause(fsdpi_communicator *of, fsdpi_collective which)
 {
@@ -58,7 +51,7 @@ static fsdpi_fate decide(const fsdpi_arguments *a, fsdpi_communicator *of, fsdpi
         return fate;
     }
     if (of->fate == FSDPI_TOO_NEW) {
-        if (!may_be_worth(which, volume->bytes)) {
+        if (!fsdpi_worth_considering(&fsdpi_preload.worth, which, volume->bytes)) {
             return FSDPI_NOT_WORTH;
         }
         fsdpi_communicator_moves(of, moved_by(a, volume));
@@ -66,7 +59,7 @@ static fsdpi_fate decide(const fsdpi_arguments *a, fsdpi_communicator *of, fsdpi
             return of->fate;
         }
     }
-    if (!fsdpi_worth_taking(&fsdpi_preload.worth, which, of->nodes, volume->bytes)) {
+    if (!fsdpi_worth_taking(&fsdpi_preload.worth, which, of->span, volume->bytes)) {
         return FSDPI_NOT_WORTH;
     }
     if (of->pause[which] > 0) {

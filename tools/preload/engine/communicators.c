@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "fsdp/algorithms.h"
 #include "tools/preload/engine/settings.h"
 #include "tools/preload/engine/text.h"
 
@@ -174,6 +175,18 @@ static fsdp_status open_on_copy(fsdpi_communicator *of, MPI_Comm comm)
     return status;
 }
 
+/* The same on all ranks, as what was measured of the network is. */
+static fsdpi_span span_of(const fsdp_context *ctx)
+{
+    static const double SLOW = 1.6e9; /* BYTES per second */
+    fsdp_cluster        cluster;
+
+    if (fsdp_cluster_of(ctx, &cluster) != FSDP_OK || cluster.nodes == 1) {
+        return FSDPI_ONE_NODE;
+    }
+    return cluster.bytes_per_s > 0 && cluster.bytes_per_s <= SLOW ? FSDPI_SLOW_NETWORK : FSDPI_FAST_NETWORK;
+}
+
 static fsdpi_fate open_context(fsdpi_communicator *of)
 {
     MPI_Comm comm = atomic_load(&of->handle);
@@ -197,7 +210,7 @@ static fsdpi_fate open_context(fsdpi_communicator *of)
         close_context(of); /* of those that have one */
         return FSDPI_NO_CONTEXT;
     }
-    of->nodes = fsdp_node_count(of->ctx) > 1 ? FSDPI_SEVERAL_NODES : FSDPI_ONE_NODE;
+    of->span = span_of(of->ctx);
     return FSDPI_TAKEN;
 }
 

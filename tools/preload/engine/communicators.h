@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "fsdp/context.h"
+#include "tools/preload/engine/worth.h"
 #include "tools/preload/entry/call.h"
 
 /** Why a call goes to MPI, or that it does not: name, text. */
@@ -42,7 +43,7 @@ typedef struct fsdpi_communicator {
     fsdpi_fate       fate;  /**< FSDPI_TAKEN, FSDPI_TOO_NEW; or for good what stands in the way */
     uint64_t         moved; /**< BYTES of the calls that would have been taken */
     fsdp_context    *ctx;   /**< where `fate` is FSDPI_TAKEN */
-    int              nodes; /**< FSDPI_ONE_NODE or FSDPI_SEVERAL_NODES, with a context */
+    fsdpi_span       span;  /**< with a context */
     size_t          *lists; /**< with a context, room for four of them, of `size` entries */
     unsigned         pause[FSDPI_N_COVERED],
         pauses[FSDPI_N_COVERED];                       /**< calls to go without being asked; the last such number */

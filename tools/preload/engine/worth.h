@@ -1,6 +1,7 @@
 /**
  * @file
- * Which calls are worth taking: a range of bytes for each collective, for communicators on one node and on several.
+ * Which calls are worth taking: a range of bytes for each collective, for communicators on one node, and on several with a fast
+ * network between them or a slow one.
  *
  * Bytes are those of the full vector: what all ranks send together in an allgather or alltoall, what one rank holds in a
  * reduction or broadcast. Of an alltoallv no rank knows all, and a barrier has none: these count as 0.
@@ -14,36 +15,42 @@ typedef struct fsdpi_worth_range {
     uint64_t from, to; /**< BYTES: taken are from <= bytes <= to, none if `from` is above `to` */
 } fsdpi_worth_range;
 
-enum { FSDPI_ONE_NODE = 0, FSDPI_SEVERAL_NODES = 1 };
+/** Where the ranks of a communicator are. A network is slow that fsdp_init() has found to be: about 12 Gbit/s or less. */
+typedef enum fsdpi_span { FSDPI_ONE_NODE, FSDPI_FAST_NETWORK, FSDPI_SLOW_NETWORK, FSDPI_SPANS } fsdpi_span;
 
 typedef struct fsdpi_worth {
-    fsdpi_worth_range ranges[FSDPI_N_COVERED][2];
+    fsdpi_worth_range ranges[FSDPI_N_COVERED][FSDPI_SPANS];
 } fsdpi_worth;
 
 /** The built-in table. */
 void fsdpi_worth_fill(fsdpi_worth *worth);
 
 /**
- * Replaces rows by those of a file: lines of `COLLECTIVE one|several FROM TO` or `COLLECTIVE one|several never`, where TO may
- * be `max`; or, if `path` is "all", makes every call worth taking. What is wrong is named on stderr, and changes nothing.
+ * Replaces rows by those of a file: lines of `COLLECTIVE NODES FROM TO` or `COLLECTIVE NODES never`, where NODES are one, several,
+ * or, of several, fast or slow, and TO may be `max`; or, if `path` is "all", makes every call worth taking. What is wrong is named on stderr, and changes nothing.
  */
 void fsdpi_worth_read(fsdpi_worth *worth, const char *path);
 
-static inline bool fsdpi_worth_taking(const fsdpi_worth *worth, fsdpi_collective which, int nodes, uint64_t bytes)
+static inline bool fsdpi_worth_taking(const fsdpi_worth *worth, fsdpi_collective which, fsdpi_span span, uint64_t bytes)
 {
-    const fsdpi_worth_range *range = &worth->ranges[which][nodes];
+    const fsdpi_worth_range *range = &worth->ranges[which][span];
 
     return bytes >= range->from && bytes <= range->to;
 }
 
-/** Whether any size is, on one node or on several. */
-static inline bool fsdpi_worth_ever(const fsdpi_worth *worth, fsdpi_collective which)
+/** Whether a call may be worth taking: before there is a context nobody knows where the ranks are. */
+static inline bool fsdpi_worth_considering(const fsdpi_worth *worth, fsdpi_collective which, uint64_t bytes)
 {
-    const fsdpi_worth_range *ranges = worth->ranges[which];
+    bool may_be = false;
 
-    return ranges[FSDPI_ONE_NODE].from <= ranges[FSDPI_ONE_NODE].to ||
-           ranges[FSDPI_SEVERAL_NODES].from <= ranges[FSDPI_SEVERAL_NODES].to;
+    for (int span = 0; span < FSDPI_SPANS; span++) {
+        may_be = may_be || fsdpi_worth_taking(worth, which, (fsdpi_span)span, bytes);
+    }
+    return may_be;
 }
+
+/** Whether any size is, anywhere. */
+bool fsdpi_worth_ever(const fsdpi_worth *worth, fsdpi_collective which);
 
 /** "allreduce" and so on. */
 const char *fsdpi_collective_name(fsdpi_collective which);
