@@ -58,7 +58,7 @@ ROOMS = [
     ("collectives", "barrier", "fsdp_barrier"),
     ("collectives", "broadcast", "fsdp_broadcast, and a file per algorithm of its own"),
     ("collectives", "reduce_scatter", "fsdp_reduce_scatter, and a file per algorithm of its own"),
-    ("collectives", "reduce", "fsdp_reduce, by the algorithms of reduce_scatter"),
+    ("collectives", "reduce", "fsdp_reduce, by the algorithms of reduce_scatter and one of its own across nodes"),
     ("shard", "state",
      "what a model, its units and its flat parameters consist of, who holds which part, and how much memory that takes"),
     ("shard", "storage",

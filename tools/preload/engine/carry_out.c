@@ -4,6 +4,7 @@
 
 #include "tools/preload/engine/arguments.h"
 #include "tools/preload/engine/communicators.h"
+#include "tools/preload/engine/heap.h"
 #include "tools/preload/engine/report.h"
 #include "tools/preload/engine/settings.h"
 #include "tools/preload/engine/take.h"
@@ -116,6 +117,9 @@ static int carry_out(const fsdpi_arguments *a, fsdpi_event *event)
     const fsdp_status status = fsdpi_preload_take(a, of, &volume);
     if (status == FSDP_OK) {
         of->pauses[event->collective] = 0;
+        if (fsdpi_is_reduction(event->collective)) {
+            fsdpi_heap_keep(volume.bytes); /* which MPI would have allocated and freed */
+        }
         return MPI_SUCCESS;
     }
     if (!nothing_moved(status)) {

@@ -5,6 +5,7 @@
 #include "tools/preload/engine/arguments.h"
 #include "tools/preload/engine/carry_out.h"
 #include "tools/preload/engine/communicators.h"
+#include "tools/preload/engine/heap.h"
 #include "tools/preload/engine/muster.h"
 #include "tools/preload/engine/report.h"
 #include "tools/preload/engine/settings.h"
@@ -43,21 +44,9 @@ static bool share_settings(void)
     return PMPI_Bcast(&fsdpi_preload, (int)sizeof fsdpi_preload, MPI_BYTE, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
-/*
- * What MPI allocates in a call, as its reductions do, malloc() may give back to the system when it is freed, and the next call finds
- * each page missing. Whether it does depends on what else lies in the heap, and that is otherwise with the drop-in. Once a program
- * has freed an array of this size, malloc() keeps twice as much, unless the program or its environment has set its limits.
- */
-static void keep_memory_of_calls(void)
-{
-    void *volatile array = malloc(KEPT_BYTES);
-
-    free(array);
-}
-
 static bool open_parts(void)
 {
-    keep_memory_of_calls();
+    fsdpi_heap_keep(KEPT_BYTES);
     fsdpi_arguments_open();
     fsdpi_report_open();
     return fsdpi_types_open() == MPI_SUCCESS && fsdpi_communicators_open() == MPI_SUCCESS &&

@@ -22,7 +22,7 @@ static bool multiply(uint64_t a, uint64_t b, uint64_t *product)
     return !__builtin_mul_overflow(a, b, product) && *product <= INT64_MAX;
 }
 
-static bool is_reduction(fsdpi_collective which)
+bool fsdpi_is_reduction(fsdpi_collective which)
 {
     return which == FSDPI_ALLREDUCE || which == FSDPI_REDUCE || which == FSDPI_REDUCE_SCATTER ||
            which == FSDPI_REDUCE_SCATTER_BLOCK;
@@ -81,10 +81,10 @@ fsdpi_fate fsdpi_measure(const fsdpi_arguments *arguments, const fsdpi_communica
     if (call->collective == FSDPI_BARRIER || call->collective == FSDPI_ALLTOALLV) {
         return FSDPI_TAKEN;
     }
-    if (is_reduction(call->collective)) {
+    if (fsdpi_is_reduction(call->collective)) {
         fate = reducible(arguments, volume);
     }
-    const uint64_t size = fate == FSDPI_TAKEN && is_reduction(call->collective)
+    const uint64_t size = fate == FSDPI_TAKEN && fsdpi_is_reduction(call->collective)
                               ? volume->reduced.size
                               : fsdpi_type_moved(arguments->out_type).size;
     if (!multiply(elements, size, &volume->bytes)) {

@@ -17,6 +17,9 @@ typedef struct fsdpi_volume {
     fsdpi_reduced reduced; /**< of reductions */
 } fsdpi_volume;
 
+/** Whether a collective forms sums and the like. */
+bool fsdpi_is_reduction(fsdpi_collective which);
+
 /**
  * Finds out what a call moves, and whether the library can do it, as far as all ranks decide that alike. Local.
  *

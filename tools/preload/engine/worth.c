@@ -30,7 +30,7 @@ static const fsdpi_worth BUILT_IN = {.ranges = {
     [FSDPI_ALLREDUCE]            = {FROM(8 * KIBIBYTE), FROM(16384 * KIBIBYTE), FROM(64 * KIBIBYTE)},
     [FSDPI_REDUCE_SCATTER]       = {FROM(8 * KIBIBYTE), FROM(256 * KIBIBYTE),   FROM(256 * KIBIBYTE)},
     [FSDPI_REDUCE_SCATTER_BLOCK] = {FROM(8 * KIBIBYTE), FROM(256 * KIBIBYTE),   FROM(256 * KIBIBYTE)},
-    [FSDPI_BCAST]                = {FROM(8 * KIBIBYTE), NEVER,                  FROM(1024 * KIBIBYTE)},
+    [FSDPI_BCAST]                = {FROM(8 * KIBIBYTE), NEVER,                  FROM(256 * KIBIBYTE)},
     [FSDPI_REDUCE]               = {FROM(8 * KIBIBYTE), NEVER,                  FROM(4096 * KIBIBYTE)},
     [FSDPI_ALLTOALL]             = {FROM(8 * KIBIBYTE), NEVER,                  NEVER},
     [FSDPI_ALLTOALLV]            = {NEVER,              NEVER,                  NEVER},
