@@ -38,8 +38,8 @@ static fsdpi_demand demand_of(const fsdp_request *request, unsigned route)
     if ((route & FSDPI_COLLECTS) != 0) {
         all.chunks[FSDPI_PARTS_OUT] = 1;
         all.chunks[FSDPI_PARTS_IN]  = others;
-    } else if ((route & FSDPI_MOVES) !=
-               0) { /* around a ring: to and from one node, and some more, so that what comes can be passed on */
+    } else if ((route & FSDPI_MOVES) != 0) {
+        /* Around a ring: to and from one node, and some more, so that what comes can be passed on. */
         all.chunks[FSDPI_PARTS_OUT] = around ? 2 * many : others;
         all.chunks[FSDPI_PARTS_IN]  = around ? 2 * many : others * many;
     }

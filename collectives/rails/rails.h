@@ -18,6 +18,8 @@
  *
  * Two ranks may each send the whole vector and reduce it (FSDPI_WHOLE): an allreduce then needs no gathering.
  *
+ * Collecting, each rank reduces its part as for a reduction, and sends it to one root instead of gathering.
+ *
  * Exchanging, each rank sends a block to each other one, some at a time.
  *
  * What differs between host and GPU is in collectives/rails/host.c and collectives/rails/device.c.

@@ -156,7 +156,8 @@ FSDP_API fsdp_status fsdp_ibroadcast(fsdp_context *ctx, void *buffer, size_t cou
                                      fsdp_request **request);
 
 /**
- * Reduces `count` elements over all ranks; rank `root` receives the result.
+ * Reduces `count` elements over all ranks; rank `root` receives the result. Between nodes, each other rank holds its share of that,
+ * count / size elements, until it has been sent.
  *
  * @param[in]  in    `count` elements; on `root` also FSDP_IN_PLACE, or equal to `out`: they are in `out`
  * @param[out] out   `count` elements on `root`; not used elsewhere, where NULL is allowed
