@@ -367,6 +367,17 @@ static void *failing_alloc(size_t bytes)
     return allocations_left-- > 0 ? fsdpi_device_host.alloc(bytes) : NULL;
 }
 
+/* Of more than two ranks each needs memory for its part, but the root. */
+static void reduce_without_memory(fsdp_context *ctx)
+{
+    enum { COUNT = 640 };
+    int32_t in[COUNT] = {1}, out[COUNT] = {7};
+
+    assert_int_equal(fsdp_test_size() > 2 ? FSDP_ERR_MEMORY : FSDP_OK,
+                     fsdp_reduce(ctx, in, out, COUNT, FSDP_I32, FSDP_SUM, 0));
+    assert_int_equal(fsdp_test_size() > 2 || fsdp_test_rank() > 0 ? 7 : fsdp_test_size(), out[0]);
+}
+
 /* A device that runs out of memory on the last rank only: an error on every rank, outputs untouched. */
 static void no_memory_on_one_rank_is_an_error_on_every_rank(void **state)
 {
@@ -385,6 +396,7 @@ static void no_memory_on_one_rank_is_an_error_on_every_rank(void **state)
     assert_int_equal(FSDP_ERR_MEMORY, fsdp_alltoall(ctx, FSDP_IN_PLACE, blocks, 1, FSDP_I32));
     assert_non_null(strstr(fsdp_last_error(ctx), "no memory for"));
     assert_int_equal(5, blocks[0]);
+    reduce_without_memory(ctx);
     ctx->device = &fsdpi_device_host;
     assert_int_equal(FSDP_OK, fsdp_alltoall(ctx, FSDP_IN_PLACE, blocks, 1, FSDP_I32));
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
