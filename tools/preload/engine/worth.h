@@ -27,7 +27,8 @@ void fsdpi_worth_fill(fsdpi_worth *worth);
 
 /**
  * Replaces rows by those of a file: lines of `COLLECTIVE NODES FROM TO` or `COLLECTIVE NODES never`, where NODES are one, several,
- * or, of several, fast or slow, and TO may be `max`; or, if `path` is "all", makes every call worth taking. What is wrong is named on stderr, and changes nothing.
+ * or, of several, fast or slow, and TO may be `max`; or, if `path` is "all", makes every call worth taking. What is wrong is named on
+ * stderr, and changes nothing.
  */
 void fsdpi_worth_read(fsdpi_worth *worth, const char *path);
 
