@@ -52,7 +52,7 @@ static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *shard, void 
 fsdp_status fsdpi_iallgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
                              size_t count, fsdp_dtype dtype, fsdp_request **request)
 {
-    const fsdpi_call call = step_of(purpose, shard, full, count, dtype);
+    fsdpi_call call = step_of(purpose, shard, full, count, dtype);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status, request);
 }
@@ -60,7 +60,7 @@ fsdp_status fsdpi_iallgather(fsdp_context *ctx, const fsdpi_purpose *purpose, co
 fsdp_status fsdpi_allgather(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
                             size_t count, fsdp_dtype dtype)
 {
-    const fsdpi_call call = step_of(purpose, shard, full, count, dtype);
+    fsdpi_call call = step_of(purpose, shard, full, count, dtype);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status);
 }
@@ -79,7 +79,7 @@ static fsdpi_call step_of_v(const fsdpi_purpose *purpose, const void *shard, voi
 fsdp_status fsdpi_iallgatherv(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *shard, void *full,
                               fsdpi_begins *begins, const void *divided, fsdp_dtype dtype, fsdp_request **request)
 {
-    const fsdpi_call call = step_of_v(purpose, shard, full, begins, divided, dtype);
+    fsdpi_call call = step_of_v(purpose, shard, full, begins, divided, dtype);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, purpose->status, request);
 }
@@ -87,14 +87,14 @@ fsdp_status fsdpi_iallgatherv(fsdp_context *ctx, const fsdpi_purpose *purpose, c
 fsdp_status fsdp_iallgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype,
                             fsdp_request **request)
 {
-    const fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
+    fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_allgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype)
 {
-    const fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
+    fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK);
 }
@@ -102,14 +102,14 @@ fsdp_status fsdp_allgather(fsdp_context *ctx, const void *shard, void *full, siz
 fsdp_status fsdp_iallgatherv(fsdp_context *ctx, const void *shard, void *full, const size_t *counts, fsdp_dtype dtype,
                              fsdp_request **request)
 {
-    const fsdpi_call call = call_of_v(shard, full, counts, dtype);
+    fsdpi_call call = call_of_v(shard, full, counts, dtype);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_allgatherv(fsdp_context *ctx, const void *shard, void *full, const size_t *counts, fsdp_dtype dtype)
 {
-    const fsdpi_call call = call_of_v(shard, full, counts, dtype);
+    fsdpi_call call = call_of_v(shard, full, counts, dtype);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK);
 }

@@ -44,7 +44,7 @@ static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *in, void *ou
 fsdp_status fsdpi_iallreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
                              fsdp_dtype dtype, fsdp_redop op, fsdp_request **request)
 {
-    const fsdpi_call call = step_of(purpose, in, out, count, dtype, op);
+    fsdpi_call call = step_of(purpose, in, out, count, dtype, op);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, purpose->status, request);
 }
@@ -52,7 +52,7 @@ fsdp_status fsdpi_iallreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, co
 fsdp_status fsdpi_allreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *in, void *out, size_t count,
                             fsdp_dtype dtype, fsdp_redop op)
 {
-    const fsdpi_call call = step_of(purpose, in, out, count, dtype, op);
+    fsdpi_call call = step_of(purpose, in, out, count, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, purpose->status);
 }
@@ -60,14 +60,14 @@ fsdp_status fsdpi_allreduce(fsdp_context *ctx, const fsdpi_purpose *purpose, con
 fsdp_status fsdp_iallreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op,
                             fsdp_request **request)
 {
-    const fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
+    fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_allreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
-    const fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
+    fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);
 }

@@ -52,14 +52,14 @@ fsdp_status fsdpi_alltoall(fsdp_context *ctx, const fsdpi_purpose *purpose, cons
 fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype,
                            fsdp_request **request)
 {
-    const fsdpi_call call = call_of("fsdp_alltoall", in, out, count, dtype);
+    fsdpi_call call = call_of("fsdp_alltoall", in, out, count, dtype);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_alltoall(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype)
 {
-    const fsdpi_call call = call_of("fsdp_alltoall", in, out, count, dtype);
+    fsdpi_call call = call_of("fsdp_alltoall", in, out, count, dtype);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);
 }

@@ -156,11 +156,9 @@ static fsdp_status no_context(const fsdpi_call *call)
     return fsdpi_fail_together(NULL, FSDP_ERR_ARG, "%s: the context is NULL; pass one from fsdp_init", call->name);
 }
 
-fsdp_status fsdpi_issue_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
+fsdp_status fsdpi_issue_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                                 fsdp_status status, fsdp_request **request)
 {
-    fsdpi_call settled = *call;
-
     if (ctx == NULL) {
         return no_context(call);
     }
@@ -168,18 +166,16 @@ fsdp_status fsdpi_issue_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi
         return fsdpi_fail_together(ctx, FSDP_ERR_ARG, "%s: the place for the request is NULL", call->name);
     }
     *request = NULL;
-    status   = check_arguments(ctx, &settled, in, out, status);
-    return fsdpi_issue(ctx, &settled, status, request);
+    status   = check_arguments(ctx, call, in, out, status);
+    return fsdpi_issue(ctx, call, status, request);
 }
 
-fsdp_status fsdpi_run_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
+fsdp_status fsdpi_run_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                               fsdp_status status)
 {
-    fsdpi_call settled = *call;
-
     if (ctx == NULL) {
         return no_context(call);
     }
-    status = check_arguments(ctx, &settled, in, out, status);
-    return fsdpi_run(ctx, &settled, status);
+    status = check_arguments(ctx, call, in, out, status);
+    return fsdpi_run(ctx, call, status);
 }

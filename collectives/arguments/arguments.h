@@ -12,15 +12,16 @@ typedef enum fsdpi_extent { FSDPI_NOTHING, FSDPI_PART, FSDPI_WHOLE } fsdpi_exten
 
 /**
  * Checks pointers, counts, types, root and overlap of a call and issues it: the common end of all collectives.
- * @param[in]  in, out  how much of the vector the two buffers hold on this rank
- * @param[in]  status   what this rank has found wrong already; then nothing is checked and the call only carries that
- * @param[out] request  ends with fsdp_wait()
+ * @param[in,out] call     completed: its sizes, where its input really is, and on which memory
+ * @param[in]     in, out  how much of the vector the two buffers hold on this rank
+ * @param[in]     status   what this rank has found wrong already; then nothing is checked and the call only carries that
+ * @param[out]    request  ends with fsdp_wait()
  */
-fsdp_status fsdpi_issue_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
+fsdp_status fsdpi_issue_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                                 fsdp_status status, fsdp_request **request);
 
 /** The same, and waits for it. */
-fsdp_status fsdpi_run_checked(fsdp_context *ctx, const fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
+fsdp_status fsdpi_run_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                               fsdp_status status);
 
 #endif

@@ -6,7 +6,7 @@
 #include "lib/device/mapped.h"
 
 /* An address that cannot be one, or that was a symmetric buffer's, is found before anything is read there. */
-static fsdp_status check_address(fsdp_context *ctx, const fsdpi_call *call, const void *buffer, size_t bytes)
+static inline fsdp_status check_address(fsdp_context *ctx, const fsdpi_call *call, const void *buffer, size_t bytes)
 {
     if (bytes == 0 || buffer == FSDP_IN_PLACE) {
         return FSDP_OK;
@@ -59,10 +59,12 @@ fsdp_status fsdpi_is_on_device_of(fsdp_context *ctx, const char *function, const
 fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call)
 {
     const bool has_in = call->in_bytes > 0 && call->in != FSDP_IN_PLACE;
-    bool       in, out;
+    bool       in = false, out = false;
 
-    FSDP_TRY(fsdpi_is_on_device_of(ctx, call->name, call->in, call->in_bytes, &in));
-    FSDP_TRY(fsdpi_is_on_device_of(ctx, call->name, call->out, call->out_bytes, &out));
+    if (ctx->n_gpus > 0) {
+        FSDP_TRY(fsdpi_is_on_device_of(ctx, call->name, call->in, call->in_bytes, &in));
+        FSDP_TRY(fsdpi_is_on_device_of(ctx, call->name, call->out, call->out_bytes, &out));
+    }
     if (has_in && call->out_bytes > 0 && in != out) {
         return fsdpi_fail_together(
             ctx, FSDP_ERR_ARG, "%s: the %s buffer (%p) is on the GPU, the other one (%p) is not; pass two of one kind",

@@ -6,14 +6,14 @@ static const fsdpi_collective BARRIER = {.name = "barrier", .id = FSDPI_BARRIER}
 
 fsdp_status fsdp_ibarrier(fsdp_context *ctx, fsdp_request **request)
 {
-    const fsdpi_call call = {.collective = &BARRIER, .name = "fsdp_barrier"};
+    fsdpi_call call = {.collective = &BARRIER, .name = "fsdp_barrier"};
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_NOTHING, FSDPI_NOTHING, FSDP_OK, request);
 }
 
 fsdp_status fsdp_barrier(fsdp_context *ctx)
 {
-    const fsdpi_call call = {.collective = &BARRIER, .name = "fsdp_barrier"};
+    fsdpi_call call = {.collective = &BARRIER, .name = "fsdp_barrier"};
 
     return fsdpi_run_checked(ctx, &call, FSDPI_NOTHING, FSDPI_NOTHING, FSDP_OK);
 }

@@ -33,14 +33,14 @@ static fsdpi_call call_of(void *buffer, size_t count, fsdp_dtype dtype, int root
 fsdp_status fsdp_ibroadcast(fsdp_context *ctx, void *buffer, size_t count, fsdp_dtype dtype, int root,
                             fsdp_request **request)
 {
-    const fsdpi_call call = call_of(buffer, count, dtype, root);
+    fsdpi_call call = call_of(buffer, count, dtype, root);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK, request);
 }
 
 fsdp_status fsdp_broadcast(fsdp_context *ctx, void *buffer, size_t count, fsdp_dtype dtype, int root)
 {
-    const fsdpi_call call = call_of(buffer, count, dtype, root);
+    fsdpi_call call = call_of(buffer, count, dtype, root);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);
 }

@@ -44,7 +44,7 @@ static fsdpi_extent output_extent(const fsdp_context *ctx, int root)
 fsdp_status fsdp_ireduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op,
                          int root, fsdp_request **request)
 {
-    const fsdpi_call call = call_of(in, out, count, dtype, op, root);
+    fsdpi_call call = call_of(in, out, count, dtype, op, root);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(ctx, root), FSDP_OK, request);
 }
@@ -52,7 +52,7 @@ fsdp_status fsdp_ireduce(fsdp_context *ctx, const void *in, void *out, size_t co
 fsdp_status fsdp_reduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op,
                         int root)
 {
-    const fsdpi_call call = call_of(in, out, count, dtype, op, root);
+    fsdpi_call call = call_of(in, out, count, dtype, op, root);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(ctx, root), FSDP_OK);
 }

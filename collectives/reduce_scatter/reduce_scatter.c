@@ -60,7 +60,7 @@ static fsdpi_call step_of(const fsdpi_purpose *purpose, const void *full, void *
 fsdp_status fsdpi_ireduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
                                   size_t count, fsdp_dtype dtype, fsdp_redop op, fsdp_request **request)
 {
-    const fsdpi_call call = step_of(purpose, full, shard, count, dtype, op);
+    fsdpi_call call = step_of(purpose, full, shard, count, dtype, op);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), purpose->status, request);
 }
@@ -68,7 +68,7 @@ fsdp_status fsdpi_ireduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpos
 fsdp_status fsdpi_reduce_scatter(fsdp_context *ctx, const fsdpi_purpose *purpose, const void *full, void *shard,
                                  size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
-    const fsdpi_call call = step_of(purpose, full, shard, count, dtype, op);
+    fsdpi_call call = step_of(purpose, full, shard, count, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), purpose->status);
 }
@@ -88,7 +88,7 @@ fsdp_status fsdpi_ireduce_scatterv(fsdp_context *ctx, const fsdpi_purpose *purpo
                                    fsdpi_begins *begins, const void *divided, fsdp_dtype dtype, fsdp_redop op,
                                    fsdp_request **request)
 {
-    const fsdpi_call call = step_of_v(purpose, full, shard, begins, divided, dtype, op);
+    fsdpi_call call = step_of_v(purpose, full, shard, begins, divided, dtype, op);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), purpose->status, request);
 }
@@ -96,7 +96,7 @@ fsdp_status fsdpi_ireduce_scatterv(fsdp_context *ctx, const fsdpi_purpose *purpo
 fsdp_status fsdp_ireduce_scatter(fsdp_context *ctx, const void *full, void *shard, size_t count, fsdp_dtype dtype,
                                  fsdp_redop op, fsdp_request **request)
 {
-    const fsdpi_call call = call_of("fsdp_reduce_scatter", full, shard, count, dtype, op);
+    fsdpi_call call = call_of("fsdp_reduce_scatter", full, shard, count, dtype, op);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), FSDP_OK, request);
 }
@@ -104,7 +104,7 @@ fsdp_status fsdp_ireduce_scatter(fsdp_context *ctx, const void *full, void *shar
 fsdp_status fsdp_reduce_scatter(fsdp_context *ctx, const void *full, void *shard, size_t count, fsdp_dtype dtype,
                                 fsdp_redop op)
 {
-    const fsdpi_call call = call_of("fsdp_reduce_scatter", full, shard, count, dtype, op);
+    fsdpi_call call = call_of("fsdp_reduce_scatter", full, shard, count, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), FSDP_OK);
 }
@@ -112,7 +112,7 @@ fsdp_status fsdp_reduce_scatter(fsdp_context *ctx, const void *full, void *shard
 fsdp_status fsdp_ireduce_scatterv(fsdp_context *ctx, const void *full, void *shard, const size_t *counts,
                                   fsdp_dtype dtype, fsdp_redop op, fsdp_request **request)
 {
-    const fsdpi_call call = call_of_v(full, shard, counts, dtype, op);
+    fsdpi_call call = call_of_v(full, shard, counts, dtype, op);
 
     return fsdpi_issue_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), FSDP_OK, request);
 }
@@ -120,7 +120,7 @@ fsdp_status fsdp_ireduce_scatterv(fsdp_context *ctx, const void *full, void *sha
 fsdp_status fsdp_reduce_scatterv(fsdp_context *ctx, const void *full, void *shard, const size_t *counts,
                                  fsdp_dtype dtype, fsdp_redop op)
 {
-    const fsdpi_call call = call_of_v(full, shard, counts, dtype, op);
+    fsdpi_call call = call_of_v(full, shard, counts, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), FSDP_OK);
 }

@@ -48,12 +48,14 @@ SIMD_INLINE size_t copy_pages(char *out, const char *in, size_t bytes, size_t pa
 static void copy(void *out, const void *in, size_t bytes)
 {
     const size_t pages = fsdpi_pages_at_once();
+    size_t       done  = 0;
 
-    if (bytes == 0) {
-        return;
+    if (pages > 1 && bytes >= pages * SIMD_PAGE_BYTES) {
+        done = copy_pages(out, in, bytes, pages, false);
     }
-    const size_t done = pages > 1 ? copy_pages(out, in, bytes, pages, false) : 0;
-    memcpy((char *)out + done, (const char *)in + done, bytes - done);
+    if (done < bytes) { /* where there is nothing, pointers may be NULL */
+        memcpy((char *)out + done, (const char *)in + done, bytes - done);
+    }
 }
 
 static void stream(void *out, const void *in, size_t bytes)

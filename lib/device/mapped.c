@@ -3,30 +3,19 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-enum { REGION_BITS = 21, LEAST_PAGE = 4096 };
+enum { LEAST_PAGE = 4096 };
 
 /* Whether pages are in memory at all, mincore() says of those that are mapped only. One byte stands for each. */
 static bool ask(uintptr_t begin, size_t bytes)
 {
-    unsigned char resident[((size_t)1 << REGION_BITS) / LEAST_PAGE];
+    unsigned char resident[((size_t)1 << FSDPI_REGION_BITS) / LEAST_PAGE];
 
     return mincore((void *)begin, bytes, resident) == 0 || errno != ENOMEM;
 }
 
-/* Large buffers begin at round addresses, so the low bits of a page's number tell little. */
-static size_t place_of(uintptr_t page)
-{
-    return (page * 0x9e3779b97f4a7c15u >> 32) % FSDPI_PAGES_KNOWN;
-}
-
-static bool is_known(const fsdpi_pages *known, uintptr_t page)
-{
-    return page != 0 && atomic_load_explicit(&known->page[place_of(page)], memory_order_relaxed) == page;
-}
-
 static void remember(fsdpi_pages *known, uintptr_t page)
 {
-    atomic_store_explicit(&known->page[place_of(page)], page, memory_order_relaxed);
+    atomic_store_explicit(&known->page[fsdpi_place_of_page(page)], page, memory_order_relaxed);
 }
 
 static uintptr_t first_page(const fsdpi_pages *known, const void *memory)
@@ -41,7 +30,8 @@ static uintptr_t last_page(const fsdpi_pages *known, const void *memory, size_t 
 
 bool fsdpi_pages_are_known(const fsdpi_pages *known, const void *memory, size_t bytes)
 {
-    return is_known(known, first_page(known, memory)) && is_known(known, last_page(known, memory, bytes));
+    return fsdpi_page_is_known(known, first_page(known, memory)) &&
+           fsdpi_page_is_known(known, last_page(known, memory, bytes));
 }
 
 void fsdpi_pages_remember(fsdpi_pages *known, const void *memory, size_t bytes)
@@ -66,7 +56,7 @@ void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes)
 void fsdpi_mapped_open(fsdpi_mapped *known, size_t page_bytes)
 {
     fsdpi_pages_open(&known->pages, page_bytes);
-    fsdpi_pages_open(&known->regions, (size_t)1 << REGION_BITS);
+    fsdpi_pages_open(&known->regions, (size_t)1 << FSDPI_REGION_BITS);
 }
 
 void fsdpi_mapped_forget(fsdpi_mapped *known)
@@ -88,14 +78,12 @@ static bool is_mapped_whole(fsdpi_pages *known, uintptr_t address)
 
 static bool is_mapped(fsdpi_mapped *known, uintptr_t address)
 {
-    return is_known(&known->regions, address >> known->regions.bits) ||
-           is_known(&known->pages, address >> known->pages.bits) || is_mapped_whole(&known->regions, address) ||
-           is_mapped_whole(&known->pages, address);
+    return fsdpi_page_is_known(&known->regions, address >> known->regions.bits) ||
+           fsdpi_page_is_known(&known->pages, address >> known->pages.bits) ||
+           is_mapped_whole(&known->regions, address) || is_mapped_whole(&known->pages, address);
 }
 
-bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes)
+bool fsdpi_are_mapped(fsdpi_mapped *known, uintptr_t first, uintptr_t last)
 {
-    const uintptr_t first = (uintptr_t)memory, last = first + bytes - 1;
-
     return last >= first && is_mapped(known, first) && is_mapped(known, last);
 }

@@ -15,12 +15,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FSDPI_PAGES_KNOWN = 256 };
+enum { FSDPI_PAGES_KNOWN = 256, FSDPI_REGION_BITS = 21 };
 
 typedef struct fsdpi_pages {
     unsigned          bits;                    /* of an address, that say where in its page it is */
     _Atomic uintptr_t page[FSDPI_PAGES_KNOWN]; /* each in a place that its number decides, 0: none */
 } fsdpi_pages;
+
+/** Large buffers begin at round addresses, so the low bits of a page's number tell little. */
+static inline size_t fsdpi_place_of_page(uintptr_t page)
+{
+    return (page * 0x9e3779b97f4a7c15u >> 32) % FSDPI_PAGES_KNOWN;
+}
+
+static inline bool fsdpi_page_is_known(const fsdpi_pages *known, uintptr_t page)
+{
+    return page != 0 && atomic_load_explicit(&known->page[fsdpi_place_of_page(page)], memory_order_relaxed) == page;
+}
 
 /** No page is known. `page_bytes`, a power of two, is the size of the system's. */
 void fsdpi_pages_open(fsdpi_pages *known, size_t page_bytes);
@@ -41,7 +52,17 @@ typedef struct fsdpi_mapped {
 void fsdpi_mapped_open(fsdpi_mapped *known, size_t page_bytes);
 void fsdpi_mapped_forget(fsdpi_mapped *known);
 
-/** Whether the first and the last of these BYTES, from 1, are mapped. The first page never is. */
-bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes);
+/** Whether these two bytes are mapped: fsdpi_is_mapped() where their regions are not both known. */
+bool fsdpi_are_mapped(fsdpi_mapped *known, uintptr_t first, uintptr_t last);
+
+/** Whether the first and the last of these BYTES, from 1, are mapped. The first page never is. Every operation asks. */
+static inline bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes)
+{
+    const uintptr_t first = (uintptr_t)memory, last = first + bytes - 1;
+    const uintptr_t region = first >> FSDPI_REGION_BITS;
+
+    return (region == last >> FSDPI_REGION_BITS && fsdpi_page_is_known(&known->regions, region)) ||
+           fsdpi_are_mapped(known, first, last);
+}
 
 #endif

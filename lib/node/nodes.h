@@ -104,6 +104,17 @@ static inline int fsdpi_rank_at(const fsdpi_nodes *nodes, int node, int position
     return fsdpi_roster_rank(&nodes->roster, node, position);
 }
 
+/** The nodes so many places before and behind this one, around; fewer than there are. Divisions would show in the shortest operations. */
+static inline int fsdpi_node_before(const fsdpi_nodes *nodes, int places)
+{
+    return nodes->mine - places + (nodes->mine < places ? nodes->count : 0);
+}
+
+static inline int fsdpi_node_behind(const fsdpi_nodes *nodes, int places)
+{
+    return fsdpi_node_before(nodes, nodes->count - places);
+}
+
 /** How many ranks a node has. */
 static inline int fsdpi_node_size(const fsdpi_nodes *nodes, int node)
 {

@@ -85,22 +85,22 @@ static fsdpi_opinion opinion_of_node(const fsdp_request *request)
     if (fsdpi_mailbox_has_tree(&request->lane->box)) {
         return fsdpi_mailbox_verdict(&request->lane->box, request->number);
     }
-    fsdpi_opinion all = opinion_of_rank(request, nodes->position);
-    for (int p = 0; p < nodes->size; p++) {
+    fsdpi_opinion all = opinion_of_rank(request, 0);
+    for (int p = 1; p < nodes->size; p++) {
         const fsdpi_opinion one = opinion_of_rank(request, p);
         fsdpi_join(&all, &one);
     }
     return all;
 }
 
-static fsdp_status conclude(fsdp_request *request, fsdpi_opinion all, fsdpi_progress *progress, bool *agreed)
+static fsdp_status conclude(fsdp_request *request, const fsdpi_opinion *all, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
 
     *progress = FSDPI_MOVED;
-    if (fsdpi_is_consent(&all)) {
-        request->flags    = all.flags & ~(unsigned)FSDPI_FLAG_STILL;
-        request->is_still = (all.flags & FSDPI_FLAG_STILL) != 0;
+    if (fsdpi_is_consent(all)) {
+        request->flags    = all->flags & ~(unsigned)FSDPI_FLAG_STILL;
+        request->is_still = (all->flags & FSDPI_FLAG_STILL) != 0;
         *agreed           = true;
         return FSDP_OK;
     }
@@ -128,18 +128,16 @@ static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
 }
 
-/* What other nodes will send, if they call the same. */
-static fsdp_status expect_portions(fsdp_request *request)
+/* What the other one of two nodes will send, if it calls the same. */
+static fsdp_status expect_portion(fsdp_request *request)
 {
     const fsdpi_collective *collective = request->call.collective;
-    const fsdpi_nodes      *nodes      = request->engine->nodes;
+    fsdpi_exchange         *exchange   = &request->lane->exchange;
+    const int               from       = fsdpi_node_before(request->engine->nodes, 1);
+    const size_t            bytes      = collective->expected(request, from);
 
-    for (int k = 1; k < nodes->count; k++) {
-        const int from = (nodes->mine + nodes->count - k) % nodes->count;
-        FSDP_TRY(fsdpi_pairs_expect(&request->lane->exchange, from, collective->place(request, from),
-                                    collective->expected(request, from)));
-    }
-    return FSDP_OK;
+    return bytes > exchange->together ? fsdpi_pairs_expect(exchange, from, collective->place(request, from), bytes)
+                                      : FSDP_OK;
 }
 
 /* The same where nodes exchange in pairs: with what each other one needs. */
@@ -151,14 +149,16 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
     fsdpi_record_head      *record     = fsdpi_pairs_begin(exchange, &node);
 
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
-    if (fsdpi_carries(&node)) {
-        FSDP_TRY(expect_portions(request));
+    const bool carries = fsdpi_carries(&node);
+    if (carries && nodes->count == 2) {
+        FSDP_TRY(expect_portion(request));
+    }
+    if (carries && nodes->size > 1) { /* a rank that is alone sends its input as it is */
         (void)collective->record(request, (unsigned char *)(record + 1));
     }
     for (int k = 1; k < nodes->count; k++) {
-        const int to = (nodes->mine + k) % nodes->count;
-        FSDP_TRY(fsdpi_pairs_send(exchange, to,
-                                  fsdpi_carries(&node) ? collective->portion(request, to) : (fsdpi_portion){0}));
+        const int to = fsdpi_node_behind(nodes, k);
+        FSDP_TRY(fsdpi_pairs_send(exchange, to, carries ? collective->portion(request, to) : (fsdpi_portion){0}));
     }
     return fsdpi_pairs_listen(exchange);
 }
@@ -166,14 +166,13 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
 /* All heads have come: what all say decides where the rest of the others' data belongs. */
 static fsdp_status receive_portions(fsdp_request *request)
 {
-    const fsdpi_nodes   *nodes    = request->engine->nodes;
-    fsdpi_exchange      *exchange = &request->lane->exchange;
-    const fsdpi_opinion *all      = fsdpi_exchange_opinion(exchange);
+    const fsdpi_nodes *nodes    = request->engine->nodes;
+    fsdpi_exchange    *exchange = &request->lane->exchange;
+    const bool         carries  = fsdpi_carries(fsdpi_exchange_opinion(exchange));
 
     for (int k = 1; k < nodes->count; k++) {
-        const int from = (nodes->mine + nodes->count - k) % nodes->count;
-        FSDP_TRY(fsdpi_pairs_receive(exchange, from,
-                                     fsdpi_carries(all) ? request->call.collective->place(request, from) : NULL));
+        const int from = fsdpi_node_before(nodes, k);
+        FSDP_TRY(fsdpi_pairs_receive(exchange, from, carries ? request->call.collective->place(request, from) : NULL));
     }
     return FSDP_OK;
 }
@@ -189,11 +188,20 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
         if (!exchange->heard) {
             return FSDP_OK;
         }
-        FSDP_TRY(receive_portions(request));
+        if (exchange->apart) {
+            FSDP_TRY(receive_portions(request));
+        }
     }
     FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : had_heard ? FSDPI_WAITING : FSDPI_MOVED;
     return FSDP_OK;
+}
+
+static fsdp_status conclude_on_node(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
+{
+    const fsdpi_opinion all = opinion_of_node(request);
+
+    return conclude(request, &all, progress, agreed);
 }
 
 static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, bool *agreed)
@@ -201,11 +209,10 @@ static fsdp_status arriving(fsdp_request *request, fsdpi_progress *progress, boo
     const fsdpi_engine *engine = request->engine;
 
     if (engine->nodes->count == 1) {
-        return fsdpi_mailbox_arrived(&request->lane->box, request->number)
-                   ? conclude(request, opinion_of_node(request), progress, agreed)
-                   : FSDP_OK;
+        return fsdpi_mailbox_arrived(&request->lane->box, request->number) ? conclude_on_node(request, progress, agreed)
+                                                                           : FSDP_OK;
     }
-    if (!fsdpi_mailbox_heard(&request->lane->box, request->number)) {
+    if (engine->nodes->size > 1 && !fsdpi_mailbox_heard(&request->lane->box, request->number)) {
         return FSDP_OK;
     }
     *progress = FSDPI_MOVED;
@@ -231,8 +238,10 @@ static fsdp_status asking_nodes(fsdp_request *request, fsdpi_progress *progress,
         *progress = FSDPI_WAITING;
         return FSDP_OK;
     }
-    const fsdpi_opinion all = *fsdpi_exchange_opinion(&request->lane->exchange);
-    fsdpi_mailbox_tell(&request->lane->box, request->number, &all);
+    const fsdpi_opinion *all = fsdpi_exchange_opinion(&request->lane->exchange);
+    if (request->engine->nodes->size > 1) {
+        fsdpi_mailbox_tell(&request->lane->box, request->number, all);
+    }
     return conclude(request, all, progress, agreed);
 }
 
@@ -243,7 +252,8 @@ static fsdp_status awaiting_leader(fsdp_request *request, fsdpi_progress *progre
     if (!fsdpi_mailbox_told(box, request->number)) {
         return FSDP_OK;
     }
-    return conclude(request, fsdpi_mailbox_verdict(box, request->number), progress, agreed);
+    const fsdpi_opinion all = fsdpi_mailbox_verdict(box, request->number);
+    return conclude(request, &all, progress, agreed);
 }
 
 fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed)

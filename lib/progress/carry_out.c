@@ -238,25 +238,38 @@ static void record_late(fsdpi_queue *queue, fsdp_request *request, fsdpi_progres
 enum { MOVES_BETWEEN_SIGNS = 64 };
 
 /* Only one thread at a time carries operations out; others read it. */
-static void count_move(fsdpi_queue *queue)
+static void count_moves(fsdpi_queue *queue, uint64_t n)
 {
     const uint64_t moves = atomic_load_explicit(&queue->moves, memory_order_relaxed);
 
-    atomic_store_explicit(&queue->moves, moves + 1, memory_order_relaxed);
+    atomic_store_explicit(&queue->moves, moves + n, memory_order_relaxed);
     queue->helping.naps_in_vain = 0;
-    if (moves % MOVES_BETWEEN_SIGNS == 0) {
+    if (moves / MOVES_BETWEEN_SIGNS != (moves + n) / MOVES_BETWEEN_SIGNS) {
         fsdpi_inquest_give_sign(queue, true);
     }
+}
+
+/* Between nodes, what all ranks have agreed on with the data itself is over: that they let the agreement end has been asked. */
+static bool is_settled(const fsdpi_queue *queue, const fsdp_request *request)
+{
+    return queue->engine.nodes->count > 1 && request->algorithm != NULL && request->algorithm->is_rider;
 }
 
 /* It has come to its end here: whether it is over. */
 static bool is_over(fsdpi_queue *queue, fsdp_request *request)
 {
-    if (fsdpi_inquest_lets_end(queue, request)) {
+    if (is_settled(queue, request) || fsdpi_inquest_lets_end(queue, request)) {
         return true;
     }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_DOUBTED, memory_order_relaxed);
     return false;
+}
+
+/* Whether its next step is short too, and can be taken at once. */
+static bool goes_on(const fsdp_request *request, const fsdpi_lane *where)
+{
+    return request->lane == where &&
+           atomic_load_explicit(&request->state, memory_order_relaxed) != FSDPI_REQUEST_AGREED;
 }
 
 /* Some steps of the operation at the head of a lane; more than one in the short lane only, where they are short. */
@@ -266,22 +279,21 @@ static bool advance_head(fsdpi_queue *queue, int lane)
     const fsdpi_lane *where    = &queue->engine.lanes[lane];
     fsdpi_progress    progress = FSDPI_MOVED;
     fsdp_status       status   = FSDP_OK;
-    bool              moved    = false;
+    uint64_t          moves    = 0;
 
     fsdpi_record_into(request->error);
     do {
         const fsdp_status broken = queue->engine.core->broken;
         status                   = broken != FSDP_OK ? fsdpi_record_broken(queue, broken) : step(request, &progress);
-        if (progress != FSDPI_WAITING) {
-            count_move(queue);
-            moved = true;
-        }
+        moves += progress != FSDPI_WAITING;
         if (!request->is_recorded) {
             record_late(queue, request, progress);
         }
-    } while (lane == FSDPI_LANE_SHORT && status == FSDP_OK && progress == FSDPI_MOVED && request->lane == where &&
-             atomic_load_explicit(&request->state, memory_order_relaxed) != FSDPI_REQUEST_AGREED);
+    } while (progress == FSDPI_MOVED && status == FSDP_OK && lane == FSDPI_LANE_SHORT && goes_on(request, where));
     fsdpi_record_into(NULL);
+    if (moves > 0) {
+        count_moves(queue, moves);
+    }
     if (status == FSDP_ERR_MPI) {
         fsdpi_dump_fail(request->error);
     }
@@ -289,7 +301,7 @@ static bool advance_head(fsdpi_queue *queue, int lane)
         complete_head(queue, lane, status);
         return true;
     }
-    return moved;
+    return moves > 0;
 }
 
 /* There is other work than to look at a word again and again. */

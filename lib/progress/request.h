@@ -111,6 +111,7 @@ struct fsdpi_algorithm {
     /** Adds ranks that its steps wait for: by messages of its own, or by words that no mailbox knows. NULL: there are none. */
     void (*awaited)(const fsdp_request *request, fsdpi_rank_list *list);
     bool is_short;        /* few steps, with what letters and records carry: it stays in the short lane */
+    bool is_rider;        /* with nothing else: all of it has come when ranks have agreed */
     bool leaves_together; /* peers read this rank's memory until they leave */
     bool agrees_at_end;   /* instead: an agreement on what request->verdict has become; `end` comes behind it */
 };

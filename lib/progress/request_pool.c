@@ -20,18 +20,24 @@ static size_t block_bytes(size_t n)
     return n > 0 ? sizeof(fsdpi_request_block) + n * sizeof(fsdp_request) : 0;
 }
 
+/*
+ * Behind the others, since its caller may end it a second time. A blocking call's, which nobody has seen, goes before them: caches
+ * still hold it.
+ */
 void fsdpi_request_put(fsdpi_queue *queue, fsdp_request *request)
 {
     fsdpi_request_pool *pool = request->is_reserved ? &queue->reserved : &queue->ordinary;
 
     atomic_store_explicit(&request->state, FSDPI_REQUEST_FREE, memory_order_relaxed);
-    request->next = NULL;
-    if (pool->free_tail != NULL) {
-        pool->free_tail->next = request;
-    } else {
+    request->next = request->is_blocking ? pool->free_head : NULL;
+    if (pool->free_head == NULL || request->is_blocking) {
         pool->free_head = request;
+    } else {
+        pool->free_tail->next = request;
     }
-    pool->free_tail = request;
+    if (request->next == NULL) {
+        pool->free_tail = request;
+    }
     pool->n_free++;
 }
 

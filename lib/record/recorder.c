@@ -85,6 +85,16 @@ uint8_t fsdpi_recorder_name(fsdpi_recorder *recorder, const char *name)
     return number;
 }
 
+/* Where it is the first that is looked at, as almost all are: short operations ask for three. */
+static inline uint8_t name_of(fsdpi_recorder *recorder, const char *name)
+{
+    const size_t at = place_of(name);
+
+    return atomic_load_explicit(&recorder->names.keys[at], memory_order_acquire) == name
+               ? atomic_load_explicit(&recorder->names.numbers[at], memory_order_relaxed)
+               : fsdpi_recorder_name(recorder, name);
+}
+
 /* ---- operations ---------------------------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t *entry_of(const fsdpi_recorder *recorder, uint64_t sequence)
@@ -156,8 +166,8 @@ void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *c
     store(&entry[FSDPI_WORD_COUNT], call->count);
     store(&entry[FSDPI_WORD_BYTES], call->bytes);
     store(&entry[FSDPI_WORD_MARKS], mark(FSDPI_MARK_STATE, begun ? FSDPI_RECORDED_AGREEING : FSDPI_RECORDED_ISSUED) |
-                                        mark(FSDPI_MARK_COLLECTIVE, fsdpi_recorder_name(recorder, call->collective)) |
-                                        mark(FSDPI_MARK_CALL, fsdpi_recorder_name(recorder, call->call)) |
+                                        mark(FSDPI_MARK_COLLECTIVE, name_of(recorder, call->collective)) |
+                                        mark(FSDPI_MARK_CALL, name_of(recorder, call->call)) |
                                         mark(FSDPI_MARK_DTYPE, (uint64_t)call->dtype + 1) |
                                         mark(FSDPI_MARK_OP, (uint64_t)call->op + 1));
     if (call->label != NULL) {
@@ -207,7 +217,7 @@ void fsdpi_recorder_move(fsdpi_recorder *recorder, uint64_t sequence, const char
         change_marks(entry,
                      mark(FSDPI_MARK_STATE, 0xff) | mark(FSDPI_MARK_LANE, 0xff) | mark(FSDPI_MARK_ALGORITHM, 0xff),
                      mark(FSDPI_MARK_STATE, FSDPI_RECORDED_MOVING) | mark(FSDPI_MARK_LANE, is_long) |
-                         mark(FSDPI_MARK_ALGORITHM, fsdpi_recorder_name(recorder, algorithm)));
+                         mark(FSDPI_MARK_ALGORITHM, name_of(recorder, algorithm)));
     }
 }
 

@@ -92,8 +92,8 @@ static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
 {
     return (trial){.core   = box->core,
                    .memory = fsdpi_rest_of(box, nodes->position),
-                   .to     = fsdpi_rank_at(nodes, (nodes->mine + 1) % nodes->count, nodes->position),
-                   .from   = fsdpi_rank_at(nodes, (nodes->mine + nodes->count - 1) % nodes->count, nodes->position),
+                   .to     = fsdpi_rank_at(nodes, fsdpi_node_behind(nodes, 1), nodes->position),
+                   .from   = fsdpi_rank_at(nodes, fsdpi_node_before(nodes, 1), nodes->position),
                    .n      = 1};
 }
 

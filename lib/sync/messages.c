@@ -11,7 +11,8 @@ enum { MESSAGES_AT_FIRST = 32 };
 
 static fsdp_status grow(fsdpi_messages *messages)
 {
-    const size_t capacity = messages->capacity > 0 ? 2 * messages->capacity : MESSAGES_AT_FIRST;
+    const size_t twice    = messages->capacity > 0 ? 2 * messages->capacity : MESSAGES_AT_FIRST;
+    const size_t capacity = twice < INT_MAX ? twice : INT_MAX;
     MPI_Request *list     = fsdpi_alloc(messages->core->ctx, FSDP_MEMORY_BOOKKEEPING, capacity * sizeof(MPI_Request));
 
     if (list == NULL) {
@@ -26,7 +27,7 @@ static fsdp_status grow(fsdpi_messages *messages)
     return FSDP_OK;
 }
 
-static fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
+static fsdp_status make_room(fsdpi_messages *messages)
 {
     if (messages->n == INT_MAX) {
         messages->core->broken = FSDP_ERR_MPI;
@@ -35,9 +36,17 @@ static fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
                          INT_MAX, (long long)messages->core->config.message_bytes);
         return FSDP_ERR_MPI;
     }
-    if (messages->n == messages->capacity && grow(messages) != FSDP_OK) {
+    if (grow(messages) != FSDP_OK) {
         messages->core->broken = FSDP_ERR_MEMORY; /* some messages are under way, and peers wait for the rest */
         return FSDP_ERR_MEMORY;
+    }
+    return FSDP_OK;
+}
+
+static inline fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
+{
+    if (messages->n == messages->capacity) {
+        FSDP_TRY(make_room(messages));
     }
     *message  = &messages->list[messages->n++];
     **message = MPI_REQUEST_NULL;
@@ -149,11 +158,17 @@ fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datat
     return FSDP_OK;
 }
 
+/* Open MPI's MPI_Testall() says what it has found before it let MPI go on; MPI_Test() looks again afterwards. */
 fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete)
 {
-    int all = 1;
+    MPI_Request *list = messages->list + first;
+    int          all  = 1;
 
-    FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)n, messages->list + first, &all, MPI_STATUSES_IGNORE));
+    if (n == 1) {
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Test(list, &all, MPI_STATUS_IGNORE));
+    } else if (n > 1) {
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)n, list, &all, MPI_STATUSES_IGNORE));
+    }
     *complete = all != 0;
     return FSDP_OK;
 }
@@ -168,13 +183,8 @@ fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t first, size_t
 
 fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete)
 {
-    int all = 1;
-
-    if (messages->n > 0) {
-        FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)messages->n, messages->list, &all, MPI_STATUSES_IGNORE));
-        messages->n = all ? 0 : messages->n;
-    }
-    *complete = all != 0;
+    FSDP_TRY(fsdpi_messages_some_complete(messages, 0, messages->n, complete));
+    messages->n = *complete ? 0 : messages->n;
     return FSDP_OK;
 }
 

@@ -6,6 +6,8 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 
+enum { LOOKS = 4 }; /* for heads, in a row */
+
 static size_t rounded_down(size_t bytes)
 {
     return bytes / FSDPI_LINE * FSDPI_LINE;
@@ -83,6 +85,8 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     *record            = (fsdpi_record_head){.all = *opinion};
     exchange->posted   = false;
     exchange->heard    = false;
+    exchange->apart    = false;
+    exchange->sent     = false;
     exchange->outgoing = outgoing(exchange);
     exchange->expected = 0;
     return record;
@@ -93,13 +97,15 @@ fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange)
     const fsdpi_nodes *nodes = exchange->nodes;
     const size_t       most  = sizeof(fsdpi_record_head) + exchange->together;
 
-    exchange->first = exchange->messages->n;
+    exchange->heads = exchange->messages->n;
     for (int k = 1; k < nodes->count; k++) {
-        const int node = (nodes->mine + nodes->count - k) % nodes->count;
+        const int node = fsdpi_node_before(nodes, k);
         FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, record_of(exchange, node), most,
                                           fsdpi_rank_at(nodes, node, 0), FSDPI_TAG_RECORDS));
     }
-    return FSDP_OK;
+    /* What is sent is tested here, while the heads come, rather than behind them: so short a message has mostly gone already. */
+    return exchange->apart ? FSDP_OK
+                           : fsdpi_messages_some_complete(exchange->messages, 0, exchange->heads, &exchange->sent);
 }
 
 /* Short data behind a head of its own. */
@@ -119,6 +125,7 @@ static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_
     unsigned char *message = exchange->outgoing;
 
     memcpy(message, head, sizeof *head);
+    exchange->apart = true;
     exchange->outgoing += sizeof *head;
     FSDP_TRY(fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS));
     return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(exchange, head));
@@ -139,15 +146,23 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
 
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
 {
-    const fsdpi_nodes *nodes = exchange->nodes;
-    fsdpi_record_head *own   = record_of(exchange, nodes->mine);
+    const fsdpi_nodes *nodes    = exchange->nodes;
+    fsdpi_messages    *messages = exchange->messages;
+    fsdpi_record_head *own      = record_of(exchange, nodes->mine);
 
-    FSDP_TRY(fsdpi_messages_some_complete(exchange->messages, exchange->first, (size_t)nodes->count - 1, heard));
-    if (*heard) {
-        exchange->messages->n = exchange->first; /* these were the last */
+    /* Heads that come within a moment are found sooner without all that is done between two looks. */
+    for (int look = 0; look < LOOKS && !*heard; look++) {
+        FSDP_TRY(fsdpi_messages_some_complete(messages, exchange->heads, messages->n - exchange->heads, heard));
     }
-    for (int m = 0; m < nodes->count && *heard; m++) {
-        fsdpi_join(&own->all, &record_of(exchange, m)->all);
+    if (!*heard) {
+        return FSDP_OK;
+    }
+    messages->n = exchange->sent ? 0 : exchange->heads;
+    for (int k = 1; k < nodes->count; k++) {
+        const fsdpi_record_head *record = record_of(exchange, fsdpi_node_before(nodes, k));
+
+        fsdpi_join(&own->all, &record->all);
+        exchange->apart = exchange->apart || record->bytes > exchange->together;
     }
     return FSDP_OK;
 }
@@ -158,14 +173,14 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
     const fsdpi_messages *messages = exchange->messages;
 
     for (int k = 1; k < nodes->count; k++) {
-        const size_t i = exchange->first + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_listen() */
+        const size_t i = exchange->heads + (size_t)k - 1; /* where its head is received: see fsdpi_pairs_listen() */
         int          complete = 0;
 
         if (i < messages->n && !exchange->heard) {
             (void)MPI_Request_get_status(messages->list[i], &complete, MPI_STATUS_IGNORE);
         }
         if (!complete) {
-            fsdpi_rank_list_add(list, fsdpi_rank_at(nodes, (nodes->mine + nodes->count - k) % nodes->count, 0));
+            fsdpi_rank_list_add(list, fsdpi_rank_at(nodes, fsdpi_node_before(nodes, k), 0));
         }
     }
 }
@@ -174,9 +189,7 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
 {
     const fsdpi_record_head expected = {.all = record_of(exchange, exchange->nodes->mine)->all, .bytes = bytes};
 
-    if (exchange->nodes->count != 2 || bytes <= exchange->together) {
-        return FSDP_OK;
-    }
+    exchange->apart    = true;
     exchange->expected = portion_tag(exchange, &expected);
     exchange->awaited  = exchange->messages->n;
     FSDP_TRY(fsdpi_post_receive(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,

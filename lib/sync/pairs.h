@@ -45,16 +45,22 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
 /** When all is sent, which does not wait for this: receives the heads of the others. */
 fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange);
 
-/** Before anything is sent: what a node will send, to there or, if that is NULL, behind its head, if it calls the same. */
+/**
+ * Before anything is sent, where there are two nodes: what the other one will send in a message of its own, to there or, if that is
+ * NULL, behind its head, if it calls the same.
+ */
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes);
 
-/** Whether the heads of all nodes have come: then the opinion of this node's record is that of all. Call until it is. */
+/**
+ * Whether the heads of all nodes have come: then the opinion of this node's record is that of all, and exchange->apart says whether
+ * anything follows them. Call until it is.
+ */
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard);
 
 /** While heads or portions are under way: adds the leaders whose heads have not come, or, if all have, all others. */
 void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list);
 
-/** Then, for each node: receives the portion that follows its head, if one does, to there or, if that is NULL, behind it. */
+/** Then, for each node, if exchange->apart: receives what follows its head, if anything does, to there or, if that is NULL, behind it. */
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to);
 
 /** What came from a node, or this node's own payload; for every rank of the node, once the leader has said that it is there. */
