@@ -5,25 +5,33 @@
 #include "collectives/select/select_algorithm.h"
 #include "lib/context/context.h"
 
+/* What does not ride on the agreement goes pairwise between nodes, whatever was asked for: leaders' blocks are for one node only. */
 static const fsdpi_algorithm *choose(fsdp_request *request)
 {
-    if (request->ctx->nodes.count == 1) {
+    if (request->ctx->nodes.count == 1 || (request->flags & FSDPI_FLAG_OFFERED) != 0) {
         return fsdpi_select_choose(request);
     }
     return request->call.on_device ? &fsdpi_alltoall_pairwise_device : &fsdpi_alltoall_pairwise;
 }
 
 static const fsdpi_selection ALLTOALL = {
-    .base        = {.collective = {.name    = "alltoall",
-                                   .id      = FSDPI_ALLTOALL,
-                                   .prepare = fsdpi_alltoall_prepare,
-                                   .offer   = fsdpi_select_offer,
-                                   .choose  = choose},
+    .base        = {.collective = {.name     = "alltoall",
+                                   .id       = FSDPI_ALLTOALL,
+                                   .prepare  = fsdpi_alltoall_prepare,
+                                   .offer    = fsdpi_select_offer,
+                                   .record   = fsdpi_select_record,
+                                   .portion  = fsdpi_select_portion,
+                                   .place    = fsdpi_select_place,
+                                   .expected = fsdpi_select_expected,
+                                   .choose   = choose},
                     .pattern    = FSDPI_TRANSPOSE},
     .menu        = {[FSDP_ALGO_STAGED] = &fsdpi_staged,
                     [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_direct,
-                    [FSDP_ALGO_CMA]    = &fsdpi_alltoall_cma},
-    .on_device   = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device, [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_device},
+                    [FSDP_ALGO_CMA]    = &fsdpi_alltoall_cma,
+                    [FSDP_ALGO_RAILS]  = &fsdpi_alltoall_pairwise},
+    .on_device   = {[FSDP_ALGO_STAGED] = &fsdpi_staged_device,
+                    [FSDP_ALGO_DIRECT] = &fsdpi_alltoall_device,
+                    [FSDP_ALGO_RAILS]  = &fsdpi_alltoall_pairwise_device},
     .is_separate = true,
 };
 

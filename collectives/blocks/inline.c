@@ -4,6 +4,7 @@
 
 #include "collectives/blocks/publish.h"
 #include "collectives/blocks/take.h"
+#include "collectives/blocks/transposed.h"
 #include "collectives/reach/mover.h"
 #include "collectives/reach/pieces.h"
 #include "lib/context/context.h"
@@ -31,10 +32,12 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
     const size_t slot = fsdpi_slot_capacity(&request->lane->box);
     const size_t most = request->lane->exchange.most;
 
-    if (pattern == FSDPI_TRANSPOSE) {
-        return false;
+    if (ranks_are_nodes(request)) {
+        return largest_portion(request, pattern) <= most;
     }
-    return ranks_are_nodes(request) ? largest_portion(request, pattern) <= most : bytes <= (slot < most ? slot : most);
+    /* of an alltoall, the leader has what all ranks of its node send */
+    const size_t ranks = pattern == FSDPI_TRANSPOSE ? (size_t)ctx->nodes.largest : 1;
+    return bytes <= slot && bytes <= most / ranks;
 }
 
 /* Across nodes, nobody reads the slot of a rank that is a node where it sends its input as it is. */
@@ -87,6 +90,9 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
     const fsdpi_block     b    = fsdpi_whole_block(request, pattern);
     const fsdpi_published from = published(request, pattern);
 
+    if (pattern == FSDPI_TRANSPOSE) {
+        return ranks_are_nodes(request) ? 0 : fsdpi_fill_transposed(&from, payload);
+    }
     return sends_input(request) ? 0 : fsdpi_fill_record(&from, pattern, &b, payload);
 }
 
@@ -127,6 +133,8 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
                                fsdpi_node_of(nodes, request->call.root) == node ? request->call.count * width : 0};
     case FSDPI_FROM_ROOT:
         return (fsdpi_portion){data, fsdpi_is_on_node(nodes, request->call.root) ? request->call.count * width : 0};
+    case FSDPI_TRANSPOSE:
+        return (fsdpi_portion){fsdpi_transposed_for(request, node), fsdpi_transposed_bytes(request, node)};
     default:
         return (fsdpi_portion){data, request->call.count * width};
     }
@@ -146,6 +154,8 @@ size_t fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern,
         return fsdpi_is_on_node(nodes, request->call.root) ? whole : 0;
     case FSDPI_FROM_ROOT:
         return fsdpi_node_of(nodes, request->call.root) == node ? whole : 0;
+    case FSDPI_TRANSPOSE:
+        return fsdpi_transposed_bytes(request, node);
     default:
         return whole;
     }

@@ -13,7 +13,7 @@ typedef enum fsdpi_pattern {
     FSDPI_COMBINE,   /* each the whole; each takes the reduction of the whole */
     FSDPI_TO_ROOT,   /* each the whole; the root takes its reduction */
     FSDPI_FROM_ROOT, /* the root the whole; all take it */
-    FSDPI_TRANSPOSE  /* each the whole; each takes its own part of every rank's. One node only. */
+    FSDPI_TRANSPOSE  /* each the whole; each takes its own part of every rank's. On one node, or inline in pairs. */
 } fsdpi_pattern;
 
 /** A collective whose data can go through blocks. */

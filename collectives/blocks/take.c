@@ -2,9 +2,16 @@
 
 #include <stdbool.h>
 
+#include "collectives/blocks/transposed.h"
 #include "collectives/reach/mover.h"
 #include "lib/sync/exchange.h"
 #include "lib/sync/pairs.h"
+
+/* Whether what a rank sends another one has its place in the output; in place, what others have not been sent yet may lie there. */
+static bool comes_in_parts(const fsdp_request *request, fsdpi_pattern pattern)
+{
+    return pattern == FSDPI_GATHER || (pattern == FSDPI_TRANSPOSE && request->call.in != request->call.out);
+}
 
 /*
  * Where two ranks are nodes that exchange in pairs, what is longer than a message of its own has come straight into the output.
@@ -14,7 +21,7 @@ void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, 
 {
     const fsdp_context *ctx = request->ctx;
 
-    if (pattern != FSDPI_GATHER || ctx->nodes.size > 1 || fsdpi_node_size(&ctx->nodes, node) > 1) {
+    if (!comes_in_parts(request, pattern) || ctx->nodes.size > 1 || fsdpi_node_size(&ctx->nodes, node) > 1) {
         return NULL;
     }
     const fsdpi_slice part = fsdpi_slice_of(request, fsdpi_rank_at(&ctx->nodes, node, 0));
@@ -262,6 +269,19 @@ static void take_own_part(const fsdpi_published *from, const fsdpi_block *b)
     }
 }
 
+/* What a rank has for this one; `offset` BYTES into its input. */
+static const unsigned char *transposed_by(const fsdpi_published *from, int rank, size_t offset)
+{
+    const fsdpi_nodes *nodes = &from->request->ctx->nodes;
+    const fsdpi_seated seat  = fsdpi_roster_seated(&nodes->roster, rank);
+
+    if (nodes->count == 1 || seat.node == nodes->mine) {
+        return fsdpi_published_by(from, seat.position) + offset;
+    }
+    const void *placed = fsdpi_place_in_result(from->request, FSDPI_TRANSPOSE, seat.node);
+    return placed != NULL ? placed : fsdpi_transposed_from(from->request, seat);
+}
+
 static void take_transposed(const fsdpi_published *from, const fsdpi_block *b)
 {
     fsdp_request       *request = from->request;
@@ -278,9 +298,8 @@ static void take_transposed(const fsdpi_published *from, const fsdpi_block *b)
     }
     for (int q = 0; q < ctx->size; q++) {
         const size_t         begin = fsdpi_slice_of(request, q).begin * request->call.width + inside;
-        const unsigned char *data  = (size_t)q == me
-                                         ? (const unsigned char *)request->call.in + begin
-                                         : fsdpi_published_by(from, fsdpi_position_of(&ctx->nodes, q)) + offset;
+        const unsigned char *data =
+            (size_t)q == me ? (const unsigned char *)request->call.in + begin : transposed_by(from, q, offset);
         if (data != out + begin) {
             fsdpi_mover_of(request)->move(request, out + begin, data, bytes);
         }

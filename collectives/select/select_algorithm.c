@@ -25,6 +25,9 @@ static unsigned able(const fsdp_request *request)
     const fsdpi_selection *selection = fsdpi_selection_of(request);
     unsigned               all       = fsdpi_able(request);
 
+    if (request->call.collective->id == FSDPI_ALLTOALL && request->ctx->nodes.count > 1) {
+        all |= 1U << FSDP_ALGO_RAILS; /* from rank to rank, whose memory nobody else reads */
+    }
     if (selection->is_separate && (request->flags & FSDPI_FLAG_SEPARATE) == 0) {
         all &= ~(1U << FSDP_ALGO_DIRECT | 1U << FSDP_ALGO_CMA);
     }

@@ -136,7 +136,7 @@ static size_t record_bytes(const fsdpi_world *world, size_t staging_bytes)
 
 static bool has_parts(fsdpi_collective_id collective)
 {
-    return collective == FSDPI_ALLGATHER || collective == FSDPI_REDUCE_SCATTER;
+    return collective == FSDPI_ALLGATHER || collective == FSDPI_REDUCE_SCATTER || collective == FSDPI_ALLTOALL;
 }
 
 size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective)
@@ -144,13 +144,11 @@ size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *worl
     const size_t slot   = short_slot_bytes(world) - sizeof(fsdpi_letter);
     const size_t record = record_bytes(world, fsdpi_staging_short(world->staging_bytes));
 
-    if (collective == FSDPI_ALLTOALL) {
-        return 0;
-    }
     if (!fsdpi_costs_in_pairs(costs, world)) {
-        return slot < record ? slot : record;
+        return collective == FSDPI_ALLTOALL ? 0 : slot < record ? slot : record;
     }
-    const size_t most = fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each);
+    const size_t capacity = fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each);
+    const size_t most     = collective == FSDPI_ALLTOALL ? capacity / (size_t)world->each : capacity;
     if (world->each > 1) {
         return slot < most ? slot : most;
     }
@@ -163,9 +161,11 @@ size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *worl
 static double within_node(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
                           double bytes)
 {
-    const bool   copies = collective == FSDPI_ALLGATHER || collective == FSDPI_BROADCAST;
-    const double input  = collective == FSDPI_ALLGATHER ? bytes / world->nodes / world->each : bytes;
-    const double record = collective == FSDPI_ALLGATHER ? bytes / world->nodes : bytes;
+    const bool copies  = collective == FSDPI_ALLGATHER || collective == FSDPI_BROADCAST || collective == FSDPI_ALLTOALL;
+    const double input = collective == FSDPI_ALLGATHER ? bytes / world->nodes / world->each : bytes;
+    const double record = collective == FSDPI_ALLGATHER  ? bytes / world->nodes
+                          : collective == FSDPI_ALLTOALL ? bytes * world->each
+                                                         : bytes;
 
     return 2 * costs->alpha_s + (input + (copies ? 1 : world->each + 1) * record * FROM_PEERS) * costs->gamma;
 }
@@ -204,9 +204,12 @@ static double in_rounds(const fsdpi_costs *costs, const fsdpi_world *world, fsdp
 /* Where every rank is a node, long parts come straight to where they belong. */
 static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
 {
-    const double portion = has_parts(collective) ? bytes / world->nodes : bytes, others = world->nodes - 1;
+    const double whole =
+        collective == FSDPI_ALLTOALL ? bytes * world->each : bytes; /* which is of each rank of a node */
+    const double portion = has_parts(collective) ? whole / world->nodes : whole, others = world->nodes - 1;
     const bool   apart   = portion > (double)costs->together;
-    const double taken   = apart && world->each == 1 && collective == FSDPI_ALLGATHER ? portion : bytes;
+    const bool   placed  = apart && world->each == 1 && (collective == FSDPI_ALLGATHER || collective == FSDPI_ALLTOALL);
+    const double taken   = placed ? portion : bytes;
     const double sending = apart ? others * costs->gap : others * portion * costs->gamma;
 
     const double shared = world->nodes > 2 ? SHARED_LINK : 1;
@@ -289,7 +292,7 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
         return before + fsdpi_rounds(world->nodes) * costs->alpha_m +
                s * ((world->nodes > 2 ? MPI_BROADCAST : MPI_SEND) * costs->beta + costs->gamma);
     default: /* an alltoall: pairwise, between all ranks */
-        return before + costs->alpha_m + (ranks - world->each - 1) * costs->gap +
+        return before + SETUP + trips(costs, s / ranks) * costs->alpha_r + (ranks - world->each - 1) * costs->gap +
                s * world->each * (world->nodes - 1) / world->nodes * costs->beta;
     }
 }

@@ -80,6 +80,8 @@ static const char *cost_inline(const fsdpi_row *row)
            : row->collective == FSDPI_ALLGATHER    ? "2 alpha_s + log2(M) alpha_m + (M-1)/M S beta"
            : row->collective == FSDPI_REDUCE_SCATTER
                ? "2 alpha_s + log2(M) alpha_m + (M-1) S beta; in pairs alpha_m + (M-1)/M S beta"
+           : row->collective == FSDPI_ALLTOALL
+               ? "in pairs: 2 alpha_s + alpha_m + (M-1)/M L S beta"
                : "2 alpha_s + log2(M) alpha_m + (M-1) S beta; in pairs alpha_m + (M-1) S beta";
 }
 

@@ -153,7 +153,7 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
     if (carries && nodes->count == 2) {
         FSDP_TRY(expect_portion(request));
     }
-    if (carries && nodes->size > 1) { /* a rank that is alone sends its input as it is */
+    if (carries && nodes->largest > 1) { /* else each sends its input as it is */
         (void)collective->record(request, (unsigned char *)(record + 1));
     }
     for (int k = 1; k < nodes->count; k++) {

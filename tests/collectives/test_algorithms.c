@@ -245,8 +245,9 @@ static const char *name_on_many_nodes(const fsdp_context *ctx, const job *j, boo
 {
     const bool reachable = symmetric || ctx->peers.readable || ctx->nodes.largest == 1;
 
-    if (j->collective == ALLTOALL) {
-        return "pairwise";
+    if (j->collective ==
+        ALLTOALL) { /* what was not asked for pairwise may ride on the agreement where that is in pairs */
+        return asked == FSDP_ALGO_RAILS || asked == FSDP_ALGO_STAGED || exchange == IN_ROUNDS ? "pairwise" : NULL;
     }
     if (asked == FSDP_ALGO_RAILS && reachable) {
         return j->collective == BROADCAST ? "mpi" : "rails";
@@ -269,7 +270,7 @@ static const char *expected_name(const fsdp_context *ctx, const job *j, bool sym
     if (asked == FSDP_ALGO_HALVES && exchange == IN_PAIRS && many && j->count <= 7 && j->collective == ALLREDUCE) {
         return "halves";
     }
-    if (asked == FSDP_ALGO_INLINE && j->count <= 7 && !(many && j->collective == ALLTOALL)) {
+    if (asked == FSDP_ALGO_INLINE && j->count <= 7 && !(many && j->collective == ALLTOALL && exchange != IN_PAIRS)) {
         return "inline";
     }
     return many ? name_on_many_nodes(ctx, j, symmetric, asked) : name_on_one_node(ctx, j, symmetric, in_place, asked);

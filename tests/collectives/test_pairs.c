@@ -143,6 +143,22 @@ static void check_allreduce(size_t count)
     }
 }
 
+/* In place, no data comes into the output before this rank has sent what lies there. */
+static void check_alltoall(size_t count, bool in_place)
+{
+    begin();
+    if (in_place) {
+        memcpy(world.out, world.in, (size_t)world.size * count * sizeof(float));
+    }
+    assert_int_equal(FSDP_OK,
+                     fsdp_alltoall(world.ctx, in_place ? FSDP_IN_PLACE : world.in, world.out, count, FSDP_F32));
+    assert_sent(count * sizeof(float));
+    for (size_t i = 0; i < count * (size_t)world.size; i++) {
+        const size_t sent_as = (size_t)world.rank * count + i % count;
+        assert_true(world.out[i] == (float)(i / count + 1) * (float)(sent_as % 17 + 1));
+    }
+}
+
 /* One message to each other node, or two, and what that node needs: nothing waits for the agreement. */
 static void data_travels_with_the_agreement(void **state)
 {
@@ -153,6 +169,8 @@ static void data_travels_with_the_agreement(void **state)
         check_allgather(counts[i]);
         check_reduce_scatter(counts[i]);
         check_allreduce(counts[i]);
+        check_alltoall(counts[i], false);
+        check_alltoall(counts[i], true);
     }
 }
 
@@ -179,6 +197,8 @@ static void data_is_expected(void **state)
     check_allgather(LONG);
     assert_int_equal(world.size == 2 ? LONG * sizeof(float) : 0, sent.expected);
     check_reduce_scatter(LONG);
+    assert_int_equal(world.size == 2 ? LONG * sizeof(float) : 0, sent.expected);
+    check_alltoall(LONG, false);
     assert_int_equal(world.size == 2 ? LONG * sizeof(float) : 0, sent.expected);
     check_allreduce(SHORT);
     assert_int_equal(0, sent.expected);
@@ -250,6 +270,7 @@ static void lengths_that_differ_leave_nothing_behind(void **state)
                                fsdp_reduce_scatter(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM));
         assert_nothing_is_left(FSDP_ERR_MISMATCH,
                                fsdp_allreduce(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_MAX));
+        assert_nothing_is_left(FSDP_ERR_MISMATCH, fsdp_alltoall(world.ctx, world.in, world.out, count, FSDP_F32));
     }
 }
 
@@ -338,6 +359,7 @@ static int open_world(void **state)
     config.algo_allreduce      = FSDP_ALGO_INLINE;
     config.algo_broadcast      = FSDP_ALGO_INLINE;
     config.algo_reduce         = FSDP_ALGO_INLINE;
+    config.algo_alltoall       = FSDP_ALGO_INLINE;
     if (world.in == NULL || world.out == NULL || fsdp_init(MPI_COMM_WORLD, &config, &world.ctx) != FSDP_OK) {
         return -1;
     }
