@@ -135,7 +135,7 @@ run_tests() { # REGEX...
     local regex
 
     for regex in "$@"; do
-        ctest --test-dir "$folder/build" -R "$regex" --no-tests=error --timeout "$((120 * ${TEST_TIME_FACTOR:-1}))" --stop-on-failure >"$folder/log" 2>&1 || return
+        ctest --test-dir "$folder/build" -C soak -R "$regex" --no-tests=error --timeout "$((120 * ${TEST_TIME_FACTOR:-1}))" --stop-on-failure >"$folder/log" 2>&1 || return
     done
 }
 
