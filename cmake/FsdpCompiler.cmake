@@ -19,9 +19,9 @@ function(fsdp_internal_code target)
                                                  "${PROJECT_BINARY_DIR}/include")
 endfunction()
 
-# The shortest operations are a few hundred instructions in many files, of which the shared library is optimized as one, and calls
-# of MPI, which go through no table of jumps (2 to 3% of their time). The objects hold plain code as well, so that whoever else
-# links them need not do the same again.
+# The shortest operations are a few thousand instructions in many files, so the shared library is optimized as one. -fno-plt lets
+# it call MPI without a detour through the linker's table, which took 2 to 3% of their time. The objects hold plain code as well,
+# so that whoever else links them need not do the same again.
 function(fsdp_optimize objects library)
     if(FSDP_SANITIZE OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT BUILD_SHARED_LIBS)
         return()

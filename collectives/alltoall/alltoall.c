@@ -5,7 +5,7 @@
 #include "collectives/select/select_algorithm.h"
 #include "lib/context/context.h"
 
-/* What does not ride on the agreement goes pairwise between nodes, whatever was asked for: leaders' blocks are for one node only. */
+/* Between nodes, what does not ride on the agreement goes pairwise, whatever was asked for: nothing else serves an alltoall there. */
 static const fsdpi_algorithm *choose(fsdp_request *request)
 {
     if (request->ctx->nodes.count == 1 || (request->flags & FSDPI_FLAG_OFFERED) != 0) {

@@ -37,7 +37,7 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
     }
     /* of an alltoall, the leader has what all ranks of its node send */
     const size_t ranks = pattern == FSDPI_TRANSPOSE ? (size_t)ctx->nodes.largest : 1;
-    return bytes <= slot && bytes <= most / ranks;
+    return bytes <= slot && bytes * ranks <= most;
 }
 
 /* Across nodes, nobody reads the slot of a rank that is a node where it sends its input as it is. */
@@ -54,7 +54,7 @@ static bool fits_letter(const fsdp_request *request, fsdpi_pattern pattern)
     return most * request->call.width <= FSDPI_SHORT_BYTES;
 }
 
-/* While the others' data comes, caches fetch the memory of the result, for which the end of a short operation would wait. */
+/* Fetches the result's memory into the caches while the others' data is on its way: a short operation would wait for it at its end. */
 static void fetch_result(const fsdp_request *request)
 {
     enum { MOST_BYTES = 2048 };

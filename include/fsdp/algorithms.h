@@ -4,8 +4,8 @@
  *
  * All algorithms give the same bits. Which of them can serve a call depends on where its buffers are and on the nodes:
  * - inline: the data rides on the synchronisation, through a slot of shared memory; across few nodes each leader sends each other
- *   one what it needs, across many they exchange all of it in ceil(log2 M) messages (Bruck et al., 1997), but for alltoall. Any
- *   memory, as long as it fits into a slot; an alltoall, as long as the inputs of all ranks of a node do.
+ *   one what it needs, across many they exchange all of it in ceil(log2 M) messages (Bruck et al., 1997). Any memory, as long
+ *   as it fits into a slot. An alltoall is inline across few nodes only, as long as the inputs of all ranks of a node fit.
  * - staged: the same, block by block. Any memory and any size.
  * - direct: one node, symmetric buffers: each rank reads its peers' inputs where they lie.
  * - cma: one node, any memory: the same through process_vm_readv, where the system permits it.

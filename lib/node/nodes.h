@@ -104,7 +104,10 @@ static inline int fsdpi_rank_at(const fsdpi_nodes *nodes, int node, int position
     return fsdpi_roster_rank(&nodes->roster, node, position);
 }
 
-/** The nodes so many places before and behind this one, around; fewer than there are. Divisions would show in the shortest operations. */
+/**
+ * The node that comes so many places before or behind this one, in a circle: from 1 to one less than there are nodes. Without a
+ * division, which would show in the shortest operations.
+ */
 static inline int fsdpi_node_before(const fsdpi_nodes *nodes, int places)
 {
     return nodes->mine - places + (nodes->mine < places ? nodes->count : 0);

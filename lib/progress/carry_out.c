@@ -249,7 +249,7 @@ static void count_moves(fsdpi_queue *queue, uint64_t n)
     }
 }
 
-/* Between nodes, what all ranks have agreed on with the data itself is over: that they let the agreement end has been asked. */
+/* Between nodes, an operation that rode on its agreement needs no second look at the inquest: the agreement has just had one. */
 static bool is_settled(const fsdpi_queue *queue, const fsdp_request *request)
 {
     return queue->engine.nodes->count > 1 && request->algorithm != NULL && request->algorithm->is_rider;

@@ -85,7 +85,7 @@ uint8_t fsdpi_recorder_name(fsdpi_recorder *recorder, const char *name)
     return number;
 }
 
-/* Where it is the first that is looked at, as almost all are: short operations ask for three. */
+/* As fsdpi_recorder_name(), without a call where the first place that is looked at has it: every operation asks for three. */
 static inline uint8_t name_of(fsdpi_recorder *recorder, const char *name)
 {
     const size_t at = place_of(name);
