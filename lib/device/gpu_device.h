@@ -73,7 +73,11 @@ typedef struct fsdpi_gpu_ops {
     fsdp_status (*stream_finish)(fsdpi_gpu_device *gpu, fsdpi_gpu_stream stream);
     fsdp_status (*stream_is_idle)(fsdpi_gpu_device *gpu, fsdpi_gpu_stream stream, bool *idle);
 
-    /** `shared`: peers on the node may open it. Closing one that streams still wait for is allowed; NULL does nothing. */
+    /**
+     * `shared`: peers on the node may open it. Closing one that streams still wait for is allowed; NULL does nothing. Where the
+     * runtime does not make the order that the two below stand for, the host waits instead, and says so: they fail only where
+     * it cannot do that either.
+     */
     fsdp_status (*event_open)(fsdpi_gpu_device *gpu, bool shared, fsdpi_gpu_event *event);
     fsdp_status (*event_close)(fsdpi_gpu_device *gpu, fsdpi_gpu_event event);
     fsdp_status (*event_record)(fsdpi_gpu_device *gpu, fsdpi_gpu_event event, fsdpi_gpu_stream stream);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/device/gpu.h"
 #include "lib/device/gpu_runtime.h"
 
@@ -295,10 +296,26 @@ static fsdp_status event_close(fsdpi_gpu_device *gpu, fsdpi_gpu_event event)
     return FSDP_OK;
 }
 
+/* `waited`: what became of the host's own wait. */
+static fsdp_status wait_instead(fsdpi_gpu_device *gpu, const char *call, hipError_t error, hipError_t waited)
+{
+    if (waited != hipSuccess) {
+        return fsdpi_gpu_fail(gpu, call, error);
+    }
+    (void)hipGetLastError();
+    fsdpi_log(gpu->ctx, FSDP_LOG_WARN, "GPU %d: %s: %s (%s); the host has waited instead", gpu->number, call,
+              hipGetErrorString(error), hipGetErrorName(error));
+    return FSDP_OK;
+}
+
+/* Whoever waits for an older record then does not wait, and need not. */
 static fsdp_status event_record(fsdpi_gpu_device *gpu, fsdpi_gpu_event event, fsdpi_gpu_stream stream)
 {
-    TRY_GPU(gpu, hipEventRecord(event, stream));
-    return FSDP_OK;
+    const hipError_t error = hipEventRecord(event, stream);
+
+    return error == hipSuccess
+               ? FSDP_OK
+               : wait_instead(gpu, "hipEventRecord(event, stream)", error, hipStreamSynchronize(stream));
 }
 
 static fsdp_status event_is_done(fsdpi_gpu_device *gpu, fsdpi_gpu_event event, bool *done)
@@ -308,8 +325,11 @@ static fsdp_status event_is_done(fsdpi_gpu_device *gpu, fsdpi_gpu_event event, b
 
 static fsdp_status wait_for(fsdpi_gpu_device *gpu, fsdpi_gpu_stream stream, fsdpi_gpu_event event)
 {
-    TRY_GPU(gpu, hipStreamWaitEvent(stream, event, 0));
-    return FSDP_OK;
+    const hipError_t error = hipStreamWaitEvent(stream, event, 0);
+
+    return error == hipSuccess
+               ? FSDP_OK
+               : wait_instead(gpu, "hipStreamWaitEvent(stream, event, 0)", error, hipEventSynchronize(event));
 }
 
 /* ---- peers ------------------------------------------------------------------------------------------------------- */

@@ -90,15 +90,10 @@ void fsdpi_gpu_say_ready(fsdp_request *request, uint64_t number)
     say(request, events_of(request, request->engine->nodes->position)->ready[number & 1]);
 }
 
-/* Behind what was in the caller's stream, this rank's buffers may be used; where that order fails, when all of it is done. */
+/* Behind what was in the caller's stream, this rank's buffers may be used. */
 static void begin(fsdp_request *request)
 {
-    fsdpi_gpu_device *device = request->engine->gpu->device;
-
-    keep(request, ops_of(request)->wait_for(device, stream_of(request), request->event));
-    if (has_failed(request)) {
-        (void)ops_of(request)->stream_finish(device, request->caller);
-    }
+    hear(request, request->event);
     fsdpi_gpu_say_ready(request, request->number);
 }
 

@@ -154,7 +154,7 @@ static void check_alltoall(size_t count, bool in_place)
                      fsdp_alltoall(world.ctx, in_place ? FSDP_IN_PLACE : world.in, world.out, count, FSDP_F32));
     assert_sent(count * sizeof(float));
     for (size_t i = 0; i < count * (size_t)world.size; i++) {
-        const size_t from = i / count;
+        const size_t from    = i / count;
         const size_t sent_as = (size_t)world.rank * count + i % count;
         assert_true(world.out[i] == (float)(from + 1) * (float)(sent_as % 17 + 1));
     }

@@ -350,14 +350,27 @@ static void a_failure_of_the_runtime_on_one_rank_is_an_error_on_all(void **state
     (void)state;
     fails_everywhere("hipLaunchKernel", in, out);
     fails_everywhere("hipLaunchKernel", plain_in, plain_out);
-    fails_everywhere("hipStreamWaitEvent", in, out);
-    fails_everywhere("hipEventRecord", plain_in, plain_out);
     if (fsdp_node_count(ctx) > 1 && is_reached(true)) {
         fails_everywhere("hipEventQuery", in, out);
         fails_everywhere("hipStreamQuery", in, out);
         if (!fsdp_has_gpu_aware_mpi(ctx)) { /* else MPI would be the first to copy, and to fail */
             fails_everywhere("hipMemcpyAsync", in, out);
         }
+    }
+}
+
+/* Each order of an operation is refused in turn: the host makes it, and all bits come. */
+static void an_order_that_is_refused_changes_nothing(void **state)
+{
+    static const char *const functions[] = {"hipEventRecord", "hipStreamWaitEvent"};
+
+    (void)state;
+    for (int n = 0; n < 24; n++) {
+        if (fsdp_test_rank() == n / 2 % fsdp_test_size()) {
+            hip_double_fail(functions[n % 2], 1 + n / 2, hipErrorUnknown);
+        }
+        all_still_works();
+        hip_double_fail(functions[n % 2], 0, hipSuccess);
     }
 }
 
@@ -439,6 +452,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(memory_of_another_gpu_is_refused_on_all_ranks),
         cmocka_unit_test(out_of_memory_names_the_need_and_the_free),
         cmocka_unit_test(a_failure_of_the_runtime_on_one_rank_is_an_error_on_all),
+        cmocka_unit_test(an_order_that_is_refused_changes_nothing),
         cmocka_unit_test(a_peers_buffer_is_where_it_says),
         cmocka_unit_test(a_rank_without_a_gpu_leaves_them_unused_or_is_an_error),
         cmocka_unit_test(what_is_left_open_is_released_at_the_end),

@@ -237,8 +237,6 @@ static void each_call_that_fails_is_an_error_with_its_name(void **state)
                                         "hipMemGetInfo",
                                         "hipMemsetAsync",
                                         "hipMemcpyAsync",
-                                        "hipEventRecord",
-                                        "hipStreamWaitEvent",
                                         "hipEventQuery",
                                         "hipStreamQuery",
                                         "hipStreamSynchronize",
@@ -258,6 +256,27 @@ static void each_call_that_fails_is_an_error_with_its_name(void **state)
     undo_all();
 }
 
+/* What becomes of an order that the runtime refuses: the host waits, unless that fails too. */
+static void an_order_that_is_refused_is_made_by_the_host(const char *call, const char *wait)
+{
+    hip_double_fail(call, 1, hipErrorUnknown);
+    assert_int_equal(FSDP_OK, do_all());
+    undo_all();
+    hip_double_fail(call, 1, hipErrorUnknown);
+    hip_double_fail(wait, 1, hipErrorUnknown);
+    assert_int_equal(FSDP_ERR_DEVICE, do_all());
+    assert_said(call);
+    assert_int_equal(hipSuccess, hipGetLastError());
+    undo_all();
+}
+
+static void an_order_is_made_where_the_runtime_refuses_it(void **state)
+{
+    (void)state;
+    an_order_that_is_refused_is_made_by_the_host("hipEventRecord", "hipStreamSynchronize");
+    an_order_that_is_refused_is_made_by_the_host("hipStreamWaitEvent", "hipEventSynchronize");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -269,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(addresses_are_told_apart, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(the_threads_device_stays_what_it_was, open_gpu, close_gpu),
         cmocka_unit_test_setup_teardown(each_call_that_fails_is_an_error_with_its_name, open_gpu, close_gpu),
+        cmocka_unit_test_setup_teardown(an_order_is_made_where_the_runtime_refuses_it, open_gpu, close_gpu),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,9 +145,7 @@ void fsdpi_stream_mark(fsdp_pipeline *pipeline, fsdpi_gpu_stream stream, fsdpi_g
 {
     fsdpi_gpu_device *device = pipeline->gpu.device;
 
-    if (!keep(pipeline, device->ops->event_record(device, event, stream))) {
-        (void)device->ops->stream_finish(device, stream);
-    }
+    (void)keep(pipeline, device->ops->event_record(device, event, stream));
 }
 
 bool fsdpi_stream_wait(fsdp_pipeline *pipeline, fsdpi_gpu_stream stream, fsdpi_gpu_event event)
@@ -166,11 +164,7 @@ bool fsdpi_stream_copy(fsdp_pipeline *pipeline, fsdpi_gpu_stream stream, void *t
 
 void fsdpi_stream_hand_over(fsdp_pipeline *pipeline, fsdpi_gpu_event event)
 {
-    fsdpi_gpu_device *device = pipeline->gpu.device;
-
-    if (!fsdpi_stream_wait(pipeline, fsdpi_callers_stream(pipeline), event)) {
-        (void)device->ops->stream_finish(device, pipeline->gpu.in);
-    }
+    (void)fsdpi_stream_wait(pipeline, fsdpi_callers_stream(pipeline), event);
 }
 
 bool fsdpi_mark_is_past(fsdp_pipeline *pipeline, fsdpi_gpu_event event)

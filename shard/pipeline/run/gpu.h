@@ -2,8 +2,7 @@
  * @file
  * A pipeline on the rank's GPU: its streams and events, and what the ways of messages put into streams.
  *
- * None of it waits for the GPU while all goes well. What fails spoils the step (fsdpi_pipeline_spoil), and the order that could not be
- * made on the GPU is then made on the host.
+ * None of it waits for the GPU while all goes well. What fails spoils the step (fsdpi_pipeline_spoil).
  */
 #ifndef FSDPI_PIPELINE_GPU_H
 #define FSDPI_PIPELINE_GPU_H
@@ -28,7 +27,7 @@ static inline fsdpi_gpu_stream fsdpi_callers_stream(const fsdp_pipeline *pipelin
     return fsdpi_gpu_caller(&pipeline->ctx->gpu);
 }
 
-/** Records an event behind what is in a stream. Where that fails, all that is in the stream is done on return. */
+/** Records an event behind what is in a stream. */
 void fsdpi_stream_mark(fsdp_pipeline *pipeline, fsdpi_gpu_stream stream, fsdpi_gpu_event event);
 
 /** What comes into a stream next waits for an event; false: it does not. */
