@@ -240,10 +240,20 @@ void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern)
     }
 }
 
+/* What this node sends may still be leaving when the others' data has come. */
 static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdpi_take_inline(request, fsdpi_pattern_of(request));
-    *progress = FSDPI_FINISHED;
+    enum { TAKING, LEAVING };
+    bool has_left = true;
+
+    if (request->stage == TAKING) {
+        fsdpi_take_inline(request, fsdpi_pattern_of(request));
+    }
+    if (request->lane->messages.n > 0) {
+        FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &has_left));
+    }
+    request->stage = has_left ? request->stage : LEAVING;
+    *progress      = has_left ? FSDPI_FINISHED : FSDPI_WAITING;
     return FSDP_OK;
 }
 

@@ -177,6 +177,16 @@ static fsdp_status receive_portions(fsdp_request *request)
     return FSDP_OK;
 }
 
+/* Whether the result can be taken while this node's data still leaves: in place, that lies where the result belongs. */
+static bool may_take_early(const fsdp_request *request)
+{
+    const fsdpi_call    *call = &request->call;
+    const unsigned char *in = call->in, *out = call->out;
+
+    return fsdpi_carries(fsdpi_exchange_opinion(&request->lane->exchange)) && !request->in_halves &&
+           (in + call->in_bytes <= out || out + call->out_bytes <= in);
+}
+
 static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress)
 {
     fsdpi_exchange *exchange  = &request->lane->exchange;
@@ -192,7 +202,8 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
             FSDP_TRY(receive_portions(request));
         }
     }
-    FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &complete));
+    FSDP_TRY(exchange->apart && may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)
+                                                        : fsdpi_messages_complete(&request->lane->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : had_heard ? FSDPI_WAITING : FSDPI_MOVED;
     return FSDP_OK;
 }

@@ -13,15 +13,25 @@ void fsdpi_neighbours(const fsdpi_core *core, fsdpi_rank_list *list)
 /* MPI's own collectives do not tell whom they wait for. */
 static bool waits_for_a_collective(const fsdp_request *request, int state)
 {
-    return (state == FSDPI_REQUEST_EXCHANGING_DETAILS || state == FSDPI_REQUEST_MOVING) &&
+    return (state == FSDPI_REQUEST_EXCHANGING_DETAILS ||
+            (state == FSDPI_REQUEST_MOVING && !request->algorithm->is_rider)) &&
            request->lane->messages.n > 0 && !request->lane->exchange.posted;
 }
 
-/* Of the exchange under way, if this rank is a leader and there is one. */
-static void add_leaders(const fsdpi_exchange *exchange, int state, fsdpi_rank_list *list)
+/* For the heads of other nodes, for what follows them, or until they have taken what this one sends. */
+static bool waits_for_pairs(const fsdp_request *request, int state)
 {
-    const bool in_pairs = exchange->in_pairs && state == FSDPI_REQUEST_ASKING_NODES;
-    const int  leader   = in_pairs ? -1 : fsdpi_exchange_awaited(exchange);
+    return request->lane->exchange.in_pairs &&
+           (state == FSDPI_REQUEST_ASKING_NODES ||
+            (state == FSDPI_REQUEST_MOVING && request->algorithm->is_rider && request->lane->messages.n > 0));
+}
+
+/* Of the exchange under way, if this rank is a leader and there is one. */
+static void add_leaders(const fsdp_request *request, int state, fsdpi_rank_list *list)
+{
+    const fsdpi_exchange *exchange = &request->lane->exchange;
+    const bool            in_pairs = waits_for_pairs(request, state);
+    const int             leader   = in_pairs ? -1 : fsdpi_exchange_awaited(exchange);
 
     if (in_pairs) {
         fsdpi_pairs_awaited(exchange, list);
@@ -37,7 +47,7 @@ void fsdpi_awaited(const fsdp_request *request, fsdpi_rank_list *list)
     const int           state  = atomic_load_explicit(&request->state, memory_order_relaxed);
 
     fsdpi_mailbox_awaited(&request->lane->box, list);
-    add_leaders(&request->lane->exchange, state, list);
+    add_leaders(request, state, list);
     if (state == FSDPI_REQUEST_MOVING && request->algorithm->awaited != NULL) {
         request->algorithm->awaited(request, list);
     }

@@ -249,10 +249,14 @@ static void count_moves(fsdpi_queue *queue, uint64_t n)
     }
 }
 
-/* Between nodes, an operation that rode on its agreement needs no second look at the inquest: the agreement has just had one. */
+/*
+ * Between nodes, an operation that rode on its agreement needs no second look at the inquest: the agreement has just had one, unless
+ * what is sent took longer.
+ */
 static bool is_settled(const fsdpi_queue *queue, const fsdp_request *request)
 {
-    return queue->engine.nodes->count > 1 && request->algorithm != NULL && request->algorithm->is_rider;
+    return queue->engine.nodes->count > 1 && request->algorithm != NULL && request->algorithm->is_rider &&
+           request->stage == 0;
 }
 
 /* It has come to its end here: whether it is over. */

@@ -30,7 +30,7 @@ typedef struct fsdpi_exchange {
     size_t         most;  /* BYTES of the longest payload; 0: there is no room for pairs */
     size_t         together; /* BYTES of data that follow a head in its message, at most; the same on all ranks */
     bool           heard;    /* in pairs: all heads have come */
-    size_t         heads;    /* which message brings the first of these; the others follow it */
+    size_t         heads;    /* the first message of these, or of what is received behind them; the others follow */
     bool           apart; /* data travels in messages of its own, from this node or, once these have come, from any */
     bool           sent;  /* nothing of what precedes the heads is */
     unsigned char *outgoing;           /* where the next message of theirs is put together */

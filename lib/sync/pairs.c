@@ -157,7 +157,8 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     if (!*heard) {
         return FSDP_OK;
     }
-    messages->n = exchange->sent ? 0 : exchange->heads;
+    messages->n     = exchange->sent ? 0 : exchange->heads;
+    exchange->heads = messages->n; /* and what follows them takes their places */
     for (int k = 1; k < nodes->count; k++) {
         const fsdpi_record_head *record = record_of(exchange, fsdpi_node_before(nodes, k));
 
@@ -213,4 +214,18 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     return comes ? fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, record->bytes,
                                       fsdpi_rank_at(exchange->nodes, node, 0), tag)
                  : FSDP_OK;
+}
+
+/* What was expected is received before anything is sent, and what was not, behind the heads. */
+fsdp_status fsdpi_pairs_received(fsdpi_exchange *exchange, bool *received)
+{
+    fsdpi_messages *messages = exchange->messages;
+
+    *received = true;
+    if (exchange->expected != 0) {
+        FSDP_TRY(fsdpi_messages_some_complete(messages, exchange->awaited, exchange->n_awaited, received));
+    }
+    return *received && messages->n > exchange->heads
+               ? fsdpi_messages_some_complete(messages, exchange->heads, messages->n - exchange->heads, received)
+               : FSDP_OK;
 }

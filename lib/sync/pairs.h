@@ -63,6 +63,9 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list);
 /** Then, for each node, if exchange->apart: receives what follows its head, if anything does, to there or, if that is NULL, behind it. */
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to);
 
+/** Whether all that follows the heads has come, from any node. What this node sends may still be leaving. */
+fsdp_status fsdpi_pairs_received(fsdpi_exchange *exchange, bool *received);
+
 /** What came from a node, or this node's own payload; for every rank of the node, once the leader has said that it is there. */
 const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int node);
 
