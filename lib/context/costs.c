@@ -12,12 +12,22 @@
 static const double ASSUMED_ALPHA = 5e-6, ASSUMED_RATE = 1.2e9, MEMORY_RATE = 50e9, ALPHA_S = 0.5e-6;
 
 /*
+ * And of plain memory that is not in a cache; and of what does not fit into one core's, beside MPI's own buffers where it copies by
+ * way of these. Measured over memory between nodes; where a link is slower, neither shows.
+ */
+static const double COLD_RATE = 20e9, SPILLED_RATE = 15e9;
+enum { CACHE = 512 << 10 };
+
+/*
  * Several connections at once find less of a link than one does: measured with TCP at 1 Gbit/s, see post_in_turns() of the
  * rails.
  */
 static const double SHARED_LINK = 1.04;
 
-/* What the rails do before their first message, and between reducing and gathering. */
+/*
+ * What the rails do before their first message, and between reducing and gathering: where every rank is a node, no longer than two
+ * messages take.
+ */
 static const double SETUP = 5e-6;
 
 /*
@@ -51,6 +61,11 @@ static double at_least_0(double x)
     return x > 0 ? x : 0;
 }
 
+static double setup(const fsdpi_costs *costs, const fsdpi_world *world)
+{
+    return world->each == 1 && 2 * costs->alpha_m < SETUP ? 2 * costs->alpha_m : SETUP;
+}
+
 fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
 {
     const double alpha = link->alpha > 0 ? link->alpha : ASSUMED_ALPHA;
@@ -61,9 +76,20 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
                          .gap      = link->gap > 0 ? link->gap : alpha / 4,
                          .beta     = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
                          .gamma    = 1 / MEMORY_RATE,
-                         .whole    = fsdpi_link_whole(link, false),
+                         .cold     = 1 / COLD_RATE,
+                         .whole    = fsdpi_link_whole(link, false, false),
+                         .halved   = fsdpi_link_whole(link, false, true),
                          .pulls    = link->pulls,
                          .together = fsdpi_link_together(link)};
+}
+
+fsdpi_costs fsdpi_costs_in_plain(const fsdpi_costs *costs)
+{
+    fsdpi_costs plain = *costs;
+
+    plain.gamma = costs->cold;
+    plain.whole = costs->halved;
+    return plain;
 }
 
 /* As lib/sync/mailbox.c lays it out. */
@@ -170,6 +196,15 @@ static double within_node(const fsdpi_costs *costs, const fsdpi_world *world, fs
     return 2 * costs->alpha_s + (input + (copies ? 1 : world->each + 1) * record * FROM_PEERS) * costs->gamma;
 }
 
+/* Of M operands and a result, which are only read and written when all have come. */
+static double reducing(const fsdpi_costs *costs, const fsdpi_world *world, double bytes)
+{
+    const double all     = (world->nodes + 1) * bytes;
+    const double spilled = is_fast(costs) && !costs->pulls ? at_least_0(all - CACHE) : 0;
+
+    return all * costs->gamma + spilled / SPILLED_RATE;
+}
+
 /* And what each makes of what has come: M operands, or parts that are copied. */
 static double taking(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
 {
@@ -177,10 +212,10 @@ static double taking(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_c
 
     switch (collective) {
     case FSDPI_REDUCE_SCATTER:
-        return (world->nodes + 1) * bytes / ranks * costs->gamma;
+        return reducing(costs, world, bytes / ranks);
     case FSDPI_ALLREDUCE:
     case FSDPI_REDUCE:
-        return (world->nodes + 1) * bytes * costs->gamma;
+        return reducing(costs, world, bytes);
     default:
         return bytes * costs->gamma;
     }
@@ -264,8 +299,8 @@ static double exchange(const fsdpi_costs *costs, const fsdpi_world *world, doubl
 
     const double more = at_least_0(costs->gap - chunk * costs->beta);
 
-    return SETUP + by_all(costs, world, part < chunk ? part : chunk) + others * floor(part / chunk) * more +
-           others / world->nodes * bytes * costs->beta * shared;
+    return setup(costs, world) + by_all(costs, world, part < chunk ? part : chunk) +
+           others * floor(part / chunk) * more + others / world->nodes * bytes * costs->beta * shared;
 }
 
 static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double s)
@@ -292,7 +327,8 @@ static double cost_rails(const fsdpi_costs *costs, const fsdpi_world *world, fsd
         return before + fsdpi_rounds(world->nodes) * costs->alpha_m +
                s * ((world->nodes > 2 ? MPI_BROADCAST : MPI_SEND) * costs->beta + costs->gamma);
     default: /* an alltoall: pairwise, between all ranks */
-        return before + SETUP + trips(costs, s / ranks) * costs->alpha_r + (ranks - world->each - 1) * costs->gap +
+        return before + setup(costs, world) + trips(costs, s / ranks) * costs->alpha_r +
+               (ranks - world->each - 1) * costs->gap +
                s * world->each * (world->nodes - 1) / world->nodes * costs->beta;
     }
 }
@@ -306,7 +342,7 @@ static double cost_ring(const fsdpi_costs *costs, const fsdpi_world *world, fsdp
     const double first   = part < chunk ? part : chunk;
     const double bytes   = gathers ? (world->nodes - 1.0) / world->nodes * s : s + (world->nodes - 2) * first;
 
-    return agreement(costs, world) + SETUP + (world->nodes - 1) * trips(costs, first) * costs->alpha_r +
+    return agreement(costs, world) + setup(costs, world) + (world->nodes - 1) * trips(costs, first) * costs->alpha_r +
            bytes * costs->beta + (world->each > 1 || !gathers ? s : s / world->nodes) * costs->gamma;
 }
 

@@ -27,7 +27,6 @@ static fsdpi_row *add_row(const fsdpi_costs *costs, const fsdpi_world *world, fs
 
     *row = (fsdpi_row){.up_to      = up_to < last ? up_to : last,
                        .collective = (uint8_t)collective,
-                       .memory     = FSDPI_ANY,
                        .nodes      = FSDPI_MANY,
                        .algorithm  = (uint8_t)fsdpi_costs_cheapest(costs, world, collective, of, bytes)};
     return row;
@@ -42,20 +41,36 @@ static void add_others(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi
     }
 }
 
+static void add_collective(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
+                           int memory, row_list *list)
+{
+    const size_t first = list->n;
+
+    for (size_t bytes = 1, end = 0; list->n < list->most && end != SIZE_MAX; bytes = end + 1) {
+        const fsdpi_row *row = add_row(costs, world, collective, ALL_OF_THEM, bytes, SIZE_MAX, list);
+
+        end = row->up_to;
+        if (collective != FSDPI_ALLTOALL && (THROUGH_LEADERS >> row->algorithm & 1) == 0) {
+            add_others(costs, world, collective, bytes, end, list);
+        }
+    }
+    for (size_t i = first; i < list->n; i++) {
+        list->rows[i].memory = (uint8_t)memory;
+    }
+}
+
 size_t fsdpi_rows_by_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_row *rows, size_t most)
 {
-    row_list list = {.rows = rows, .most = most};
+    const fsdpi_costs plain = fsdpi_costs_in_plain(costs);
+    row_list          list  = {.rows = rows, .most = most};
 
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_ALLTOALL; c++) {
-        const fsdpi_collective_id collective = (fsdpi_collective_id)c;
+        const bool differs =
+            c == FSDPI_ALLREDUCE && world->nodes == 2 && world->each == 1 && costs->halved < costs->whole;
 
-        for (size_t bytes = 1, end = 0; list.n < most && end != SIZE_MAX; bytes = end + 1) {
-            const fsdpi_row *row = add_row(costs, world, collective, ALL_OF_THEM, bytes, SIZE_MAX, &list);
-
-            end = row->up_to;
-            if (collective != FSDPI_ALLTOALL && (THROUGH_LEADERS >> row->algorithm & 1) == 0) {
-                add_others(costs, world, collective, bytes, end, &list);
-            }
+        add_collective(costs, world, (fsdpi_collective_id)c, differs ? FSDPI_SYMMETRIC : FSDPI_ANY, &list);
+        if (differs) {
+            add_collective(&plain, world, (fsdpi_collective_id)c, FSDPI_USER, &list);
         }
     }
     return list.n;

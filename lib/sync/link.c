@@ -253,15 +253,18 @@ enum { SLOW_BYTES = 48 << 10 };
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
  * in a call, and nothing else goes on meanwhile. That matters less where all of it is over soon. There should still be two each way,
- * so that one can be reduced and sent on while the next one comes.
+ * so that one can be reduced and sent on while the next one comes: of a short vector, even of short ones.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector)
 {
-    enum { FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20, PIECES = 4 };
+    enum { LEAST_BYTES = 64 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20, PIECES = 4 };
     static const double LONGEST_CALL = 80e-6;
 
     const size_t most  = vector <= SHORT_VECTOR ? vector / PIECES : MOST_BYTES;
     size_t       bytes = link->rate > FAST ? FAST_BYTES : SLOW_BYTES;
+    while (link->rate > FAST && bytes > LEAST_BYTES && bytes > vector / PIECES) {
+        bytes /= 2;
+    }
     while (whole && link->rate > FAST && 2 * bytes <= most && 2 * (double)bytes <= link->rate * LONGEST_CALL) {
         bytes *= 2;
     }
@@ -315,11 +318,12 @@ double fsdpi_link_nap(const fsdpi_link *link)
 
 /*
  * What has just been reduced comes from the caches of the core that did it, slowly if that is far. Where caches do not hold the
- * inputs, what counts is that each rank reads only half of both.
+ * inputs, what counts is that each rank reads only half of both: the more so in plain memory, of whose small pages each first access
+ * costs as much as to move some hundred bytes.
  */
-size_t fsdpi_link_whole(const fsdpi_link *link, bool again)
+size_t fsdpi_link_whole(const fsdpi_link *link, bool again, bool plain)
 {
-    enum { FEW_BYTES = 256 << 10, PULLED_BYTES = 512 << 10, CACHED_BYTES = 4 << 20 };
+    enum { COLD_BYTES = 64 << 10, FEW_BYTES = 256 << 10, PULLED_BYTES = 512 << 10, CACHED_BYTES = 4 << 20 };
     static const double SLOWLY = 0.7;
 
     if (link->rate <= FAST) {
@@ -328,7 +332,10 @@ size_t fsdpi_link_whole(const fsdpi_link *link, bool again)
     if (again && link->fresh < SLOWLY * link->rate) {
         return CACHED_BYTES;
     }
-    return link->pulls ? PULLED_BYTES : FEW_BYTES;
+    if (!link->pulls) {
+        return FEW_BYTES;
+    }
+    return plain && !again ? COLD_BYTES : PULLED_BYTES;
 }
 
 /* To send a message by TCP takes as long as to copy this on both sides. What fits one message with its head is not asked for. */

@@ -69,9 +69,10 @@ size_t fsdpi_link_piece(const fsdpi_link *link);
 /**
  * BYTES up to which, in an allreduce, two ranks with such a link between them should each send everything and reduce it, instead of
  * sending half and then half of the result. The bytes on the link are the same. Sending everything waits for no reduction, but each
- * rank reduces twice as much. `again`: they have just reduced the same memory.
+ * rank reduces twice as much. `again`: they have just reduced the same memory. `plain`: it is not the library's, which lies in
+ * larger pages.
  */
-size_t fsdpi_link_whole(const fsdpi_link *link, bool again);
+size_t fsdpi_link_whole(const fsdpi_link *link, bool again, bool plain);
 
 /**
  * SECONDS that who carries an operation out over such a link may sleep between two looks, where others want the core: what the
