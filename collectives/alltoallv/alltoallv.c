@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "collectives/alltoallv/notices.h"
 #include "collectives/arguments/memory.h"
 #include "collectives/arguments/slices.h"
 #include "collectives/collectives.h"
@@ -12,25 +13,54 @@
 
 /* ---- what this rank says of its buffers -------------------------------------------------------------------------- */
 
-/* Peers read what they need where it lies, if they can read it on every rank; else it is sent. */
+/*
+ * Short blocks are there for peers already. Others these read where they lie, if they can on every rank; else they are sent. A rank
+ * does not know how long those of the others are.
+ */
 static unsigned offer(fsdp_request *request, fsdpi_letter *letter)
 {
     unsigned flags = fsdpi_offer_places(request, letter);
 
+    request->in_halves = false;
     if ((flags & FSDPI_FLAG_SYMMETRIC) == 0 && !fsdpi_places_are_open(request, letter)) {
         flags &= ~(unsigned)FSDPI_FLAG_PLACES;
+    }
+    if (fsdpi_alltoallv_may_ride(request)) {
+        fsdpi_alltoallv_publish(request, letter);
+        flags |= FSDPI_FLAG_OFFERED;
     }
     return flags;
 }
 
-static const fsdpi_algorithm *choose(fsdp_request *request)
+/* Only whoever has been told all counts knows where they come to: in the place of the other node. */
+static void *place(fsdp_request *request, int node)
 {
     (void)request;
-    return &fsdpi_alltoallv_pairwise;
+    (void)node;
+    return NULL;
 }
 
-static const fsdpi_collective ALLTOALLV = {
-    .name = "alltoallv", .id = FSDPI_ALLTOALLV, .prepare = fsdpi_alltoallv_prepare, .offer = offer, .choose = choose};
+static size_t expected(fsdp_request *request, int node)
+{
+    (void)request;
+    (void)node;
+    return 0;
+}
+
+static const fsdpi_algorithm *choose(fsdp_request *request)
+{
+    return (request->flags & FSDPI_FLAG_OFFERED) != 0 ? fsdpi_alltoallv_inline(request) : &fsdpi_alltoallv_pairwise;
+}
+
+static const fsdpi_collective ALLTOALLV = {.name     = "alltoallv",
+                                           .id       = FSDPI_ALLTOALLV,
+                                           .prepare  = fsdpi_alltoallv_prepare,
+                                           .offer    = offer,
+                                           .record   = fsdpi_alltoallv_record,
+                                           .portion  = fsdpi_alltoallv_portion,
+                                           .place    = place,
+                                           .expected = expected,
+                                           .choose   = choose};
 
 /* ---- what can be wrong ------------------------------------------------------------------------------------------- */
 

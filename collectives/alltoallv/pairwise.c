@@ -8,57 +8,12 @@
 #include <string.h>
 
 #include "collectives/alltoallv/alltoallv.h"
+#include "collectives/alltoallv/notices.h"
 #include "collectives/reach/reach.h"
 #include "lib/context/context.h"
-#include "lib/device/memory.h"
-
-/* What a rank tells a peer. In ELEMENTS, but for `place`, which is in BYTES of its input. */
-typedef struct notice {
-    uint64_t sends, expects, place;
-} notice;
 
 enum { ROUNDS_AT_ONCE = 16 };
 enum { TELL, COPY, EXCHANGE }; /* request->stage; `at` counts rounds, or BYTES of the block that is copied */
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-static size_t notices_bytes(const fsdp_request *request)
-{
-    return 2 * (size_t)request->ctx->size * sizeof(notice);
-}
-
-static notice *to_peer(const fsdp_request *request, int peer)
-{
-    return (notice *)(void *)request->scratch + peer;
-}
-
-static notice *from_peer(const fsdp_request *request, int peer)
-{
-    return (notice *)(void *)request->scratch + request->ctx->size + peer;
-}
-
-fsdp_status fsdpi_alltoallv_prepare(fsdp_request *request)
-{
-    fsdpi_call  *call     = &request->call;
-    const bool   in_place = call->in == call->out && call->in_bytes > 0;
-    const size_t bytes    = notices_bytes(request) + (in_place ? call->in_bytes : 0);
-
-    request->scratch = fsdpi_alloc(request->ctx, FSDP_MEMORY_STAGING, bytes);
-    if (request->scratch == NULL) {
-        return FSDP_ERR_MEMORY;
-    }
-    request->scratch_bytes = bytes;
-    if (in_place) {
-        call->in = memcpy(request->scratch + notices_bytes(request), call->out, call->in_bytes);
-    }
-    for (int r = 0; r < request->ctx->size; r++) {
-        *to_peer(request, r) = (notice){.sends   = call->blocks[FSDPI_SEND_COUNTS][r],
-                                        .expects = call->blocks[FSDPI_RECEIVE_COUNTS][r],
-                                        .place   = call->blocks[FSDPI_SEND_PLACES][r] * call->width};
-    }
-    *from_peer(request, request->ctx->rank) = *to_peer(request, request->ctx->rank);
-    return FSDP_OK;
-}
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
@@ -94,22 +49,23 @@ static fsdp_status post_notices(fsdp_request *request, int round)
     fsdpi_messages *messages = &request->lane->messages;
     const int       to = receiver_in(request, round), from = sender_in(request, round);
 
-    FSDP_TRY(fsdpi_post_receive(messages, from_peer(request, from), sizeof(notice), from, FSDPI_TAG_PARTS));
-    return fsdpi_post_send(messages, to_peer(request, to), sizeof(notice), to, FSDPI_TAG_PARTS);
+    FSDP_TRY(fsdpi_post_receive(messages, fsdpi_notice_from(request, from), sizeof(fsdpi_alltoallv_notice), from,
+                                FSDPI_TAG_PARTS));
+    return fsdpi_post_send(messages, fsdpi_notice_to(request, to), sizeof(fsdpi_alltoallv_notice), to, FSDPI_TAG_PARTS);
 }
 
 static fsdp_status post_blocks(fsdp_request *request, int round)
 {
-    const fsdpi_call *call     = &request->call;
-    fsdpi_messages   *messages = &request->lane->messages;
-    const int         to = receiver_in(request, round), from = sender_in(request, round);
-    const notice     *out = to_peer(request, to), *in = from_peer(request, from);
+    const fsdpi_call             *call     = &request->call;
+    fsdpi_messages               *messages = &request->lane->messages;
+    const int                     to = receiver_in(request, round), from = sender_in(request, round);
+    const fsdpi_alltoallv_notice *out = fsdpi_notice_to(request, to), *in = fsdpi_notice_from(request, from);
 
-    if (!is_read(request, from) && in->sends == to_peer(request, from)->expects) {
+    if (!is_read(request, from) && in->sends == fsdpi_notice_to(request, from)->expects) {
         unsigned char *place = (unsigned char *)call->out + call->blocks[FSDPI_RECEIVE_PLACES][from] * call->width;
         FSDP_TRY(fsdpi_post_receive(messages, place, in->sends * call->width, from, FSDPI_TAG_BLOCKS));
     }
-    if (!is_read(request, to) && out->sends == from_peer(request, to)->expects) {
+    if (!is_read(request, to) && out->sends == fsdpi_notice_from(request, to)->expects) {
         FSDP_TRY(fsdpi_post_send(messages, (const unsigned char *)call->in + out->place, out->sends * call->width, to,
                                  FSDPI_TAG_BLOCKS));
     }
@@ -136,43 +92,13 @@ static fsdp_status advance_rounds(fsdp_request   *request, fsdp_status (*post)(f
     return FSDP_OK;
 }
 
-/* ---- counts ------------------------------------------------------------------------------------------------------ */
-
-static void say_mismatch(fsdp_request *request, int from, uint64_t sends, int to, uint64_t expects)
-{
-    fsdpi_take_local_verdict(
-        request, fsdpi_record(request->ctx, FSDP_ERR_MISMATCH,
-                              "fsdp_alltoallv: rank %d sends %llu elements to rank %d, which expects %llu; give both "
-                              "the same count",
-                              from, (unsigned long long)sends, to, (unsigned long long)expects));
-}
-
-/* Each pair of ranks finds it on both sides. */
-static void compare_counts(fsdp_request *request)
-{
-    const int me = request->ctx->rank;
-
-    for (int r = 0; r < request->ctx->size; r++) {
-        const notice *in = from_peer(request, r), *out = to_peer(request, r);
-
-        if (in->sends != out->expects) {
-            say_mismatch(request, r, in->sends, me, out->expects);
-            return;
-        }
-        if (out->sends != in->expects) {
-            say_mismatch(request, me, out->sends, r, in->expects);
-            return;
-        }
-    }
-}
-
 /* ---- blocks of the node ------------------------------------------------------------------------------------------ */
 
 static fsdp_status copy_piece(fsdp_request *request, int position, int peer, size_t bytes)
 {
     const fsdpi_call *call = &request->call;
     unsigned char    *to   = (unsigned char *)call->out + call->blocks[FSDPI_RECEIVE_PLACES][peer] * call->width;
-    const size_t      from = from_peer(request, peer)->place + request->at;
+    const size_t      from = fsdpi_notice_from(request, peer)->place + request->at;
 
     if (peer == request->ctx->rank) {
         memcpy(to + request->at, (const unsigned char *)call->in + from, bytes);
@@ -188,12 +114,12 @@ static fsdp_status copy_blocks(fsdp_request *request, fsdpi_progress *progress)
     size_t             moved = 0;
 
     while (request->step < nodes->size && moved < FSDPI_STEP_BYTES) {
-        const int     position = (nodes->position + request->step) % nodes->size;
-        const int     peer     = fsdpi_rank_at(nodes, nodes->mine, position);
-        const notice *in       = from_peer(request, peer);
-        const bool    is_due   = is_read(request, peer) && in->sends == to_peer(request, peer)->expects;
-        const size_t  left     = is_due ? in->sends * request->call.width - request->at : 0;
-        const size_t  now      = left < FSDPI_STEP_BYTES ? left : FSDPI_STEP_BYTES;
+        const int                     position = (nodes->position + request->step) % nodes->size;
+        const int                     peer     = fsdpi_rank_at(nodes, nodes->mine, position);
+        const fsdpi_alltoallv_notice *in       = fsdpi_notice_from(request, peer);
+        const bool   is_due = is_read(request, peer) && in->sends == fsdpi_notice_to(request, peer)->expects;
+        const size_t left   = is_due ? in->sends * request->call.width - request->at : 0;
+        const size_t now    = left < FSDPI_STEP_BYTES ? left : FSDPI_STEP_BYTES;
 
         if (now > 0) {
             FSDP_TRY(copy_piece(request, position, peer, now));
@@ -240,7 +166,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
         return FSDP_OK;
     }
     if (request->stage == TELL) {
-        compare_counts(request);
+        fsdpi_compare_counts(request);
     }
     if (request->stage == EXCHANGE) {
         *progress = FSDPI_FINISHED;

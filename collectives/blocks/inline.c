@@ -240,21 +240,24 @@ void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern)
     }
 }
 
-/* What this node sends may still be leaving when the others' data has come. */
-static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
+fsdp_status fsdpi_leave_inline(fsdp_request *request, fsdpi_progress *progress)
 {
-    enum { TAKING, LEAVING };
     bool has_left = true;
 
-    if (request->stage == TAKING) {
-        fsdpi_take_inline(request, fsdpi_pattern_of(request));
-    }
     if (request->lane->messages.n > 0) {
         FSDP_TRY(fsdpi_messages_complete(&request->lane->messages, &has_left));
     }
-    request->stage = has_left ? request->stage : LEAVING;
+    request->stage = has_left ? request->stage : 1;
     *progress      = has_left ? FSDPI_FINISHED : FSDPI_WAITING;
     return FSDP_OK;
+}
+
+static fsdp_status take_inline(fsdp_request *request, fsdpi_progress *progress)
+{
+    if (request->stage == 0) {
+        fsdpi_take_inline(request, fsdpi_pattern_of(request));
+    }
+    return fsdpi_leave_inline(request, progress);
 }
 
 static void end(fsdp_request *request)

@@ -29,6 +29,9 @@ void         *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern patt
 /** Takes what this rank needs of that block; `pattern` is what it was published with. */
 void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern);
 
+/** The last step, behind taking: waits until what this rank has sent has left. request->stage is 0 unless it has to wait. */
+fsdp_status fsdpi_leave_inline(fsdp_request *request, fsdpi_progress *progress);
+
 /** Takes that block. */
 extern const fsdpi_algorithm fsdpi_inline;
 

@@ -182,9 +182,10 @@ FSDP_API fsdp_status fsdp_ialltoall(fsdp_context *ctx, const void *in, void *out
 /**
  * Sends a block to each rank and receives one from each, all of any size: what MPI_Alltoallv() does. Host memory only.
  *
- * The first thing ranks do is to tell each other their counts, 24 BYTES per pair. If a rank sends a peer another number of elements
- * than that one expects, every rank returns FSDP_ERR_MISMATCH, which names the two and both numbers; outputs are undefined
- * then, and the context is still good. Holds 48 BYTES of staging memory per rank while it is under way.
+ * The first thing ranks do is to tell each other their counts, 24 BYTES per pair; short blocks come along with them. If a rank sends
+ * a peer another number of elements than that one expects, every rank returns FSDP_ERR_MISMATCH, which names the two and both
+ * numbers; outputs are undefined then, and the context is still good. Holds 48 BYTES of staging memory per rank while it is under
+ * way.
  *
  * @param[in]  in                 from its beginning to the end of the last block it must be memory of this process, and apart from
  *                                `out` in this sense; or FSDP_IN_PLACE: blocks are in `out`, where they are replaced by what comes

@@ -1,10 +1,11 @@
 /*
  * Alltoallv against MPI's own: random counts with empty blocks, gaps between blocks, in place, several at once, with peers' memory
- * that can be read and that cannot.
+ * that can be read and that cannot, and with blocks that ride on the agreement wherever they can.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "fsdp/algorithms.h"
 #include "fsdp/buffer.h"
 #include "fsdp/collectives.h"
 #include "tests/support/mpi_test.h"
@@ -261,17 +262,58 @@ static void types_that_differ_are_named(void **state)
     assert_int_equal(FSDP_ERR_ARG, fsdp_alltoallv(NULL, in, none, none, out, none, none, FSDP_F32));
 }
 
+/* More than four nodes may agree in another way. */
+static void short_blocks_ride_on_the_agreement(void **state)
+{
+    static int32_t in[ROOM], out[ROOM];
+
+    check(*state, 9, 1, in, out);
+    if (fsdp_node_count(*state) <= 4) {
+        assert_string_equal("inline", fsdp_last_algorithm(*state));
+    }
+}
+
+/* All ranks send to the last one. */
+static void nobodys_blocks_ride_where_one_is_long(void **state)
+{
+    enum { LONG = 1 << 20, SHORT = 3 };
+    const int    size = fsdp_test_size(), last = size - 1;
+    const size_t room = LONG + SHORT * (size_t)size;
+    int32_t     *in = calloc(room, sizeof *in), *out = calloc(room, sizeof *out);
+    lists        l;
+
+    memset(&l, 0, sizeof l);
+    l.counts[IN][last] = fsdp_test_rank() == 0 ? LONG : SHORT;
+    for (int r = 0; r < size && fsdp_test_rank() == last; r++) {
+        l.counts[OUT][r] = r == 0 ? LONG : SHORT;
+    }
+    place_blocks(&l, IN, 0, 0);
+    place_blocks(&l, OUT, 0, 0);
+    for (size_t i = 0; i < l.counts[IN][last]; i++) {
+        in[i] = fsdp_test_rank() + 1;
+    }
+    assert_int_equal(FSDP_OK, call(*state, &l, in, out, FSDP_I32));
+    assert_string_equal("pairwise", fsdp_last_algorithm(*state));
+    for (int r = 0; r < size && fsdp_test_rank() == last; r++) {
+        assert_int_equal(r + 1, out[l.places[OUT][r]]);
+        assert_int_equal(r + 1, out[l.places[OUT][r] + l.counts[OUT][r] - 1]);
+    }
+    free(in);
+    free(out);
+}
+
 /* The same tests in contexts of other settings. */
-static int open_with(void **state, int node_size, int cma, int progress)
+static int open_with(void **state, int node_size, int cma, int progress, int asked)
 {
     fsdp_config   config;
     fsdp_context *ctx;
 
     fsdp_config_init(&config);
-    config.node_size = node_size;
-    config.cma       = cma;
-    config.progress  = progress;
-    *state           = NULL;
+    config.node_size     = node_size;
+    config.cma           = cma;
+    config.progress      = progress;
+    config.algo_alltoall = asked;
+    *state               = NULL;
     if (fsdp_init(MPI_COMM_WORLD, &config, &ctx) != FSDP_OK) {
         return -1;
     }
@@ -281,22 +323,37 @@ static int open_with(void **state, int node_size, int cma, int progress)
 
 static int open_plain(void **state)
 {
-    return open_with(state, FSDP_UNSET, FSDP_UNSET, FSDP_UNSET);
+    return open_with(state, FSDP_UNSET, FSDP_UNSET, FSDP_UNSET, FSDP_ALGO_AUTO);
+}
+
+static int open_plain_inline(void **state)
+{
+    return open_with(state, FSDP_UNSET, FSDP_UNSET, FSDP_UNSET, FSDP_ALGO_INLINE);
 }
 
 static int open_without_reading(void **state)
 {
-    return open_with(state, FSDP_UNSET, FSDP_CMA_OFF, FSDP_PROGRESS_INLINE);
+    return open_with(state, FSDP_UNSET, FSDP_CMA_OFF, FSDP_PROGRESS_INLINE, FSDP_ALGO_STAGED);
 }
 
 static int open_nodes_of_1(void **state)
 {
-    return open_with(state, 1, FSDP_UNSET, FSDP_UNSET);
+    return open_with(state, 1, FSDP_UNSET, FSDP_UNSET, FSDP_ALGO_AUTO);
+}
+
+static int open_nodes_of_1_inline(void **state)
+{
+    return open_with(state, 1, FSDP_UNSET, FSDP_UNSET, FSDP_ALGO_INLINE);
 }
 
 static int open_nodes_of_2(void **state)
 {
-    return open_with(state, 2, FSDP_UNSET, FSDP_PROGRESS_INLINE);
+    return open_with(state, 2, FSDP_UNSET, FSDP_PROGRESS_INLINE, FSDP_ALGO_STAGED);
+}
+
+static int open_nodes_of_2_inline(void **state)
+{
+    return open_with(state, 2, FSDP_UNSET, FSDP_PROGRESS_INLINE, FSDP_ALGO_INLINE);
 }
 
 static int close_context(void **state)
@@ -310,7 +367,9 @@ int main(int argc, char **argv)
     cmocka_unit_test_setup_teardown(test, open_plain, close_context),                                                  \
         cmocka_unit_test_setup_teardown(test, open_without_reading, close_context),                                    \
         cmocka_unit_test_setup_teardown(test, open_nodes_of_1, close_context),                                         \
-        cmocka_unit_test_setup_teardown(test, open_nodes_of_2, close_context)
+        cmocka_unit_test_setup_teardown(test, open_nodes_of_2, close_context),                                         \
+        cmocka_unit_test_setup_teardown(test, open_nodes_of_1_inline, close_context),                                  \
+        cmocka_unit_test_setup_teardown(test, open_nodes_of_2_inline, close_context)
     const struct CMUnitTest tests[] = {
         IN_ALL(blocks_of_any_size_come_as_with_mpi),
         IN_ALL(symmetric_buffers_serve_as_well),
@@ -321,6 +380,10 @@ int main(int argc, char **argv)
         IN_ALL(nothing_at_all_may_be_sent),
         IN_ALL(a_wrong_argument_on_one_rank_fails_on_all),
         IN_ALL(types_that_differ_are_named),
+        IN_ALL(nobodys_blocks_ride_where_one_is_long),
+        cmocka_unit_test_setup_teardown(short_blocks_ride_on_the_agreement, open_plain_inline, close_context),
+        cmocka_unit_test_setup_teardown(short_blocks_ride_on_the_agreement, open_nodes_of_1_inline, close_context),
+        cmocka_unit_test_setup_teardown(short_blocks_ride_on_the_agreement, open_nodes_of_2_inline, close_context),
     };
 
     return fsdp_test_main(argc, argv, tests, NULL, NULL);

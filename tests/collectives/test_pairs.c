@@ -160,6 +160,27 @@ static void check_alltoall(size_t count, bool in_place)
     }
 }
 
+/* A portion has a head, and a table in front of the blocks. */
+static void check_alltoallv(size_t count)
+{
+    enum { PORTION_HEAD = 16, ENTRY = 24, MOST_NODES = 8 };
+    const size_t portion = PORTION_HEAD + ENTRY + (count * sizeof(float) + 7) / 8 * 8;
+    size_t       counts[MOST_NODES], places[MOST_NODES];
+
+    for (int r = 0; r < world.size; r++) {
+        counts[r] = count;
+        places[r] = (size_t)r * count;
+    }
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_alltoallv(world.ctx, world.in, counts, places, world.out, counts, places, FSDP_F32));
+    assert_sent(portion);
+    for (size_t i = 0; i < count * (size_t)world.size; i++) {
+        const size_t from    = i / count;
+        const size_t sent_as = (size_t)world.rank * count + i % count;
+        assert_true(world.out[i] == (float)(from + 1) * (float)(sent_as % 17 + 1));
+    }
+}
+
 /* One message to each other node, or two, and what that node needs: nothing waits for the agreement. */
 static void data_travels_with_the_agreement(void **state)
 {
@@ -172,6 +193,7 @@ static void data_travels_with_the_agreement(void **state)
         check_allreduce(counts[i]);
         check_alltoall(counts[i], false);
         check_alltoall(counts[i], true);
+        check_alltoallv(counts[i]);
     }
 }
 

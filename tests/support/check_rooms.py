@@ -54,7 +54,7 @@ ROOMS = [
     ("collectives", "allgather", "fsdp_allgather, and a file per algorithm of its own"),
     ("collectives", "allreduce", "fsdp_allreduce, and a file per algorithm of its own"),
     ("collectives", "alltoall", "fsdp_alltoall, and a file per algorithm of its own"),
-    ("collectives", "alltoallv", "fsdp_alltoallv: what ranks tell each other of their counts, and its algorithm"),
+    ("collectives", "alltoallv", "fsdp_alltoallv: what ranks tell each other of their counts, and its algorithms"),
     ("collectives", "barrier", "fsdp_barrier"),
     ("collectives", "broadcast", "fsdp_broadcast, and a file per algorithm of its own"),
     ("collectives", "reduce_scatter", "fsdp_reduce_scatter, and a file per algorithm of its own"),
