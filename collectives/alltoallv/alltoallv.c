@@ -14,8 +14,8 @@
 /* ---- what this rank says of its buffers -------------------------------------------------------------------------- */
 
 /*
- * Short blocks are there for peers already. Others these read where they lie, if they can on every rank; else they are sent. A rank
- * does not know how long those of the others are.
+ * Short blocks are copied to where peers find them. Longer ones are read where they lie, if that can be done on every rank; else they
+ * are sent. A rank does not know how long the others' blocks are, and so prepares for both.
  */
 static unsigned offer(fsdp_request *request, fsdpi_letter *letter)
 {
@@ -32,7 +32,7 @@ static unsigned offer(fsdp_request *request, fsdpi_letter *letter)
     return flags;
 }
 
-/* Only whoever has been told all counts knows where they come to: in the place of the other node. */
+/* What comes from a node is for all ranks of this one, and how much it is only its sender knows. */
 static void *place(fsdp_request *request, int node)
 {
     (void)request;

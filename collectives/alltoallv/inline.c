@@ -3,8 +3,9 @@
  * everybody into its slot, a table of counts and the blocks behind it. Of all tables of its node, the leader puts together what each
  * other node needs, and sends it that in one message.
  *
- * A sum of hashes says whether all counts agree, to every rank and without anybody knowing them all: to send a count from one rank to
- * another adds what to expect it takes away. Only where it is not 0 another agreement follows, which tells everybody what differs.
+ * A sum of hashes tells every rank whether all counts agree, though nobody knows all of them: a count that a rank sends to another
+ * one adds what the same count, expected there, takes away. Only where the sum is not 0 another agreement follows, which tells
+ * everybody what differs.
  * Cost for S bytes of each rank, M nodes of L ranks: 2 alpha_s + alpha + (M-1)/M L S beta.
  */
 #include <string.h>
@@ -138,7 +139,7 @@ static void add_own(const fsdp_request *request, table *to, size_t place, int pe
 
 static uint64_t hash_of(int from, int to, uint64_t count)
 {
-    return count > 0 ? fsdpi_hash_word(fsdpi_hash_word((uint64_t)from, (uint64_t)to << 32), count) : 0;
+    return count > 0 ? fsdpi_hash_mix(fsdpi_hash_mix((uint64_t)from << 32 | (uint64_t)to) + count) : 0;
 }
 
 /* Of what this rank sends and expects. */
@@ -301,7 +302,7 @@ static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 static const fsdpi_algorithm alike  = {.name = "inline", .advance = advance, .is_short = true, .is_rider = true};
 static const fsdpi_algorithm unlike = {.name = "inline", .advance = advance, .is_short = true, .agrees_at_end = true};
 
-/* What this node says and what the others do is the same sum on every rank. */
+/* The sum of what all nodes say is the same on every rank. */
 const fsdpi_algorithm *fsdpi_alltoallv_inline(fsdp_request *request)
 {
     const fsdpi_nodes *nodes = &request->ctx->nodes;

@@ -29,6 +29,17 @@ static inline uint64_t fsdpi_hash_word(uint64_t hash, uint64_t value)
     return mixed ^ mixed >> 29;
 }
 
+/**
+ * A mix of a word in which each bit depends on all, for hashes that are added up: the finalizer of SplitMix64 (Steele et al., "Fast
+ * Splittable Pseudorandom Number Generators", 2014).
+ */
+static inline uint64_t fsdpi_hash_mix(uint64_t value)
+{
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+    return value ^ value >> 31;
+}
+
 static inline uint64_t fsdpi_hash_u64(uint64_t hash, uint64_t value)
 {
     return fsdpi_hash_bytes(hash, &value, sizeof value);
