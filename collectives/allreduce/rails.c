@@ -4,7 +4,7 @@
  */
 #include "collectives/rails/rails.h"
 #include "collectives/allreduce/allreduce.h"
-#include "lib/base/clock.h"
+#include "collectives/select/select_algorithm.h"
 #include "lib/context/context.h"
 
 static bool sends_all(const fsdp_request *request)
@@ -17,13 +17,10 @@ static bool sends_all(const fsdp_request *request)
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)
 {
-    fsdpi_rails *rails = &request->ctx->rails;
-
     FSDP_TRY(
         fsdpi_rails_advance(request, FSDPI_REDUCES | (sends_all(request) ? FSDPI_WHOLE : FSDPI_GATHERS), progress));
-    if (*progress == FSDPI_FINISHED && request->ctx->size == 2) {
-        rails->last_input = request->call.in;
-        rails->last_end   = fsdpi_seconds();
+    if (*progress == FSDPI_FINISHED) {
+        fsdpi_select_remember(request);
     }
     return FSDP_OK;
 }

@@ -39,7 +39,10 @@ static unsigned able(const fsdp_request *request)
     return all;
 }
 
-/* `may_inline`: inline is one of those that could serve. One thread at a time carries operations out. */
+/*
+ * `may_inline`: inline is one of those that could serve. What caches hold is reduced as fast as the library's own memory. One thread
+ * at a time carries operations out.
+ */
 static fsdp_algorithm find(const fsdp_request *request, bool may_inline)
 {
     const fsdpi_collective_id id    = (fsdpi_collective_id)request->call.collective->id;
@@ -47,9 +50,9 @@ static fsdp_algorithm find(const fsdp_request *request, bool may_inline)
     fsdpi_choice             *last  = &request->ctx->table.last[id][may_inline];
 
     if (!last->known || last->bytes != bytes || last->flags != request->flags) {
-        const unsigned       all = able(request) | (may_inline ? 1U << FSDP_ALGO_INLINE : 0U);
-        const fsdp_algorithm found =
-            fsdpi_table_find(&request->ctx->table, id, (request->flags & FSDPI_FLAG_SYMMETRIC) != 0, bytes, all);
+        const unsigned       all   = able(request) | (may_inline ? 1U << FSDP_ALGO_INLINE : 0U);
+        const fsdp_algorithm found = fsdpi_table_find(
+            &request->ctx->table, id, (request->flags & (FSDPI_FLAG_SYMMETRIC | FSDPI_FLAG_AGAIN)) != 0, bytes, all);
 
         *last = (fsdpi_choice){.bytes = bytes, .flags = request->flags, .known = true, .algorithm = (uint8_t)found};
     }
@@ -122,16 +125,32 @@ static bool would_be_read(const fsdp_request *request)
            find(request, false) != FSDP_ALGO_STAGED;
 }
 
+/* Where it decides how they go. */
+static bool is_allreduce_of_two(const fsdp_request *request)
+{
+    return request->ctx->size == 2 && request->call.collective->id == FSDPI_ALLREDUCE;
+}
+
 /* Whether caches may still hold the input. */
 static unsigned is_again(const fsdp_request *request)
 {
     static const double JUST_NOW = 1e-3;
     const fsdpi_rails  *rails    = &request->ctx->rails;
 
-    return request->ctx->size == 2 && request->call.collective->id == FSDPI_ALLREDUCE &&
-                   rails->last_input == request->call.in && fsdpi_seconds() - rails->last_end < JUST_NOW
+    return is_allreduce_of_two(request) && rails->last_input == request->call.in &&
+                   fsdpi_seconds() - rails->last_used < JUST_NOW
                ? FSDPI_FLAG_AGAIN
                : 0;
+}
+
+void fsdpi_select_remember(fsdp_request *request)
+{
+    fsdpi_rails *rails = &request->ctx->rails;
+
+    if (is_allreduce_of_two(request)) {
+        rails->last_input = request->call.in;
+        rails->last_used  = fsdpi_seconds();
+    }
 }
 
 /*
@@ -156,6 +175,7 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
     }
     request->flags = fsdpi_offer_places(request, letter) | is_again(request);
     if (may_ride(request, fits)) {
+        fsdpi_select_remember(request);
         return fsdpi_publish_inline(request, offered(request), letter);
     }
     if (would_be_read(request) && !fsdpi_places_are_open(request, letter)) {

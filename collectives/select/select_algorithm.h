@@ -48,4 +48,7 @@ const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
         .pattern    = (the_pattern)                                                                                    \
     }
 
+/** Behind a long allreduce: that caches may hold its input now. */
+void fsdpi_select_remember(fsdp_request *request);
+
 #endif

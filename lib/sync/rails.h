@@ -114,7 +114,7 @@ typedef struct fsdpi_rails {
     bool             is_still;   /* the last look has found nothing to do */
     fsdpi_giving_way giving_way; /* to MPI, behind each chunk on a slow link */
     const void      *last_input; /* of an allreduce */
-    double           last_end;   /* SECONDS: when that had ended, by fsdpi_seconds() */
+    double           last_used;  /* SECONDS: when that has been read, by fsdpi_seconds() */
 } fsdpi_rails;
 
 /** Chunks of a stream that may be under way in a context of `size` ranks. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fsdp/algorithms.h"
+#include "lib/base/clock.h"
 #include "lib/context/context.h"
 #include "lib/sync/pairs.h"
 #include "tests/collectives/collective_test.h"
@@ -400,6 +401,34 @@ static int close_world(void **state)
     return fsdp_finalize(world.ctx) == FSDP_OK ? 0 : -1;
 }
 
+/* Which caches hold then, unlike other plain memory of that length. As between two ranks over memory. */
+static void what_has_just_been_reduced_rides_again(void **state)
+{
+    enum { COUNT = 64 << 10 };
+    static const fsdpi_link LINK = {.rate = 12e9, .fresh = 12e9, .alpha = 0.3e-6, .gap = 0.2e-6, .pulls = true};
+    static float            in[COUNT], out[COUNT];
+
+    (void)state;
+    if (world.size != 2) {
+        return;
+    }
+    world.ctx->config.algo_allreduce = FSDP_ALGO_AUTO;
+    world.ctx->link                  = LINK;
+    fsdpi_table_settle(&world.ctx->table, &world.ctx->nodes, &LINK);
+    for (int again = 0; again < 2; again++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            in[i] = (float)(i % 17 + 1) * (float)(world.rank + 1);
+        }
+        world.ctx->rails.last_used = again ? fsdpi_seconds() + 3600 : 0; /* however long this test is held up */
+        assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, in, out, COUNT, FSDP_F32, FSDP_SUM));
+        assert_string_equal(again ? "inline" : "rails", fsdp_last_algorithm(world.ctx));
+        for (size_t i = 0; i < COUNT; i++) {
+            assert_true(out[i] == sum_of(i));
+        }
+    }
+    world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -413,6 +442,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
         cmocka_unit_test(one_without_data_among_others_leaves_nothing_behind),
         cmocka_unit_test(pieces_do_as_one_message_does),
+        cmocka_unit_test(what_has_just_been_reduced_rides_again),
     };
 
     return fsdp_test_main(argc, argv, tests, open_world, close_world);
