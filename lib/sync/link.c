@@ -253,7 +253,7 @@ enum { SLOW_BYTES = 48 << 10 };
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
  * in a call, and nothing else goes on meanwhile. That matters less where all of it is over soon. There should still be two each way,
- * so that one can be reduced and sent on while the next one comes: of a short vector, even of short ones.
+ * so that one can be reduced and sent on while the next one comes: those of a short vector are shorter.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector)
 {
