@@ -21,7 +21,6 @@ static unsigned offer(fsdp_request *request, fsdpi_letter *letter)
 {
     unsigned flags = fsdpi_offer_places(request, letter);
 
-    request->in_halves = false;
     if ((flags & FSDPI_FLAG_SYMMETRIC) == 0 && !fsdpi_places_are_open(request, letter)) {
         flags &= ~(unsigned)FSDPI_FLAG_PLACES;
     }

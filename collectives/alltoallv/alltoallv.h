@@ -13,10 +13,10 @@ extern const fsdpi_algorithm fsdpi_alltoallv_pairwise; /* pairwise.c */
 /** Whether this rank's blocks can ride on the agreement, and are so short that they should. */
 bool fsdpi_alltoallv_may_ride(const fsdp_request *request);
 
-/** For fsdpi_collective::offer: copies them to where the other ranks of the node, or its nodes, find them. */
+/** For fsdpi_collective::offer: copies them to where peers on the node find them, or into what is sent to other nodes. */
 void fsdpi_alltoallv_publish(fsdp_request *request, fsdpi_letter *letter);
 
-/** For fsdpi_collective::record and portion: what the ranks of this node have for the others, and of it, for one. */
+/** For fsdpi_collective::record and portion: what the ranks of this node have for all other nodes, and the part for one. */
 size_t        fsdpi_alltoallv_record(fsdp_request *request, unsigned char *payload);
 fsdpi_portion fsdpi_alltoallv_portion(fsdp_request *request, int node);
 

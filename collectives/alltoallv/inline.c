@@ -105,13 +105,16 @@ static bool fits(const fsdp_request *request, size_t bytes)
                                       bytes * (size_t)ctx->nodes.largest + heads <= request->lane->exchange.most));
 }
 
-/* BYTES that take less time to copy twice than the two rounds of messages that are then not sent, or on a node the other meetings. */
+/*
+ * BYTES whose two copies take less time than what they save: two rounds of messages between nodes, or on one node the further meetings
+ * of its ranks.
+ */
 static double worth_copies(const fsdp_context *ctx)
 {
-    static const double ON_A_NODE = 16 << 10, COPIED = 10e9, ASSUMED_ALPHA = 5e-6;
-    const double        alpha = ctx->link.alpha > 0 ? ctx->link.alpha : ASSUMED_ALPHA;
+    static const double ON_A_NODE = 16 << 10, COPIED = 10e9;
+    const fsdpi_costs  *costs = &ctx->table.costs;
 
-    return ctx->nodes.count == 1 ? ON_A_NODE : (alpha + 2 * (ctx->size - 1) * ctx->link.gap) * COPIED;
+    return ctx->nodes.count == 1 ? ON_A_NODE : (costs->alpha_m + 2 * (ctx->size - 1) * costs->gap) * COPIED;
 }
 
 /* Where an alltoall of as many bytes would. Unless its caller waits, only what does not hold up the short lane. */

@@ -163,7 +163,6 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
     const fsdpi_selection *selection = fsdpi_selection_of(request);
     const size_t           bytes     = whole_bytes(request);
 
-    request->in_halves = false;
     if (request->call.on_device) {
         return fsdpi_offer_places(request, letter);
     }

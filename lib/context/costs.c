@@ -70,17 +70,17 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
 {
     const double alpha = link->alpha > 0 ? link->alpha : ASSUMED_ALPHA;
 
-    return (fsdpi_costs){.alpha_s  = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
-                         .alpha_m  = alpha,
-                         .alpha_r  = world->each > 1 && link->busy > alpha ? link->busy : alpha,
-                         .gap      = link->gap > 0 ? link->gap : alpha / 4,
-                         .beta     = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
-                         .gamma    = 1 / MEMORY_RATE,
-                         .cold     = 1 / COLD_RATE,
-                         .whole    = fsdpi_link_whole(link, false, false),
-                         .halved   = fsdpi_link_whole(link, false, true),
-                         .pulls    = link->pulls,
-                         .together = fsdpi_link_together(link)};
+    return (fsdpi_costs){.alpha_s    = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
+                         .alpha_m    = alpha,
+                         .alpha_r    = world->each > 1 && link->busy > alpha ? link->busy : alpha,
+                         .gap        = link->gap > 0 ? link->gap : alpha / 4,
+                         .beta       = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
+                         .gamma      = 1 / MEMORY_RATE,
+                         .cold       = 1 / COLD_RATE,
+                         .whole      = fsdpi_link_whole(link, false, false),
+                         .whole_cold = fsdpi_link_whole(link, false, true),
+                         .pulls      = link->pulls,
+                         .together   = fsdpi_link_together(link)};
 }
 
 fsdpi_costs fsdpi_costs_in_plain(const fsdpi_costs *costs)
@@ -88,7 +88,7 @@ fsdpi_costs fsdpi_costs_in_plain(const fsdpi_costs *costs)
     fsdpi_costs plain = *costs;
 
     plain.gamma = costs->cold;
-    plain.whole = costs->halved;
+    plain.whole = costs->whole_cold;
     return plain;
 }
 

@@ -30,10 +30,10 @@ typedef struct fsdpi_costs {
     double gamma;   /* of memory traffic, mostly in caches */
     double
         cold; /* the same of plain memory beside a fast link, which caches and their tables of pages mostly do not hold */
-    size_t whole;    /* BYTES of an allreduce of which two ranks send each other everything: fsdpi_link_whole() */
-    size_t halved;   /* the same in plain memory */
-    bool   pulls;    /* as in fsdpi_link */
-    size_t together; /* BYTES that ride behind a head: fsdpi_link_together() */
+    size_t whole;      /* BYTES of an allreduce of which two ranks send each other everything: fsdpi_link_whole() */
+    size_t whole_cold; /* the same in plain memory */
+    bool   pulls;      /* as in fsdpi_link */
+    size_t together;   /* BYTES that ride behind a head: fsdpi_link_together() */
 } fsdpi_costs;
 
 /** What follows from a link, for a world; what was not measured, is 0 there, is assumed. */

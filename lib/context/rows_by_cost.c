@@ -66,7 +66,7 @@ size_t fsdpi_rows_by_cost(const fsdpi_costs *costs, const fsdpi_world *world, fs
 
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_ALLTOALL; c++) {
         const bool differs =
-            c == FSDPI_ALLREDUCE && world->nodes == 2 && world->each == 1 && costs->halved < costs->whole;
+            c == FSDPI_ALLREDUCE && world->nodes == 2 && world->each == 1 && costs->whole_cold < costs->whole;
 
         add_collective(costs, world, (fsdpi_collective_id)c, differs ? FSDPI_SYMMETRIC : FSDPI_ANY, &list);
         if (differs) {

@@ -75,8 +75,8 @@ typedef struct fsdpi_gpu_ops {
 
     /**
      * `shared`: peers on the node may open it. Closing one that streams still wait for is allowed; NULL does nothing. Where the
-     * runtime does not make the order that the two below stand for, the host waits instead, and says so: they fail only where
-     * it cannot do that either.
+     * runtime refuses event_record() or wait_for(), the host waits instead, and a warning says so: they fail only where it cannot
+     * do that either.
      */
     fsdp_status (*event_open)(fsdpi_gpu_device *gpu, bool shared, fsdpi_gpu_event *event);
     fsdp_status (*event_close)(fsdpi_gpu_device *gpu, fsdpi_gpu_event event);

@@ -77,7 +77,7 @@ static void check_rows(const fsdpi_costs *costs, const fsdpi_world *world)
     fsdpi_row         rows[FSDPI_MOST_ROWS];
     const size_t      n      = fsdpi_rows_by_cost(costs, world, rows, FSDPI_MOST_ROWS);
     const fsdpi_costs plain  = fsdpi_costs_in_plain(costs);
-    const bool        halves = world->nodes == 2 && world->each == 1 && costs->halved < costs->whole;
+    const bool        halves = world->nodes == 2 && world->each == 1 && costs->whole_cold < costs->whole;
 
     assert_true(n <= FSDPI_MOST_ROWS / 2); /* those for one node come before them */
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_REDUCE; c++) {
