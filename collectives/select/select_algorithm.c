@@ -195,7 +195,9 @@ fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
 
 size_t fsdpi_select_expected(fsdp_request *request, int node)
 {
-    return fsdpi_expected_inline(request, offered(request), node);
+    return whole_bytes(request) > request->lane->exchange.together
+               ? fsdpi_expected_inline(request, offered(request), node)
+               : 0;
 }
 
 void *fsdpi_select_place(fsdp_request *request, int node)

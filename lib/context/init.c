@@ -292,6 +292,9 @@ static void leave_peers(fsdp_context *ctx)
     fsdpi_buffers_close(ctx);
     fsdpi_gpu_context_close(ctx);
     fsdpi_verdicts_close(&ctx->verdicts);
+    for (int i = 0; i < FSDPI_LANES; i++) {
+        fsdpi_pairs_close(&ctx->lanes[i].exchange);
+    }
     if (ctx->node_comm != MPI_COMM_NULL) {
         (void)MPI_Comm_free(&ctx->node_comm);
     }

@@ -90,6 +90,12 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
     atomic_store_explicit(&request->state, FSDPI_REQUEST_DONE, memory_order_release);
 }
 
+static void post(fsdp_request *request)
+{
+    fsdpi_agreement_post(request);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+}
+
 static void start(fsdp_request *request)
 {
     const fsdpi_collective *collective = request->call.collective;
@@ -101,16 +107,14 @@ static void start(fsdp_request *request)
     if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
         fsdpi_take_local_verdict(request, collective->prepare(request));
     }
-    fsdpi_agreement_post(request);
-    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+    post(request);
 }
 
 /* The second agreement: on what has become of it. */
 static void agree_at_end(fsdp_request *request)
 {
     request->closing = true;
-    fsdpi_agreement_post(request);
-    atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
+    post(request);
 }
 
 static fsdp_status end_agreed(fsdp_request *request)
@@ -130,6 +134,33 @@ static void leave(fsdp_request *request)
 
     fsdpi_milestone_set(box, FSDPI_MILESTONE(box->number, FSDPI_LEFT));
     atomic_store_explicit(&request->state, FSDPI_REQUEST_LEAVING, memory_order_relaxed);
+}
+
+static fsdp_status moving(fsdp_request *request, fsdpi_progress *progress)
+{
+    FSDP_TRY(request->algorithm->advance(request, progress));
+    if (*progress != FSDPI_FINISHED) {
+        return FSDP_OK;
+    }
+    if (request->algorithm->agrees_at_end) {
+        agree_at_end(request);
+        *progress = FSDPI_MOVED;
+    } else if (request->algorithm->leaves_together && request->engine->nodes->size > 1) {
+        leave(request);
+        *progress = FSDPI_MOVED;
+    } else if (request->algorithm->end != NULL) {
+        request->algorithm->end(request);
+    }
+    return FSDP_OK;
+}
+
+/* A step has been done, and the next one is short: takes it at once, rather than after all that is done between two. */
+static inline fsdp_status go_on(fsdp_request *request, fsdpi_progress *progress,
+                                fsdp_status (*next)(fsdp_request *request, fsdpi_progress *progress))
+{
+    FSDP_TRY(next(request, progress));
+    *progress = *progress == FSDPI_WAITING ? FSDPI_MOVED : *progress;
+    return FSDP_OK;
 }
 
 static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
@@ -153,27 +184,12 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
     record_if_not_yet(request->queue, request);
     fsdpi_recorder_move(request->engine->recorder, request->sequence, request->algorithm->name,
                         !request->algorithm->is_short);
-    if (request->algorithm->is_short) {
-        atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
-    } else {
+    if (!request->algorithm->is_short) {
         fsdpi_change_lanes(request);
+        return FSDP_OK;
     }
-    return FSDP_OK;
-}
-
-static fsdp_status moving(fsdp_request *request, fsdpi_progress *progress)
-{
-    FSDP_TRY(request->algorithm->advance(request, progress));
-    if (*progress == FSDPI_FINISHED && request->algorithm->agrees_at_end) {
-        agree_at_end(request);
-        *progress = FSDPI_MOVED;
-    } else if (*progress == FSDPI_FINISHED && request->algorithm->leaves_together && request->engine->nodes->size > 1) {
-        leave(request);
-        *progress = FSDPI_MOVED;
-    } else if (*progress == FSDPI_FINISHED && request->algorithm->end != NULL) {
-        request->algorithm->end(request);
-    }
-    return FSDP_OK;
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
+    return go_on(request, progress, moving);
 }
 
 static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
@@ -199,11 +215,12 @@ static fsdp_status step(fsdp_request *request, fsdpi_progress *progress)
 {
     switch (atomic_load_explicit(&request->state, memory_order_relaxed)) {
     case FSDPI_REQUEST_QUEUED:
-        *progress = may_start(request) ? FSDPI_MOVED : FSDPI_WAITING;
-        if (*progress == FSDPI_MOVED) {
-            start(request);
+        if (!may_start(request)) {
+            *progress = FSDPI_WAITING;
+            return FSDP_OK;
         }
-        return FSDP_OK;
+        start(request);
+        return go_on(request, progress, agreeing);
     case FSDPI_REQUEST_AGREED:
         fsdpi_meet_in_lane(request);
         *progress = FSDPI_MOVED;

@@ -56,7 +56,7 @@ typedef struct fsdpi_collective {
     size_t (*record)(fsdp_request *request, unsigned char *payload);
     /**
      * There, where nodes exchange in pairs: what a node needs, from that record or an input; where what it sends belongs; and how
-     * many BYTES that are.
+     * many BYTES that are, or 0 where they are few enough to come with the agreement.
      */
     fsdpi_portion (*portion)(fsdp_request *request, int node);
     void *(*place)(fsdp_request *request, int node);

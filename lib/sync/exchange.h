@@ -19,6 +19,9 @@
 #include "lib/sync/messages.h"
 #include "lib/sync/records.h"
 
+/** Nodes that may exchange in pairs, at most: lib/sync/pairs.h. */
+enum { FSDPI_MOST_IN_PAIRS = 16 };
+
 typedef struct fsdpi_exchange {
     const fsdpi_nodes *nodes;
     fsdpi_mailbox     *box; /* where records lie */
@@ -26,16 +29,19 @@ typedef struct fsdpi_exchange {
     fsdpi_records      records;  /* a leader's */
     bool               posted;   /* a round is under way */
     bool               in_pairs; /* agreements: lib/sync/pairs.h instead; the same on all ranks */
-    size_t         place; /* in pairs: BYTES of another node's place; this and the next two by fsdpi_pairs_settle() */
-    size_t         most;  /* BYTES of the longest payload; 0: there is no room for pairs */
+    size_t         place; /* in pairs: BYTES of another node's place; this and the next three by fsdpi_pairs_settle() */
+    unsigned char *others;   /* the first of these */
+    size_t         most;     /* BYTES of the longest payload; 0: there is no room for pairs */
     size_t         together; /* BYTES of data that follow a head in its message, at most; the same on all ranks */
     bool           heard;    /* in pairs: all heads have come */
     size_t         heads;    /* the first message of these, or of what is received behind them; the others follow */
     bool           apart; /* data travels in messages of its own, from this node or, once these have come, from any */
     bool           sent;  /* nothing of what precedes the heads is */
-    unsigned char *outgoing;           /* where the next message of theirs is put together */
-    int            expected;           /* the tag of data that is received already; 0: none is */
-    size_t         awaited, n_awaited; /* the first of its messages, and how many they are */
+    unsigned char *outgoing;                      /* where the next message of theirs is put together */
+    int            expected;                      /* the tag of data that is received already; 0: none is */
+    size_t         awaited, n_awaited;            /* the first of its messages, and how many they are */
+    MPI_Request    kept[FSDPI_MOST_IN_PAIRS - 1]; /* persistent: receive the heads of the nodes before this one */
+    int            n_kept;                        /* of these there are; 0 until the first is needed */
 } fsdpi_exchange;
 
 /** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */

@@ -27,7 +27,7 @@ static fsdp_status grow(fsdpi_messages *messages)
     return FSDP_OK;
 }
 
-static fsdp_status make_room(fsdpi_messages *messages)
+fsdp_status fsdpi_messages_make_room(fsdpi_messages *messages)
 {
     if (messages->n == INT_MAX) {
         messages->core->broken = FSDP_ERR_MPI;
@@ -40,16 +40,6 @@ static fsdp_status make_room(fsdpi_messages *messages)
         messages->core->broken = FSDP_ERR_MEMORY; /* some messages are under way, and peers wait for the rest */
         return FSDP_ERR_MEMORY;
     }
-    return FSDP_OK;
-}
-
-static inline fsdp_status next_message(fsdpi_messages *messages, MPI_Request **message)
-{
-    if (messages->n == messages->capacity) {
-        FSDP_TRY(make_room(messages));
-    }
-    *message  = &messages->list[messages->n++];
-    **message = MPI_REQUEST_NULL;
     return FSDP_OK;
 }
 
@@ -83,25 +73,6 @@ void fsdpi_messages_close(fsdpi_messages *messages)
 size_t fsdpi_messages_bookkeeping(void)
 {
     return fsdpi_alloc_size(MESSAGES_AT_FIRST * sizeof(MPI_Request));
-}
-
-fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag)
-{
-    MPI_Request *message;
-
-    FSDP_TRY(next_message(messages, &message));
-    FSDPI_TRY_MPI(messages->core->ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, peer, tag, messages->comm, message));
-    return FSDP_OK;
-}
-
-fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag)
-{
-    MPI_Request *message;
-
-    FSDP_TRY(next_message(messages, &message));
-    FSDPI_TRY_MPI(messages->core->ctx,
-                  MPI_Irecv(data, most < INT_MAX ? (int)most : INT_MAX, MPI_BYTE, peer, tag, messages->comm, message));
-    return FSDP_OK;
 }
 
 /* BYTES of the pieces of so many. */
@@ -142,7 +113,7 @@ fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t by
         const size_t piece = bytes - done < most ? bytes - done : most;
         MPI_Request *message;
 
-        FSDP_TRY(next_message(messages, &message));
+        FSDP_TRY(fsdpi_next_message(messages, &message));
         FSDPI_TRY_MPI(messages->core->ctx,
                       MPI_Ibcast((unsigned char *)data + done, (int)piece, MPI_BYTE, root, messages->comm, message));
     }
@@ -153,23 +124,8 @@ fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datat
 {
     MPI_Request *message;
 
-    FSDP_TRY(next_message(messages, &message));
+    FSDP_TRY(fsdpi_next_message(messages, &message));
     FSDPI_TRY_MPI(messages->core->ctx, MPI_Iallreduce(MPI_IN_PLACE, data, 1, type, op, messages->comm, message));
-    return FSDP_OK;
-}
-
-/* Open MPI's MPI_Testall() says what it has found before it let MPI go on; MPI_Test() looks again afterwards. */
-fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete)
-{
-    MPI_Request *list = messages->list + first;
-    int          all  = 1;
-
-    if (n == 1) {
-        FSDPI_TRY_MPI(messages->core->ctx, MPI_Test(list, &all, MPI_STATUS_IGNORE));
-    } else if (n > 1) {
-        FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)n, list, &all, MPI_STATUSES_IGNORE));
-    }
-    *complete = all != 0;
     return FSDP_OK;
 }
 
@@ -178,13 +134,6 @@ fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t first, size_t
     for (size_t i = first; i < first + n; i++) {
         FSDPI_TRY_MPI(messages->core->ctx, MPI_Cancel(&messages->list[i]));
     }
-    return FSDP_OK;
-}
-
-fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete)
-{
-    FSDP_TRY(fsdpi_messages_some_complete(messages, 0, messages->n, complete));
-    messages->n = *complete ? 0 : messages->n;
     return FSDP_OK;
 }
 

@@ -5,11 +5,13 @@
 #ifndef FSDPI_MESSAGES_H
 #define FSDPI_MESSAGES_H
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/base/core.h"
+#include "lib/base/error.h"
 
 /**
  * What messages on a lane's communicator are for; between two ranks, those of one tag keep their order. From the last one on, up to
@@ -48,21 +50,86 @@ fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t b
 fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t bytes, int root);
 
-/** One message of up to INT_MAX BYTES; the receiver only knows how many it can be at most. */
-fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
-fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag);
+/** There is room for another message in the list, or for none: then the context is broken. */
+fsdp_status fsdpi_messages_make_room(fsdpi_messages *messages);
+
+static inline fsdp_status fsdpi_next_message(fsdpi_messages *messages, MPI_Request **message)
+{
+    if (messages->n == messages->capacity) {
+        FSDP_TRY(fsdpi_messages_make_room(messages));
+    }
+    *message  = &messages->list[messages->n++];
+    **message = MPI_REQUEST_NULL;
+    return FSDP_OK;
+}
+
+/** One message of up to INT_MAX BYTES. */
+static inline fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const void *data, size_t bytes, int peer,
+                                                int tag)
+{
+    MPI_Request *message;
+
+    FSDP_TRY(fsdpi_next_message(messages, &message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Isend(data, (int)bytes, MPI_BYTE, peer, tag, messages->comm, message));
+    return FSDP_OK;
+}
+
+/** One that `kept`, a persistent request of its owner's, sends or receives. */
+static inline fsdp_status fsdpi_post_kept(fsdpi_messages *messages, MPI_Request *kept)
+{
+    MPI_Request *message;
+
+    FSDP_TRY(fsdpi_next_message(messages, &message));
+    FSDPI_TRY_MPI(messages->core->ctx, MPI_Start(kept));
+    *message = *kept;
+    return FSDP_OK;
+}
+
+/** The receiver only knows how many BYTES it can be at most. */
+static inline fsdp_status fsdpi_post_receive_whole(fsdpi_messages *messages, void *data, size_t most, int peer, int tag)
+{
+    MPI_Request *message;
+
+    FSDP_TRY(fsdpi_next_message(messages, &message));
+    FSDPI_TRY_MPI(messages->core->ctx,
+                  MPI_Irecv(data, most < INT_MAX ? (int)most : INT_MAX, MPI_BYTE, peer, tag, messages->comm, message));
+    return FSDP_OK;
+}
 
 /** Reduces one item of a type over all ranks, in place. */
 fsdp_status fsdpi_post_allreduce(fsdpi_messages *messages, void *data, MPI_Datatype type, MPI_Op op);
 
-/** Whether `n` of them, from one on, are complete. They are not forgotten. */
-fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete);
+/**
+ * Whether `n` of them, from one on, are complete. They are not forgotten. Open MPI's MPI_Testall() says what it has found before it
+ * let MPI go on; MPI_Test() looks again afterwards.
+ */
+static inline fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages, size_t first, size_t n, bool *complete)
+{
+    MPI_Request *list = messages->list + first;
+    int          all  = 1;
+
+    if (n == 1) {
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Test(list, &all, MPI_STATUS_IGNORE));
+    } else if (n > 1) {
+        FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)n, list, &all, MPI_STATUSES_IGNORE));
+    }
+    *complete = all != 0;
+    return FSDP_OK;
+}
 
 /** Takes back `n` that are received and have no sender, from one on. They are complete then. */
 fsdp_status fsdpi_messages_cancel(fsdpi_messages *messages, size_t first, size_t n);
 
 /** Whether all of them are complete, and if so forgets them. */
-fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete);
+static inline fsdp_status fsdpi_messages_complete(fsdpi_messages *messages, bool *complete)
+{
+    bool all = false;
+
+    FSDP_TRY(fsdpi_messages_some_complete(messages, 0, messages->n, &all));
+    messages->n = all ? 0 : messages->n;
+    *complete   = all;
+    return FSDP_OK;
+}
 
 /**
  * For who waits, but not for a message: lets MPI go on with what it owes peers, which may need it before they come to where

@@ -36,10 +36,19 @@ static unsigned char *outgoing(const fsdpi_exchange *exchange)
     return fsdpi_slot_of(exchange->box, 0, exchange->box->number + 1);
 }
 
+void fsdpi_pairs_close(fsdpi_exchange *exchange)
+{
+    for (int i = 0; i < exchange->n_kept; i++) {
+        (void)MPI_Request_free(&exchange->kept[i]);
+    }
+    exchange->n_kept = 0;
+}
+
 void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
 
+    fsdpi_pairs_close(exchange);
     exchange->most     = fsdpi_pairs_capacity(exchange->box->rest_bytes, nodes->count, nodes->largest);
     exchange->place    = 0;
     exchange->together = 0;
@@ -50,18 +59,32 @@ void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together)
     const size_t fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
     const size_t least = fits < exchange->most ? fits : exchange->most;
     exchange->place    = exchange->most + sizeof(fsdpi_record_head);
+    exchange->others   = fsdpi_rest_of(exchange->box, 0) + (nodes->largest == 1 ? FSDPI_LINE : exchange->place);
     exchange->together = least < together ? least : together;
 }
 
-/* This node's place is the first; those of the others follow, around. */
+/* This node's place is the first. */
+static fsdpi_record_head *own_record(const fsdpi_exchange *exchange)
+{
+    return (fsdpi_record_head *)(void *)fsdpi_rest_of(exchange->box, 0);
+}
+
+/* Those of the others follow, around. */
 static fsdpi_record_head *record_of(const fsdpi_exchange *exchange, int node)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
     const int          place = node - nodes->mine + (node < nodes->mine ? nodes->count : 0);
-    const size_t       own   = nodes->largest == 1 ? FSDPI_LINE : exchange->place;
-    const size_t       begin = place == 0 ? 0 : own + (size_t)(place - 1) * exchange->place;
 
-    return (fsdpi_record_head *)(void *)(fsdpi_rest_of(exchange->box, 0) + begin);
+    return place == 0 ? own_record(exchange)
+                      : (fsdpi_record_head *)(void *)(exchange->others + (size_t)(place - 1) * exchange->place);
+}
+
+/* Of fsdpi_node_before(exchange->nodes, k). */
+static fsdpi_record_head *record_before(const fsdpi_exchange *exchange, int k)
+{
+    const size_t others = (size_t)(exchange->nodes->count - k - 1);
+
+    return (fsdpi_record_head *)(void *)(exchange->others + others * exchange->place);
 }
 
 const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int node)
@@ -80,7 +103,7 @@ static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *
 
 fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
 {
-    fsdpi_record_head *record = record_of(exchange, exchange->nodes->mine);
+    fsdpi_record_head *record = own_record(exchange);
 
     *record            = (fsdpi_record_head){.all = *opinion};
     exchange->posted   = false;
@@ -92,16 +115,30 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     return record;
 }
 
-fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange)
+/* The heads of each operation come from the same leaders to the same places: MPI looks at that once. */
+static fsdp_status keep_receives(fsdpi_exchange *exchange)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
     const size_t       most  = sizeof(fsdpi_record_head) + exchange->together;
 
-    exchange->heads = exchange->messages->n;
     for (int k = 1; k < nodes->count; k++) {
-        const int node = fsdpi_node_before(nodes, k);
-        FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, record_of(exchange, node), most,
-                                          fsdpi_rank_at(nodes, node, 0), FSDPI_TAG_RECORDS));
+        const int leader = fsdpi_rank_at(nodes, fsdpi_node_before(nodes, k), 0);
+        FSDPI_TRY_MPI(exchange->messages->core->ctx,
+                      MPI_Recv_init(record_before(exchange, k), (int)most, MPI_BYTE, leader, FSDPI_TAG_RECORDS,
+                                    exchange->messages->comm, &exchange->kept[k - 1]));
+        exchange->n_kept = k;
+    }
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange)
+{
+    exchange->heads = exchange->messages->n;
+    if (exchange->n_kept == 0) {
+        FSDP_TRY(keep_receives(exchange));
+    }
+    for (int i = 0; i < exchange->n_kept; i++) {
+        FSDP_TRY(fsdpi_post_kept(exchange->messages, &exchange->kept[i]));
     }
     /* What is sent is tested here, while the heads come, rather than behind them: so short a message has mostly gone already. */
     return exchange->apart ? FSDP_OK
@@ -133,7 +170,7 @@ static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
 {
-    const fsdpi_record_head *own    = record_of(exchange, exchange->nodes->mine);
+    const fsdpi_record_head *own    = own_record(exchange);
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
     const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
 
@@ -148,7 +185,7 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
 {
     const fsdpi_nodes *nodes    = exchange->nodes;
     fsdpi_messages    *messages = exchange->messages;
-    fsdpi_record_head *own      = record_of(exchange, nodes->mine);
+    fsdpi_record_head *own      = own_record(exchange);
 
     /* Heads that come within a moment are found sooner without all that is done between two looks. */
     for (int look = 0; look < LOOKS && !*heard; look++) {
@@ -160,7 +197,7 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     messages->n     = exchange->sent ? 0 : exchange->heads;
     exchange->heads = messages->n; /* and what follows them takes their places */
     for (int k = 1; k < nodes->count; k++) {
-        const fsdpi_record_head *record = record_of(exchange, fsdpi_node_before(nodes, k));
+        const fsdpi_record_head *record = record_before(exchange, k);
 
         fsdpi_join(&own->all, &record->all);
         exchange->apart = exchange->apart || record->bytes > exchange->together;
@@ -188,7 +225,7 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
 
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes)
 {
-    const fsdpi_record_head expected = {.all = record_of(exchange, exchange->nodes->mine)->all, .bytes = bytes};
+    const fsdpi_record_head expected = {.all = own_record(exchange)->all, .bytes = bytes};
 
     exchange->apart    = true;
     exchange->expected = portion_tag(exchange, &expected);

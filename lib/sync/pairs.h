@@ -18,9 +18,6 @@
 
 #include "lib/sync/exchange.h"
 
-/** Nodes that may exchange in pairs, at most. */
-enum { FSDPI_MOST_IN_PAIRS = 16 };
-
 /** Some of this node's data, for another one. */
 typedef struct fsdpi_portion {
     const void *data;
@@ -35,6 +32,9 @@ size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
  * Data of up to `together` BYTES travels in the message of its head, as far as there is room for that.
  */
 void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together);
+
+/** Before the lane's communicator is freed, where MPI has not ended and no exchange is under way. */
+void fsdpi_pairs_close(fsdpi_exchange *exchange);
 
 /** On the leader: writes the head of this node's record. Its payload begins right behind. */
 fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion);

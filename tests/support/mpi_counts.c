@@ -1,6 +1,7 @@
 #include "tests/support/mpi_counts.h"
 
 #include <mpi.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -62,19 +63,63 @@ static int note_collective(int code)
     return code;
 }
 
+/* ---- persistent receives: by one thread at a time, as the library's are ---------------------------------------------- */
+
+enum { MOST_KEPT = 64 };
+
+static struct {
+    MPI_Request request;
+    int         from;
+    bool        active;
+} kept[MOST_KEPT];
+static int n_kept;
+
+/* Where it is among them; n_kept: it is not. */
+static int find_kept(MPI_Request request)
+{
+    int i = 0;
+
+    while (i < n_kept && kept[i].request != request) {
+        i++;
+    }
+    return i;
+}
+
+/* It keeps its handle when it is over. */
+static void look_at_kept(MPI_Request request)
+{
+    const int i    = find_kept(request);
+    int       over = 0;
+
+    if (i < n_kept && kept[i].active) {
+        (void)PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE);
+        kept[i].active = over == 0;
+    }
+}
+
+static bool is_active(MPI_Request request)
+{
+    const int i = find_kept(request);
+
+    return i < n_kept ? kept[i].active : request != MPI_REQUEST_NULL;
+}
+
 static uint64_t n_active(int n, const MPI_Request *requests)
 {
     uint64_t active = 0;
 
     for (int i = 0; i < n; i++) {
-        active += requests[i] != MPI_REQUEST_NULL;
+        active += is_active(requests[i]);
     }
     return active;
 }
 
-/* MPI makes requests null that are over: of the `before` some are left. */
+/* MPI makes requests null that are over, but for persistent ones: of the `before` some are left. */
 static int note_ended(int code, uint64_t before, int n, const MPI_Request *requests)
 {
+    for (int i = 0; i < n; i++) {
+        look_at_kept(requests[i]);
+    }
     under_way -= before - n_active(n, requests);
     return code;
 }
@@ -127,6 +172,41 @@ int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_C
 {
     note_receive(from);
     return note_begun(PMPI_Irecv(data, count, type, from, tag, comm, request));
+}
+
+int MPI_Recv_init(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    const int code = PMPI_Recv_init(data, count, type, from, tag, comm, request);
+
+    if (code == MPI_SUCCESS && n_kept < MOST_KEPT) {
+        kept[n_kept].request  = *request;
+        kept[n_kept].from     = from;
+        kept[n_kept++].active = false;
+    }
+    return code;
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    const int i    = find_kept(*request);
+    const int code = note_begun(PMPI_Start(request));
+
+    if (i < n_kept) {
+        note_receive(kept[i].from);
+        kept[i].request = *request;
+        kept[i].active  = true;
+    }
+    return code;
+}
+
+int MPI_Request_free(MPI_Request *request)
+{
+    const int i = find_kept(*request);
+
+    if (i < n_kept) {
+        kept[i] = kept[--n_kept];
+    }
+    return PMPI_Request_free(request);
 }
 
 /* ---- collectives ----------------------------------------------------------------------------------------------------- */
