@@ -23,10 +23,10 @@ static uint64_t packed(const fsdpi_call *call)
     return (uint64_t)call->on_device << 63 | id << 48 | dtype << 40 | op << 32 | root;
 }
 
-/* All others. The name of a public collective is its id. */
+/* All that ranks must agree on. The name of a public collective is its id. */
 static uint64_t fingerprint(const fsdpi_engine *engine, const fsdpi_call *call)
 {
-    uint64_t hash = fsdpi_hash_word(call->salt, call->count);
+    uint64_t hash = fsdpi_hash_word(fsdpi_hash_word(call->salt, call->count), packed(call));
 
     if (call->collective == NULL || call->is_step) {
         hash = fsdpi_hash_text(hash, call->name);
@@ -61,11 +61,10 @@ void fsdpi_agreement_post(fsdp_request *request)
     const uint64_t      number = box->number + 1;
     fsdpi_letter       *letter = fsdpi_letter_of(box, engine->nodes->position, number);
 
-    letter->call        = packed(call);
-    letter->fingerprint = fingerprint(engine, call);
-    letter->status      = request->verdict.status;
-    letter->flags       = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | flag_of_lanes(request);
-    request->number     = number;
+    letter->call    = fingerprint(engine, call);
+    letter->status  = request->verdict.status;
+    letter->flags   = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | flag_of_lanes(request);
+    request->number = number;
     if (call->collective != NULL && call->collective->offer != NULL && letter->status == FSDP_OK && !request->closing) {
         letter->flags |= call->collective->offer(request, letter);
         request->buffers_at = letter->at;

@@ -35,7 +35,7 @@
 #include "lib/sync/opinion.h"
 #include "lib/sync/rank_list.h"
 
-enum { FSDPI_LINE = 64, FSDPI_SHORT_BYTES = 32 };
+enum { FSDPI_LINE = 64, FSDPI_SHORT_BYTES = 40 };
 
 /** Where the buffers of a rank are: addresses, or offsets into symmetric buffers. */
 typedef struct fsdpi_addresses {
@@ -46,10 +46,9 @@ typedef struct fsdpi_addresses {
 /** One cache line. */
 typedef struct fsdpi_letter {
     _Alignas(FSDPI_LINE) _Atomic uint64_t number;
-    uint64_t call;        /* the fixed arguments, packed */
-    uint64_t fingerprint; /* of all others */
-    uint32_t flags;       /* fsdpi_flags that hold on this rank */
-    int32_t  status;      /* fsdp_status of this rank */
+    uint64_t call;   /* a hash of what this rank calls, and of all arguments that must not differ */
+    uint32_t flags;  /* fsdpi_flags that hold on this rank */
+    int32_t  status; /* fsdp_status of this rank */
     union {
         unsigned char   payload[FSDPI_SHORT_BYTES];
         fsdpi_addresses at;
@@ -169,15 +168,14 @@ static inline unsigned char *fsdpi_rest_of(const fsdpi_mailbox *box, int positio
 /** What a letter says, apart from what it carries. */
 static inline fsdpi_opinion fsdpi_read_opinion(const fsdpi_letter *letter)
 {
-    return (fsdpi_opinion){letter->call, letter->fingerprint, letter->flags, letter->status};
+    return (fsdpi_opinion){letter->call, letter->flags, letter->status};
 }
 
 static inline void fsdpi_write_opinion(fsdpi_letter *letter, const fsdpi_opinion *opinion)
 {
-    letter->call        = opinion->call;
-    letter->fingerprint = opinion->fingerprint;
-    letter->flags       = opinion->flags;
-    letter->status      = opinion->status;
+    letter->call   = opinion->call;
+    letter->flags  = opinion->flags;
+    letter->status = opinion->status;
 }
 
 /** Sends this rank's letter of a number, which has been written but for the number. */

@@ -27,15 +27,15 @@ typedef enum fsdpi_flags {
 } fsdpi_flags;
 
 typedef struct fsdpi_opinion {
-    uint64_t call, fingerprint; /* of one of them; of all, where these call the same */
-    uint32_t flags;             /* fsdpi_flags that hold for all */
-    int32_t  status;            /* the highest fsdp_status of any */
+    uint64_t call;   /* a hash of what one of them calls, and all, where they call the same */
+    uint32_t flags;  /* fsdpi_flags that hold for all */
+    int32_t  status; /* the highest fsdp_status of any */
 } fsdpi_opinion;
 
 /** Adds what others say to `all`. Both have FSDPI_FLAG_SAME where those that they stand for call the same. */
 static inline void fsdpi_join(fsdpi_opinion *all, const fsdpi_opinion *others)
 {
-    if (others->call != all->call || others->fingerprint != all->fingerprint) {
+    if (others->call != all->call) {
         all->flags &= ~(uint32_t)FSDPI_FLAG_SAME;
     }
     all->flags &= others->flags;

@@ -96,7 +96,7 @@ const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int nod
 static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *head)
 {
     const uint64_t tags = (uint64_t)exchange->messages->largest_tag - FSDPI_TAG_PORTIONS + 1;
-    const uint64_t call = fsdpi_hash_word(fsdpi_hash_word(head->bytes, head->all.call), head->all.fingerprint);
+    const uint64_t call = fsdpi_hash_word(head->bytes, head->all.call);
 
     return FSDPI_TAG_PORTIONS + (int)(call % tags);
 }

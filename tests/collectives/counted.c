@@ -236,13 +236,13 @@ static uint64_t bytes_by_formula(const traffic_world *w, const traffic_call *c, 
 
 /*
  * What fsdp-bench --algorithms gives as the bytes over the link, for nodes of one size and parts of one length: of the first
- * rank, which is a leader and no root where there are several nodes. Records are a multiple of 8 with 32 bytes before them.
+ * rank, which is a leader and no root where there are several nodes. Records are a multiple of 8 with 24 bytes before them.
  */
 static void check_table(const traffic_world *w, const job *j)
 {
     const uint64_t m = (uint64_t)traffic_nodes(w), n = (uint64_t)w->size, l = n / m;
-    const uint64_t s = j->call.whole * j->call.width, records = (m - 1) * 32;
-    const uint64_t agreement = (uint64_t)traffic_rounds((int)m) * 32;
+    const uint64_t s = j->call.whole * j->call.width, records = (m - 1) * 24;
+    const uint64_t agreement = (uint64_t)traffic_rounds((int)m) * 24;
     const uint64_t rails     = bytes_by_formula(w, &j->call, traffic_rails, 0);
     const uint64_t in_line   = bytes_by_formula(w, &j->call, traffic_inline, 0) + agreement;
 

@@ -1,6 +1,6 @@
 #include "tests/collectives/traffic.h"
 
-enum { HEAD = 32 }; /* BYTES of an opinion, with the length of what follows */
+enum { HEAD = 24 }; /* BYTES of an opinion, with the length of what follows */
 
 /* ---- the world ------------------------------------------------------------------------------------------------------- */
 

@@ -22,8 +22,7 @@ typedef struct leaders {
     fsdpi_records *records;
 } leaders;
 
-static const fsdpi_opinion GOOD = {
-    .call = 11, .fingerprint = 12, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED | FSDPI_FLAG_PLACES};
+static const fsdpi_opinion GOOD = {.call = 11, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED | FSDPI_FLAG_PLACES};
 
 /* BYTES: of uneven length, and none for some. */
 static size_t payload_of(int node)
@@ -138,12 +137,12 @@ static void without_payload_messages_are_of_constant_size(void **state)
 
 /* What can be odd about one node's ranks; the last one has arguments that are bad. */
 static const fsdpi_opinion ODDITIES[] = {
-    {.call = 10, .fingerprint = 12, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED | FSDPI_FLAG_PLACES},
-    {.call = 11, .fingerprint = 13, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED | FSDPI_FLAG_PLACES},
-    {.call = 10, .fingerprint = 12, .flags = FSDPI_FLAG_SAME},
-    {.call = 11, .fingerprint = 12, .flags = FSDPI_FLAG_OFFERED},
-    {.call = 11, .fingerprint = 12, .flags = FSDPI_FLAG_SAME},
-    {.call = 11, .fingerprint = 12, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED, .status = FSDP_ERR_ARG},
+    {.call = 10, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED | FSDPI_FLAG_PLACES},
+    {.call = 12, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED | FSDPI_FLAG_PLACES},
+    {.call = 10, .flags = FSDPI_FLAG_SAME},
+    {.call = 11, .flags = FSDPI_FLAG_OFFERED},
+    {.call = 11, .flags = FSDPI_FLAG_SAME},
+    {.call = 11, .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_OFFERED, .status = FSDP_ERR_ARG},
 };
 enum { N_ODDITIES = sizeof ODDITIES / sizeof ODDITIES[0] };
 

@@ -219,9 +219,8 @@ static fsdpi_opinion says(int p, uint64_t number)
 {
     const int last = job.n->size - 1;
 
-    return (fsdpi_opinion){.call        = number,
-                           .fingerprint = number % 4 == 1 && p == last ? 1 : 0,
-                           .flags       = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | FSDPI_FLAG_OFFERED |
+    return (fsdpi_opinion){.call  = number + (number % 4 == 1 && p == last ? 1 : 0),
+                           .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | FSDPI_FLAG_OFFERED |
                                     (number % 3 == 1 && p == last / 2 ? 0 : FSDPI_FLAG_PLACES),
                            .status = number % 5 == 2 && p == last / 3 ? FSDP_ERR_ARG : FSDP_OK};
 }
@@ -236,11 +235,8 @@ static void post(rank *r, int p)
     fsdpi_letter       *letter = fsdpi_letter_of(&r->box, p, ++r->number);
     const fsdpi_opinion mine   = says(p, r->number);
 
-    letter->call        = mine.call;
-    letter->fingerprint = mine.fingerprint;
-    letter->flags       = mine.flags;
-    letter->status      = mine.status;
-    letter->at.out      = out_of(p, r->number);
+    fsdpi_write_opinion(letter, &mine);
+    letter->at.out = out_of(p, r->number);
     fsdpi_mailbox_post(&r->box, letter, r->number);
 }
 
