@@ -90,7 +90,7 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
     atomic_store_explicit(&request->state, FSDPI_REQUEST_DONE, memory_order_release);
 }
 
-static void post(fsdp_request *request)
+static void post_letter(fsdp_request *request)
 {
     fsdpi_agreement_post(request);
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ARRIVING, memory_order_relaxed);
@@ -107,14 +107,14 @@ static void start(fsdp_request *request)
     if (request->verdict.status == FSDP_OK && collective != NULL && collective->prepare != NULL) {
         fsdpi_take_local_verdict(request, collective->prepare(request));
     }
-    post(request);
+    post_letter(request);
 }
 
 /* The second agreement: on what has become of it. */
 static void agree_at_end(fsdp_request *request)
 {
     request->closing = true;
-    post(request);
+    post_letter(request);
 }
 
 static fsdp_status end_agreed(fsdp_request *request)

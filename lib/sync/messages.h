@@ -50,9 +50,10 @@ fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t b
 fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_broadcast(fsdpi_messages *messages, void *data, size_t bytes, int root);
 
-/** There is room for another message in the list, or for none: then the context is broken. */
+/** Makes room for another message in the list. Where it cannot, the context is broken. */
 fsdp_status fsdpi_messages_make_room(fsdpi_messages *messages);
 
+/** The place of the next one in the list, for MPI to write its request to. */
 static inline fsdp_status fsdpi_next_message(fsdpi_messages *messages, MPI_Request **message)
 {
     if (messages->n == messages->capacity) {
@@ -74,7 +75,7 @@ static inline fsdp_status fsdpi_post_send_whole(fsdpi_messages *messages, const 
     return FSDP_OK;
 }
 
-/** One that `kept`, a persistent request of its owner's, sends or receives. */
+/** Starts a persistent request, which is completed with the other messages and stays its owner's. */
 static inline fsdp_status fsdpi_post_kept(fsdpi_messages *messages, MPI_Request *kept)
 {
     MPI_Request *message;

@@ -27,7 +27,7 @@ typedef enum fsdpi_flags {
 } fsdpi_flags;
 
 typedef struct fsdpi_opinion {
-    uint64_t call;   /* a hash of what one of them calls, and all, where they call the same */
+    uint64_t call;   /* a hash of what one of them calls; of what all do, if that is the same */
     uint32_t flags;  /* fsdpi_flags that hold for all */
     int32_t  status; /* the highest fsdp_status of any */
 } fsdpi_opinion;

@@ -33,7 +33,7 @@ size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
  */
 void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together);
 
-/** Before the lane's communicator is freed, where MPI has not ended and no exchange is under way. */
+/** Frees what receives heads: before the lane's communicator, while MPI has not ended, and with no exchange under way. */
 void fsdpi_pairs_close(fsdpi_exchange *exchange);
 
 /** On the leader: writes the head of this node's record. Its payload begins right behind. */

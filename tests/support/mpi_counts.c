@@ -1,9 +1,9 @@
 #include "tests/support/mpi_counts.h"
 
 #include <mpi.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 /* ---- counting ------------------------------------------------------------------------------------------------------ */
 
@@ -178,7 +178,11 @@ int MPI_Recv_init(void *data, int count, MPI_Datatype type, int from, int tag, M
 {
     const int code = PMPI_Recv_init(data, count, type, from, tag, comm, request);
 
-    if (code == MPI_SUCCESS && n_kept < MOST_KEPT) {
+    if (n_kept == MOST_KEPT) {
+        (void)fprintf(stderr, "mpi_counts: more than %d persistent receives; raise MOST_KEPT\n", MOST_KEPT);
+        (void)MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if (code == MPI_SUCCESS) {
         kept[n_kept].request  = *request;
         kept[n_kept].from     = from;
         kept[n_kept++].active = false;
