@@ -150,43 +150,6 @@ static fsdp_status send_stream(fsdp_request *request, fsdpi_stream_kind kind, si
     return FSDP_OK;
 }
 
-/*
- * Over TCP a send is complete as soon as the system has taken it. A rank that sends one chunk after the other then looks at none
- * that has come, until the system takes no more: each waits for the other, and a link carries half of what it could both ways.
- * Open MPI asks the system for what has come in one of 8 calls, so that as many follow each chunk. Some give the core away: who
- * then gets it back late has waited long enough.
- */
-static void let_others_come(fsdp_request *request)
-{
-    enum { CALLS = 8 };
-    static const double LONGEST = 20e-6, LATE = 1e-3; /* more than it takes to read what has come */
-    fsdpi_giving_way   *way    = &request->ctx->rails.giving_way;
-    const double        begin  = fsdpi_seconds();
-    double              passed = 0;
-
-    if (!fsdpi_may_give_way(way)) {
-        return;
-    }
-    for (int i = 0; i < CALLS && passed < LONGEST; i++) {
-        fsdpi_messages_progress(&request->lane->messages);
-        passed = fsdpi_seconds() - begin;
-    }
-    fsdpi_gave_way(way, passed > LATE);
-}
-
-fsdp_status fsdpi_rails_post_sends(fsdp_request *request, bool *moved)
-{
-    const size_t at_once = request->ctx->rails.at_once;
-    size_t       left    = at_once;
-
-    FSDP_TRY(send_stream(request, FSDPI_PARTIALS_OUT, &left, moved));
-    FSDP_TRY(send_stream(request, FSDPI_PARTS_OUT, &left, moved));
-    if (left < at_once && at_once != SIZE_MAX) {
-        let_others_come(request);
-    }
-    return FSDP_OK;
-}
-
 /* ---- what has come and gone ---------------------------------------------------------------------------------------- */
 
 static bool is_sent(fsdpi_stream_kind kind)
@@ -255,4 +218,48 @@ fsdp_status fsdpi_rails_look_at_messages(fsdp_request *request, bool *moved)
     close_ranks(rails);
     *moved = true;
     return FSDP_OK;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------- */
+
+/* Chunks that have come. */
+static size_t come(const fsdpi_rails *rails)
+{
+    return rails->streams[FSDPI_PARTIALS_IN].done + rails->streams[FSDPI_PARTS_IN].done;
+}
+
+/*
+ * Over TCP a send is complete as soon as the system has taken it. A rank that sends one chunk after the other then looks at none
+ * that has come, until the system takes no more: each waits for the other, and a link carries half of what it could both ways.
+ * So one that comes is waited for after each that is sent, but not for long: Open MPI asks the system for what has come in one of 8
+ * calls. Some give the core away: who then gets it back late has waited long enough.
+ */
+static fsdp_status let_one_come(fsdp_request *request, bool *moved)
+{
+    enum { CALLS = 8 };
+    static const double LONGEST = 20e-6, LATE = 1e-3; /* more than it takes to read what has come */
+    fsdpi_rails        *rails  = &request->ctx->rails;
+    const size_t        before = come(rails);
+    const double        begin  = fsdpi_seconds();
+    double              passed = 0;
+
+    if (!fsdpi_may_give_way(&rails->giving_way)) {
+        return FSDP_OK;
+    }
+    for (int i = 0; i < CALLS && passed < LONGEST && come(rails) == before; i++) {
+        FSDP_TRY(fsdpi_rails_look_at_messages(request, moved));
+        passed = fsdpi_seconds() - begin;
+    }
+    fsdpi_gave_way(&rails->giving_way, passed > LATE);
+    return FSDP_OK;
+}
+
+fsdp_status fsdpi_rails_post_sends(fsdp_request *request, bool *moved)
+{
+    const size_t at_once = request->ctx->rails.at_once;
+    size_t       left    = at_once;
+
+    FSDP_TRY(send_stream(request, FSDPI_PARTIALS_OUT, &left, moved));
+    FSDP_TRY(send_stream(request, FSDPI_PARTS_OUT, &left, moved));
+    return left < at_once && at_once != SIZE_MAX ? let_one_come(request, moved) : FSDP_OK;
 }
