@@ -113,6 +113,38 @@ static size_t gathered_bytes(const fsdp_request *request, int node)
                                     : fsdpi_gathered_bytes(request, &b, node);
 }
 
+/*
+ * A part for which MPI reads the sender's memory is sent from the result, into which it is copied when all have agreed: the receiver
+ * finds it in the sender's caches, and the input is read from memory once, not twice.
+ */
+static bool is_sent_later(const fsdp_request *request, size_t bytes)
+{
+    enum { LEAST_BYTES = 32 << 10 };
+    const fsdpi_call *call  = &request->call;
+    const fsdpi_link *link  = &request->ctx->link;
+    const bool        pulls = link->pulls && bytes > link->cut && bytes > request->lane->exchange.together;
+
+    return sends_input(request) && pulls && bytes >= LEAST_BYTES &&
+           !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes);
+}
+
+fsdpi_portion fsdpi_later_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
+{
+    const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
+    const size_t      width = request->call.width;
+    unsigned char    *to    = (unsigned char *)request->call.out + mine.begin * width;
+
+    (void)node; /* each gets the same */
+    if (pattern != FSDPI_GATHER || !is_sent_later(request, mine.count * width)) {
+        return (fsdpi_portion){0};
+    }
+    if (request->at == 0) {
+        memcpy(to, request->call.in, mine.count * width); /* into the caches, as whoever reads it next wants it */
+        request->at = mine.count;
+    }
+    return (fsdpi_portion){to, mine.count * width, true};
+}
+
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
 {
     const fsdp_context  *ctx   = request->ctx;
@@ -122,21 +154,24 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
     const size_t width = request->call.width;
 
     switch (pattern) {
-    case FSDPI_GATHER:
-        return (fsdpi_portion){data, gathered_bytes(request, nodes->mine)};
+    case FSDPI_GATHER: {
+        const size_t bytes = gathered_bytes(request, nodes->mine);
+        return (fsdpi_portion){data, bytes, is_sent_later(request, bytes)};
+    }
     case FSDPI_SCATTER: {
         const fsdpi_slice needed = needed_by(request, node);
-        return (fsdpi_portion){data + needed.begin * width, needed.count * width};
+        return (fsdpi_portion){data + needed.begin * width, needed.count * width, false};
     }
     case FSDPI_TO_ROOT:
-        return (fsdpi_portion){data,
-                               fsdpi_node_of(nodes, request->call.root) == node ? request->call.count * width : 0};
+        return (fsdpi_portion){data, fsdpi_node_of(nodes, request->call.root) == node ? request->call.count * width : 0,
+                               false};
     case FSDPI_FROM_ROOT:
-        return (fsdpi_portion){data, fsdpi_is_on_node(nodes, request->call.root) ? request->call.count * width : 0};
+        return (fsdpi_portion){data, fsdpi_is_on_node(nodes, request->call.root) ? request->call.count * width : 0,
+                               false};
     case FSDPI_TRANSPOSE:
-        return (fsdpi_portion){fsdpi_transposed_for(request, node), fsdpi_transposed_bytes(request, node)};
+        return (fsdpi_portion){fsdpi_transposed_for(request, node), fsdpi_transposed_bytes(request, node), false};
     default:
-        return (fsdpi_portion){data, request->call.count * width};
+        return (fsdpi_portion){data, request->call.count * width, false};
     }
 }
 
@@ -198,11 +233,12 @@ static void take_parts(const fsdpi_published *from)
     const fsdp_context *ctx     = request->ctx;
 
     for (int r = 0; r < ctx->size; r++) {
-        const fsdpi_slice part = fsdpi_slice_of(request, r);
-        unsigned char    *to   = (unsigned char *)request->call.out + part.begin * request->call.width;
-        const void       *data = r == ctx->rank ? request->call.in : part_of(from, r);
+        const fsdpi_slice part     = fsdpi_slice_of(request, r);
+        unsigned char    *to       = (unsigned char *)request->call.out + part.begin * request->call.width;
+        const bool        is_there = r == ctx->rank && request->at > 0; /* see fsdpi_later_inline() */
+        const void       *data     = r == ctx->rank ? request->call.in : part_of(from, r);
 
-        if (part.count > 0 && data != to) {
+        if (part.count > 0 && data != to && !is_there) {
             ctx->kernels->copy(to, data, part.count * request->call.width);
         }
     }

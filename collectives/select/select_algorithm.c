@@ -193,6 +193,11 @@ fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
     return fsdpi_portion_inline(request, offered(request), node);
 }
 
+fsdpi_portion fsdpi_select_later(fsdp_request *request, int node)
+{
+    return fsdpi_later_inline(request, offered(request), node);
+}
+
 size_t fsdpi_select_expected(fsdp_request *request, int node)
 {
     return whole_bytes(request) > request->lane->exchange.together

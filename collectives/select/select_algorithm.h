@@ -28,6 +28,7 @@ static inline const fsdpi_selection *fsdpi_selection_of(const fsdp_request *requ
 unsigned               fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter);
 size_t                 fsdpi_select_record(fsdp_request *request, unsigned char *payload);
 fsdpi_portion          fsdpi_select_portion(fsdp_request *request, int node);
+fsdpi_portion          fsdpi_select_later(fsdp_request *request, int node);
 size_t                 fsdpi_select_expected(fsdp_request *request, int node);
 void                  *fsdpi_select_place(fsdp_request *request, int node);
 const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
@@ -42,6 +43,7 @@ const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
                        .offer    = fsdpi_select_offer,                                                                 \
                        .record   = fsdpi_select_record,                                                                \
                        .portion  = fsdpi_select_portion,                                                               \
+                       .later    = fsdpi_select_later,                                                                 \
                        .place    = fsdpi_select_place,                                                                 \
                        .expected = fsdpi_select_expected,                                                              \
                        .choose   = fsdpi_select_choose},                                                                 \

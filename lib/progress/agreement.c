@@ -163,17 +163,40 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
 }
 
 /* All heads have come: what all say decides where the rest of the others' data belongs. */
-static fsdp_status receive_portions(fsdp_request *request)
+static fsdp_status receive_portions(fsdp_request *request, bool carries)
 {
     const fsdpi_nodes *nodes    = request->engine->nodes;
     fsdpi_exchange    *exchange = &request->lane->exchange;
-    const bool         carries  = fsdpi_carries(fsdpi_exchange_opinion(exchange));
 
     for (int k = 1; k < nodes->count; k++) {
         const int from = fsdpi_node_before(nodes, k);
         FSDP_TRY(fsdpi_pairs_receive(exchange, from, carries ? request->call.collective->place(request, from) : NULL));
     }
     return FSDP_OK;
+}
+
+/* And this node's own data goes to the others, as far as it has been put off until now. */
+static fsdp_status send_later(fsdp_request *request)
+{
+    const fsdpi_nodes *nodes = request->engine->nodes;
+
+    for (int k = 1; k < nodes->count; k++) {
+        const int           to      = fsdpi_node_behind(nodes, k);
+        const fsdpi_portion portion = request->call.collective->later(request, to);
+
+        if (portion.later) {
+            FSDP_TRY(fsdpi_pairs_send_later(&request->lane->exchange, to, portion));
+        }
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status exchange_portions(fsdp_request *request)
+{
+    const bool carries = fsdpi_carries(fsdpi_exchange_opinion(&request->lane->exchange));
+
+    FSDP_TRY(receive_portions(request, carries));
+    return carries && request->call.collective->later != NULL ? send_later(request) : FSDP_OK;
 }
 
 /* Whether the result can be taken while this node's data still leaves: in place, that lies where the result belongs. */
@@ -198,7 +221,7 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
             return FSDP_OK;
         }
         if (exchange->apart) {
-            FSDP_TRY(receive_portions(request));
+            FSDP_TRY(exchange_portions(request));
         }
     }
     FSDP_TRY(exchange->apart && may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)

@@ -92,11 +92,19 @@ const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int nod
     return (const unsigned char *)(record_of(exchange, node) + 1);
 }
 
+/* In `bytes` of a head: what it announces is sent later. */
+static const uint64_t LATER = (uint64_t)1 << 63;
+
+static size_t announced(const fsdpi_record_head *head)
+{
+    return (size_t)(head->bytes & ~LATER);
+}
+
 /* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
 static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *head)
 {
     const uint64_t tags = (uint64_t)exchange->messages->largest_tag - FSDPI_TAG_PORTIONS + 1;
-    const uint64_t call = fsdpi_hash_word(head->bytes, head->all.call);
+    const uint64_t call = fsdpi_hash_word(announced(head), head->all.call);
 
     return FSDPI_TAG_PORTIONS + (int)(call % tags);
 }
@@ -165,14 +173,24 @@ static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_
     exchange->apart = true;
     exchange->outgoing += sizeof *head;
     FSDP_TRY(fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS));
-    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(exchange, head));
+    return (head->bytes & LATER) != 0
+               ? FSDP_OK
+               : fsdpi_post_send(exchange->messages, data, announced(head), leader, portion_tag(exchange, head));
+}
+
+fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
+{
+    const fsdpi_record_head head = {.all = own_record(exchange)->all, .bytes = portion.bytes};
+
+    return fsdpi_post_send(exchange->messages, portion.data, portion.bytes, fsdpi_rank_at(exchange->nodes, node, 0),
+                           portion_tag(exchange, &head));
 }
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
 {
     const fsdpi_record_head *own    = own_record(exchange);
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
-    const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
+    const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes | (portion.later ? LATER : 0)};
 
     if (portion.bytes == 0) {
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
@@ -238,8 +256,9 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
 
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
 {
-    fsdpi_record_head *record = record_of(exchange, node);
-    const bool         comes  = record->bytes > exchange->together;
+    fsdpi_record_head *record  = record_of(exchange, node);
+    const bool         is_sent = (record->bytes & LATER) == 0 || fsdpi_carries(&own_record(exchange)->all);
+    const bool         comes   = announced(record) > exchange->together && is_sent;
     const int          tag = comes ? portion_tag(exchange, record) : 0, expected = exchange->expected;
 
     if (comes && tag == expected) {
@@ -248,7 +267,7 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     if (expected != 0) {
         FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, exchange->n_awaited));
     }
-    return comes ? fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, record->bytes,
+    return comes ? fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, announced(record),
                                       fsdpi_rank_at(exchange->nodes, node, 0), tag)
                  : FSDP_OK;
 }

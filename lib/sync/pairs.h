@@ -7,7 +7,8 @@
  * same message; longer data in one of its own, from where it lies to where it belongs. That is received once all heads have been
  * heard: if not all call the same it goes to where nobody looks, and no output has been written to. Between two nodes it is
  * expected before, so that it need not wait for the head: its tag says what has been called, and that of another call finds
- * nobody who expects it.
+ * nobody who expects it. Data that a head has announced may also be sent later, when all heads have come; if not all call the
+ * same, it is not.
  *
  * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
  * too. The leader's staging memory holds its own record first, with what its node has for the others, then a place for each
@@ -22,6 +23,7 @@
 typedef struct fsdpi_portion {
     const void *data;
     size_t      bytes; /* 0: it needs none */
+    bool        later; /* announced only, for fsdpi_pairs_send_later(); it must be too long to follow its head */
 } fsdpi_portion;
 
 /** BYTES of the longest payload. 0: there is no room for pairs. */
@@ -41,6 +43,9 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
 
 /** Sends a node the head and its portion, once for each. */
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
+
+/** Sends a node what its head has announced for later, from where it lies now: all heads have come, and all call the same. */
+fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
 
 /** When all is sent, which does not wait for this: receives the heads of the others. */
 fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange);

@@ -16,7 +16,7 @@ enum { HEAD = sizeof(fsdpi_record_head), SHORT = 100, LONG = 8192, MOST_RANKS = 
 static struct {
     fsdp_context *ctx;
     int           rank, size;
-    float        *in, *out; /* LONG for each rank */
+    float        *in, *out; /* twice LONG for each rank */
 } world;
 
 /* ---- what is sent --------------------------------------------------------------------------------------------------- */
@@ -265,14 +265,14 @@ static void what_is_too_long_goes_another_way(void **state)
 
 static void clear_output(void)
 {
-    memset(world.out, 0, (size_t)world.size * LONG * sizeof(float));
+    memset(world.out, 0, (size_t)world.size * 2 * LONG * sizeof(float));
 }
 
 /* No output has been written to, and the next calls find none of the messages of this one. */
 static void assert_nothing_is_left(fsdp_status expected, fsdp_status found)
 {
     assert_int_equal(expected, found);
-    for (size_t i = 0; i < (size_t)world.size * LONG; i++) {
+    for (size_t i = 0; i < (size_t)world.size * 2 * LONG; i++) {
         assert_true(world.out[i] == 0);
     }
     check_allreduce(SHORT);
@@ -282,7 +282,7 @@ static void assert_nothing_is_left(fsdp_status expected, fsdp_status found)
 
 static void lengths_that_differ_leave_nothing_behind(void **state)
 {
-    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {1, SHORT}};
+    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {LONG, 2 * LONG}, {1, SHORT}};
 
     (void)state;
     clear_output();
@@ -345,6 +345,40 @@ static void halves_of_calls_that_differ_leave_nothing_behind(void **state)
     world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
 }
 
+/* ---- parts that are only announced at first --------------------------------------------------------------------------- */
+
+/* One rank's input lies where its part belongs, so that it has nothing to copy and sends at once. */
+static void check_in_place(int odd)
+{
+    float *const place = world.out + (size_t)world.rank * LONG;
+
+    fill_input();
+    clear_output();
+    memcpy(place, world.in, world.rank == odd ? LONG * sizeof(float) : 0);
+    assert_int_equal(
+        FSDP_OK, fsdp_allgather(world.ctx, world.rank == odd ? FSDP_IN_PLACE : world.in, world.out, LONG, FSDP_F32));
+    for (size_t i = 0; i < LONG * (size_t)world.size; i++) {
+        const size_t rank = i / LONG;
+        assert_true(world.out[i] == (float)(rank + 1) * (float)(i % LONG % 17 + 1));
+    }
+}
+
+/* As where MPI reads the sender's memory. */
+static void parts_are_sent_when_all_have_agreed(void **state)
+{
+    const fsdpi_link link = world.ctx->link;
+
+    world.ctx->link.pulls = true;
+    world.ctx->link.cut   = 0;
+    data_is_expected(state);
+    lengths_that_differ_leave_nothing_behind(state);
+    one_without_data_among_others_leaves_nothing_behind(state);
+    for (int odd = 0; odd < world.size; odd++) {
+        check_in_place(odd);
+    }
+    world.ctx->link = link;
+}
+
 /* ---- data in pieces ------------------------------------------------------------------------------------------------- */
 
 /* All of the above, where a message of 1000 bytes is the longest that MPI sends at once; and where data up to a length is cut. */
@@ -372,8 +406,8 @@ static int open_world(void **state)
     (void)state;
     world.rank = fsdp_test_rank();
     world.size = fsdp_test_size();
-    world.in   = calloc((size_t)world.size * LONG, sizeof(float));
-    world.out  = calloc((size_t)world.size * LONG, sizeof(float));
+    world.in   = calloc((size_t)world.size * 2 * LONG, sizeof(float));
+    world.out  = calloc((size_t)world.size * 2 * LONG, sizeof(float));
     fsdp_config_init(&config);
     config.node_size           = 1;
     config.progress            = FSDP_PROGRESS_INLINE; /* all is sent by this thread */
@@ -440,6 +474,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(only_the_root_is_sent_to_or_sends),
         cmocka_unit_test(what_is_too_long_goes_another_way),
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
+        cmocka_unit_test(parts_are_sent_when_all_have_agreed),
         cmocka_unit_test(one_without_data_among_others_leaves_nothing_behind),
         cmocka_unit_test(pieces_do_as_one_message_does),
         cmocka_unit_test(what_has_just_been_reduced_rides_again),
