@@ -216,6 +216,21 @@ static bool is_slow(const fsdpi_link *link)
     return link->rate < TEN_GIGABIT;
 }
 
+/*
+ * Chunks that are sent before MPI is asked for what has come. Over a slow link one, so that it carries chunks both ways all the time.
+ * But where ranks share a link, the others receive meanwhile, and few chunks are soon under way: to look after each takes longer (an
+ * alltoall of 32 KiB to each, 4 hosts of 2 ranks at 10 Gbit/s: 1.3 times as long).
+ */
+static size_t sent_at_once(const fsdp_request *request)
+{
+    enum { FEW_BYTES = 512 << 10 };
+    const fsdp_context *ctx = request->ctx;
+    const bool          few =
+        request->call.whole * request->call.width <= FEW_BYTES && (ctx->rails.route & FSDPI_EXCHANGES) != 0;
+
+    return is_slow(&ctx->link) && !(few && ctx->nodes.largest > 1) ? 1 : SIZE_MAX;
+}
+
 /* ELEMENTS. */
 static size_t longest_part(const fsdp_request *request, unsigned route)
 {
@@ -245,7 +260,7 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     rails->chunk     = bytes / width > 0 ? bytes / width : 1;
     rails->most      = fsdpi_rails_chunks(request, largest);
     rails->in_turn   = chunks_in_turn(rails, &demand);
-    rails->at_once   = is_slow(&request->ctx->link) ? 1 : SIZE_MAX;
+    rails->at_once   = sent_at_once(request);
     rails->has_turns = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
     place_streams(rails, &demand);
 }
