@@ -7,6 +7,7 @@
 #include "collectives/blocks/transposed.h"
 #include "collectives/reach/mover.h"
 #include "collectives/reach/pieces.h"
+#include "lib/base/clock.h"
 #include "lib/context/context.h"
 
 /* Whether each rank is a node, whose number is the rank's. */
@@ -66,11 +67,47 @@ static void fetch_result(const fsdp_request *request)
     }
 }
 
+/* Whether caches may hold the input, as one of the last few; remembers it. */
+static bool has_just_been_read(fsdp_request *request)
+{
+    static const double JUST_NOW = 1e-3;
+    const void         *input    = request->call.in;
+    fsdpi_read         *reads    = request->ctx->rails.gathered;
+    int                 place    = 0;
+
+    for (int i = 0; i < FSDPI_RECENT_READS && reads[place].input != input; i++) {
+        place = reads[i].input == input || reads[i].at < reads[place].at ? i : place;
+    }
+    const fsdpi_read now  = {.input = input, .at = fsdpi_seconds()};
+    const bool       just = reads[place].input == input && now.at - reads[place].at < JUST_NOW;
+
+    reads[place] = now;
+    return just;
+}
+
+/*
+ * A part for which MPI reads the sender's memory is sent from the result, into which it is copied when all have agreed: the receiver
+ * finds it in the sender's caches, and the input is read from memory once, not twice. An input that has just been read is in the
+ * receiver's caches already.
+ */
+static bool is_to_be_put_off(fsdp_request *request, fsdpi_pattern pattern)
+{
+    enum { LEAST_BYTES = 32 << 10 };
+    const fsdpi_call *call  = &request->call;
+    const fsdpi_link *link  = &request->ctx->link;
+    const size_t      bytes = call->in_bytes;
+
+    return pattern == FSDPI_GATHER && bytes >= LEAST_BYTES && link->pulls && sends_input(request) &&
+           bytes > link->cut && bytes > request->lane->exchange.together &&
+           !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes) && !has_just_been_read(request);
+}
+
 unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdpi_letter *letter)
 {
     unsigned char *to = fits_letter(request, pattern) ? letter->payload : (unsigned char *)(letter + 1);
 
     fetch_result(request);
+    request->is_put_off = is_to_be_put_off(request, pattern);
     if (!sends_input(request) && fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
         memcpy(to, request->call.in, request->call.in_bytes); /* the whole input, packed as it is */
     }
@@ -113,29 +150,14 @@ static size_t gathered_bytes(const fsdp_request *request, int node)
                                     : fsdpi_gathered_bytes(request, &b, node);
 }
 
-/*
- * A part for which MPI reads the sender's memory is sent from the result, into which it is copied when all have agreed: the receiver
- * finds it in the sender's caches, and the input is read from memory once, not twice.
- */
-static bool is_sent_later(const fsdp_request *request, size_t bytes)
-{
-    enum { LEAST_BYTES = 32 << 10 };
-    const fsdpi_call *call  = &request->call;
-    const fsdpi_link *link  = &request->ctx->link;
-    const bool        pulls = link->pulls && bytes > link->cut && bytes > request->lane->exchange.together;
-
-    return sends_input(request) && pulls && bytes >= LEAST_BYTES &&
-           !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes);
-}
-
-fsdpi_portion fsdpi_later_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
+fsdpi_portion fsdpi_later_inline(fsdp_request *request, int node)
 {
     const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
     const size_t      width = request->call.width;
     unsigned char    *to    = (unsigned char *)request->call.out + mine.begin * width;
 
     (void)node; /* each gets the same */
-    if (pattern != FSDPI_GATHER || !is_sent_later(request, mine.count * width)) {
+    if (!request->is_put_off) {
         return (fsdpi_portion){0};
     }
     if (request->at == 0) {
@@ -154,10 +176,8 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
     const size_t width = request->call.width;
 
     switch (pattern) {
-    case FSDPI_GATHER: {
-        const size_t bytes = gathered_bytes(request, nodes->mine);
-        return (fsdpi_portion){data, bytes, is_sent_later(request, bytes)};
-    }
+    case FSDPI_GATHER:
+        return (fsdpi_portion){data, gathered_bytes(request, nodes->mine), request->is_put_off};
     case FSDPI_SCATTER: {
         const fsdpi_slice needed = needed_by(request, node);
         return (fsdpi_portion){data + needed.begin * width, needed.count * width, false};

@@ -195,7 +195,7 @@ fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
 
 fsdpi_portion fsdpi_select_later(fsdp_request *request, int node)
 {
-    return fsdpi_later_inline(request, offered(request), node);
+    return fsdpi_later_inline(request, node);
 }
 
 size_t fsdpi_select_expected(fsdp_request *request, int node)

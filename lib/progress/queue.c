@@ -55,6 +55,7 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->is_recorded = false;
     request->is_still    = false;
     request->in_halves   = false;
+    request->is_put_off  = false;
     request->aside       = false;
     request->unprinted   = false;
     request->error[0]    = '\0';

@@ -176,6 +176,7 @@ struct fsdp_request {
     bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
     bool                     is_recorded; /* in the flight recorder */
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
+    bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::later */
     fsdp_status              status;
     uint64_t                 number; /* of its letter in that lane */
     uint64_t                 sequence;

@@ -81,6 +81,14 @@ typedef struct fsdpi_copied {
     size_t       own;   /* chunks of the peer's own part */
 } fsdpi_copied;
 
+/** An input that caches may still hold, and when it was read: SECONDS, by fsdpi_seconds(). */
+typedef struct fsdpi_read {
+    const void *input;
+    double      at;
+} fsdpi_read;
+
+enum { FSDPI_RECENT_READS = 8 };
+
 typedef struct fsdpi_rails {
     fsdpi_core  *core;
     unsigned     route; /* fsdpi_route, of the present operation */
@@ -115,6 +123,7 @@ typedef struct fsdpi_rails {
     fsdpi_giving_way giving_way; /* to MPI, behind each chunk on a slow link */
     const void      *last_input; /* of an allreduce */
     double           last_used;  /* SECONDS: when that has been read, by fsdpi_seconds() */
+    fsdpi_read       gathered[FSDPI_RECENT_READS]; /* of allgathers, in no order */
 } fsdpi_rails;
 
 /** Chunks of a stream that may be under way in a context of `size` ranks. */
