@@ -251,7 +251,7 @@ fsdpi_portion fsdpi_alltoallv_portion(fsdp_request *request, int node)
     for (int m = 0; m < node; m++) { /* there are few */
         data += m != nodes->mine ? head_at(data)->bytes : 0;
     }
-    return (fsdpi_portion){data, head_at(data)->bytes, false};
+    return (fsdpi_portion){data, head_at(data)->bytes};
 }
 
 /* ---- taking ------------------------------------------------------------------------------------------------------ */

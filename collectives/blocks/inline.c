@@ -7,7 +7,6 @@
 #include "collectives/blocks/transposed.h"
 #include "collectives/reach/mover.h"
 #include "collectives/reach/pieces.h"
-#include "lib/base/clock.h"
 #include "lib/context/context.h"
 
 /* Whether each rank is a node, whose number is the rank's. */
@@ -67,21 +66,17 @@ static void fetch_result(const fsdp_request *request)
     }
 }
 
-/* Whether caches may hold the input, as one of the last few; remembers it. */
+/* Whether the input is one of the last few, and caches may hold it; remembers it in place of the oldest. */
 static bool has_just_been_read(fsdp_request *request)
 {
-    static const double JUST_NOW = 1e-3;
-    const void         *input    = request->call.in;
-    fsdpi_read         *reads    = request->ctx->rails.gathered;
-    int                 place    = 0;
+    fsdpi_read *reads = request->ctx->rails.gathered, *place = reads;
 
-    for (int i = 0; i < FSDPI_RECENT_READS && reads[place].input != input; i++) {
-        place = reads[i].input == input || reads[i].at < reads[place].at ? i : place;
+    for (int i = 0; i < FSDPI_RECENT_READS && place->input != request->call.in; i++) {
+        place = reads[i].input == request->call.in || reads[i].at < place->at ? &reads[i] : place;
     }
-    const fsdpi_read now  = {.input = input, .at = fsdpi_seconds()};
-    const bool       just = reads[place].input == input && now.at - reads[place].at < JUST_NOW;
+    const bool just = fsdpi_is_recent(place, request->call.in);
 
-    reads[place] = now;
+    *place = fsdpi_read_now(request->call.in);
     return just;
 }
 
@@ -150,21 +145,14 @@ static size_t gathered_bytes(const fsdp_request *request, int node)
                                     : fsdpi_gathered_bytes(request, &b, node);
 }
 
-fsdpi_portion fsdpi_later_inline(fsdp_request *request, int node)
+fsdpi_portion fsdpi_later_inline(fsdp_request *request)
 {
     const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
-    const size_t      width = request->call.width;
-    unsigned char    *to    = (unsigned char *)request->call.out + mine.begin * width;
+    const size_t      bytes = mine.count * request->call.width;
+    unsigned char    *to    = (unsigned char *)request->call.out + mine.begin * request->call.width;
 
-    (void)node; /* each gets the same */
-    if (!request->is_put_off) {
-        return (fsdpi_portion){0};
-    }
-    if (request->at == 0) {
-        memcpy(to, request->call.in, mine.count * width); /* into the caches, as whoever reads it next wants it */
-        request->at = mine.count;
-    }
-    return (fsdpi_portion){to, mine.count * width, true};
+    memcpy(to, request->call.in, bytes); /* into the caches, which the copies of our kernels may pass by */
+    return (fsdpi_portion){to, bytes};
 }
 
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
@@ -177,21 +165,20 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
 
     switch (pattern) {
     case FSDPI_GATHER:
-        return (fsdpi_portion){data, gathered_bytes(request, nodes->mine), request->is_put_off};
+        return (fsdpi_portion){data, gathered_bytes(request, nodes->mine)};
     case FSDPI_SCATTER: {
         const fsdpi_slice needed = needed_by(request, node);
-        return (fsdpi_portion){data + needed.begin * width, needed.count * width, false};
+        return (fsdpi_portion){data + needed.begin * width, needed.count * width};
     }
     case FSDPI_TO_ROOT:
-        return (fsdpi_portion){data, fsdpi_node_of(nodes, request->call.root) == node ? request->call.count * width : 0,
-                               false};
+        return (fsdpi_portion){data,
+                               fsdpi_node_of(nodes, request->call.root) == node ? request->call.count * width : 0};
     case FSDPI_FROM_ROOT:
-        return (fsdpi_portion){data, fsdpi_is_on_node(nodes, request->call.root) ? request->call.count * width : 0,
-                               false};
+        return (fsdpi_portion){data, fsdpi_is_on_node(nodes, request->call.root) ? request->call.count * width : 0};
     case FSDPI_TRANSPOSE:
-        return (fsdpi_portion){fsdpi_transposed_for(request, node), fsdpi_transposed_bytes(request, node), false};
+        return (fsdpi_portion){fsdpi_transposed_for(request, node), fsdpi_transposed_bytes(request, node)};
     default:
-        return (fsdpi_portion){data, request->call.count * width, false};
+        return (fsdpi_portion){data, request->call.count * width};
     }
 }
 
@@ -255,7 +242,7 @@ static void take_parts(const fsdpi_published *from)
     for (int r = 0; r < ctx->size; r++) {
         const fsdpi_slice part     = fsdpi_slice_of(request, r);
         unsigned char    *to       = (unsigned char *)request->call.out + part.begin * request->call.width;
-        const bool        is_there = r == ctx->rank && request->at > 0; /* see fsdpi_later_inline() */
+        const bool        is_there = r == ctx->rank && request->is_put_off; /* see fsdpi_later_inline() */
         const void       *data     = r == ctx->rank ? request->call.in : part_of(from, r);
 
         if (part.count > 0 && data != to && !is_there) {

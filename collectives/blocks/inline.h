@@ -23,9 +23,11 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
 
 /** For the fields of that name of fsdpi_collective: what of it a node needs; where what that sends belongs, and its BYTES. */
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node);
-fsdpi_portion fsdpi_later_inline(fsdp_request *request, int node);
 size_t        fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 void         *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
+
+/** For fsdpi_collective::later: copies this rank's part into the result. */
+fsdpi_portion fsdpi_later_inline(fsdp_request *request);
 
 /** Takes what this rank needs of that block; `pattern` is what it was published with. */
 void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern);

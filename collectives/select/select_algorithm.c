@@ -3,7 +3,6 @@
 #include "collectives/blocks/inline.h"
 #include "collectives/reach/reach.h"
 #include "collectives/select/able.h"
-#include "lib/base/clock.h"
 #include "lib/context/context.h"
 #include "lib/progress/agreement.h"
 
@@ -134,22 +133,15 @@ static bool is_allreduce_of_two(const fsdp_request *request)
 /* Whether caches may still hold the input. */
 static unsigned is_again(const fsdp_request *request)
 {
-    static const double JUST_NOW = 1e-3;
-    const fsdpi_rails  *rails    = &request->ctx->rails;
-
-    return is_allreduce_of_two(request) && rails->last_input == request->call.in &&
-                   fsdpi_seconds() - rails->last_used < JUST_NOW
+    return is_allreduce_of_two(request) && fsdpi_is_recent(&request->ctx->rails.summed, request->call.in)
                ? FSDPI_FLAG_AGAIN
                : 0;
 }
 
 void fsdpi_select_remember(fsdp_request *request)
 {
-    fsdpi_rails *rails = &request->ctx->rails;
-
     if (is_allreduce_of_two(request)) {
-        rails->last_input = request->call.in;
-        rails->last_used  = fsdpi_seconds();
+        request->ctx->rails.summed = fsdpi_read_now(request->call.in);
     }
 }
 
@@ -191,11 +183,6 @@ size_t fsdpi_select_record(fsdp_request *request, unsigned char *payload)
 fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
 {
     return fsdpi_portion_inline(request, offered(request), node);
-}
-
-fsdpi_portion fsdpi_select_later(fsdp_request *request, int node)
-{
-    return fsdpi_later_inline(request, node);
 }
 
 size_t fsdpi_select_expected(fsdp_request *request, int node)

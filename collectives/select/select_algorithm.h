@@ -6,6 +6,7 @@
 #ifndef FSDPI_SELECT_ALGORITHM_H
 #define FSDPI_SELECT_ALGORITHM_H
 
+#include "collectives/blocks/inline.h"
 #include "collectives/blocks/pattern.h"
 #include "lib/context/table.h"
 #include "lib/progress/queue.h"
@@ -28,7 +29,6 @@ static inline const fsdpi_selection *fsdpi_selection_of(const fsdp_request *requ
 unsigned               fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter);
 size_t                 fsdpi_select_record(fsdp_request *request, unsigned char *payload);
 fsdpi_portion          fsdpi_select_portion(fsdp_request *request, int node);
-fsdpi_portion          fsdpi_select_later(fsdp_request *request, int node);
 size_t                 fsdpi_select_expected(fsdp_request *request, int node);
 void                  *fsdpi_select_place(fsdp_request *request, int node);
 const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
@@ -43,7 +43,7 @@ const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
                        .offer    = fsdpi_select_offer,                                                                 \
                        .record   = fsdpi_select_record,                                                                \
                        .portion  = fsdpi_select_portion,                                                               \
-                       .later    = fsdpi_select_later,                                                                 \
+                       .later    = fsdpi_later_inline,                                                                 \
                        .place    = fsdpi_select_place,                                                                 \
                        .expected = fsdpi_select_expected,                                                              \
                        .choose   = fsdpi_select_choose},                                                                 \

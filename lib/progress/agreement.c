@@ -157,7 +157,9 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
     }
     for (int k = 1; k < nodes->count; k++) {
         const int to = fsdpi_node_behind(nodes, k);
-        FSDP_TRY(fsdpi_pairs_send(exchange, to, carries ? collective->portion(request, to) : (fsdpi_portion){0}));
+        FSDP_TRY(carries && request->is_put_off
+                     ? fsdpi_pairs_announce(exchange, to, collective->portion(request, to).bytes)
+                     : fsdpi_pairs_send(exchange, to, carries ? collective->portion(request, to) : (fsdpi_portion){0}));
     }
     return fsdpi_pairs_listen(exchange);
 }
@@ -175,18 +177,14 @@ static fsdp_status receive_portions(fsdp_request *request, bool carries)
     return FSDP_OK;
 }
 
-/* And this node's own data goes to the others, as far as it has been put off until now. */
+/* And what this node has put off until now goes to them. */
 static fsdp_status send_later(fsdp_request *request)
 {
-    const fsdpi_nodes *nodes = request->engine->nodes;
+    const fsdpi_nodes  *nodes   = request->engine->nodes;
+    const fsdpi_portion portion = request->call.collective->later(request);
 
     for (int k = 1; k < nodes->count; k++) {
-        const int           to      = fsdpi_node_behind(nodes, k);
-        const fsdpi_portion portion = request->call.collective->later(request, to);
-
-        if (portion.later) {
-            FSDP_TRY(fsdpi_pairs_send_later(&request->lane->exchange, to, portion));
-        }
+        FSDP_TRY(fsdpi_pairs_send_later(&request->lane->exchange, fsdpi_node_behind(nodes, k), portion));
     }
     return FSDP_OK;
 }
@@ -196,7 +194,7 @@ static fsdp_status exchange_portions(fsdp_request *request)
     const bool carries = fsdpi_carries(fsdpi_exchange_opinion(&request->lane->exchange));
 
     FSDP_TRY(receive_portions(request, carries));
-    return carries && request->call.collective->later != NULL ? send_later(request) : FSDP_OK;
+    return carries && request->is_put_off ? send_later(request) : FSDP_OK;
 }
 
 /* Whether the result can be taken while this node's data still leaves: in place, that lies where the result belongs. */

@@ -60,8 +60,8 @@ typedef struct fsdpi_collective {
      */
     fsdpi_portion (*portion)(fsdp_request *request, int node);
     void *(*place)(fsdp_request *request, int node);
-    /** What `portion` has put off until all ranks have agreed: the result may hold it now. NULL: it puts nothing off. */
-    fsdpi_portion (*later)(fsdp_request *request, int node);
+    /** Where request->is_put_off: what `portion` has announced, for each node the same, from the result. NULL: nothing is put off. */
+    fsdpi_portion (*later)(fsdp_request *request);
     size_t (*expected)(fsdp_request *request, int node);
     /** After it: how to go on, from request->flags, which are the same on all ranks. NULL: all is done. */
     const fsdpi_algorithm *(*choose)(fsdp_request *request);

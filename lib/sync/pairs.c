@@ -165,17 +165,27 @@ static fsdp_status send_together(fsdpi_exchange *exchange, int leader, const fsd
     return fsdpi_post_send_whole(exchange->messages, message, bytes, leader, FSDPI_TAG_RECORDS);
 }
 
-static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head, const void *data)
+static fsdp_status send_head(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head)
 {
     unsigned char *message = exchange->outgoing;
 
     memcpy(message, head, sizeof *head);
     exchange->apart = true;
     exchange->outgoing += sizeof *head;
-    FSDP_TRY(fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS));
-    return (head->bytes & LATER) != 0
-               ? FSDP_OK
-               : fsdpi_post_send(exchange->messages, data, announced(head), leader, portion_tag(exchange, head));
+    return fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS);
+}
+
+static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head, const void *data)
+{
+    FSDP_TRY(send_head(exchange, leader, head));
+    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(exchange, head));
+}
+
+fsdp_status fsdpi_pairs_announce(fsdpi_exchange *exchange, int node, size_t bytes)
+{
+    const fsdpi_record_head head = {.all = own_record(exchange)->all, .bytes = bytes | LATER};
+
+    return send_head(exchange, fsdpi_rank_at(exchange->nodes, node, 0), &head);
 }
 
 fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
@@ -190,7 +200,7 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
 {
     const fsdpi_record_head *own    = own_record(exchange);
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
-    const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes | (portion.later ? LATER : 0)};
+    const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
 
     if (portion.bytes == 0) {
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);

@@ -23,7 +23,6 @@
 typedef struct fsdpi_portion {
     const void *data;
     size_t      bytes; /* 0: it needs none */
-    bool        later; /* announced only, for fsdpi_pairs_send_later(); it must be too long to follow its head */
 } fsdpi_portion;
 
 /** BYTES of the longest payload. 0: there is no room for pairs. */
@@ -44,7 +43,8 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
 /** Sends a node the head and its portion, once for each. */
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
 
-/** Sends a node what its head has announced for later, from where it lies now: all heads have come, and all call the same. */
+/** Instead: a head for so many BYTES, too long to follow it; and, when all heads have come and all call the same, these. */
+fsdp_status fsdpi_pairs_announce(fsdpi_exchange *exchange, int node, size_t bytes);
 fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_portion portion);
 
 /** When all is sent, which does not wait for this: receives the heads of the others. */

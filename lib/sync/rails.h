@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/core.h"
 #include "lib/base/giving_way.h"
 
@@ -89,6 +90,18 @@ typedef struct fsdpi_read {
 
 enum { FSDPI_RECENT_READS = 8 };
 
+static inline bool fsdpi_is_recent(const fsdpi_read *read, const void *input)
+{
+    static const double JUST_NOW = 1e-3;
+
+    return read->input == input && fsdpi_seconds() - read->at < JUST_NOW;
+}
+
+static inline fsdpi_read fsdpi_read_now(const void *input)
+{
+    return (fsdpi_read){.input = input, .at = fsdpi_seconds()};
+}
+
 typedef struct fsdpi_rails {
     fsdpi_core  *core;
     unsigned     route; /* fsdpi_route, of the present operation */
@@ -121,9 +134,8 @@ typedef struct fsdpi_rails {
     size_t           n_working;  /* chunks on which work has been begun whose end a mark will tell */
     bool             is_still;   /* the last look has found nothing to do */
     fsdpi_giving_way giving_way; /* to MPI, behind each chunk on a slow link */
-    const void      *last_input; /* of an allreduce */
-    double           last_used;  /* SECONDS: when that has been read, by fsdpi_seconds() */
-    fsdpi_read       gathered[FSDPI_RECENT_READS]; /* of allgathers, in no order */
+    fsdpi_read       summed;     /* by the last allreduce of two ranks */
+    fsdpi_read       gathered[FSDPI_RECENT_READS]; /* by allgathers, in no order */
 } fsdpi_rails;
 
 /** Chunks of a stream that may be under way in a context of `size` ranks. */

@@ -460,7 +460,7 @@ static void what_has_just_been_reduced_rides_again(void **state)
         for (size_t i = 0; i < COUNT; i++) {
             in[i] = (float)(i % 17 + 1) * (float)(world.rank + 1);
         }
-        world.ctx->rails.last_used = again ? fsdpi_seconds() + 3600 : 0; /* however long this test is held up */
+        world.ctx->rails.summed.at = again ? fsdpi_seconds() + 3600 : 0; /* however long this test is held up */
         assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, in, out, COUNT, FSDP_F32, FSDP_SUM));
         assert_string_equal(again ? "inline" : "rails", fsdp_last_algorithm(world.ctx));
         for (size_t i = 0; i < COUNT; i++) {
