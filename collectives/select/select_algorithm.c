@@ -124,10 +124,10 @@ static bool would_be_read(const fsdp_request *request)
            find(request, false) != FSDP_ALGO_STAGED;
 }
 
-/* Where it decides how they go. */
+/* Between two nodes, where what caches hold decides how it goes. */
 static bool is_allreduce_of_two(const fsdp_request *request)
 {
-    return request->ctx->size == 2 && request->call.collective->id == FSDPI_ALLREDUCE;
+    return request->ctx->size == 2 && request->ctx->nodes.count == 2 && request->call.collective->id == FSDPI_ALLREDUCE;
 }
 
 /* Whether caches may still hold the input. */

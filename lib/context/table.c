@@ -33,7 +33,9 @@ static const char *const NODES[]    = {"", "one", "many", "any", "pair"};
  * serves what is short; behind it direct moves the fewest bytes. In other memory inline serves for longer, and then blocks, which
  * are written once more but stay in the caches: process_vm_readv took 1.3 to 4 times as long for each collective and size, on
  * 2, 4 and 8 ranks, since the kernel works for each page. It won only where two ranks exchanged more than 256 KiB again and again
- * that the caches of cores far from each other held, by 1.7. (fsdp-bench --memory user, FSDP_ALGO_*, two cores of a virtual
+ * that the caches of cores far from each other held, by 1.7. An allreduce of two ranks in blocks passes each line between the
+ * caches once, where inline fetches it twice: 16 KiB took 1.1 times as long inline between near cores, and 2.1 times between far
+ * ones. (fsdp-bench --memory user, FSDP_ALGO_*, two cores of a virtual
  * machine.) Rows for several nodes stand for nodes that nothing is known of; a context of several nodes has rows of its own
  * there: lib/context/rows_by_cost.h.
  */
@@ -46,6 +48,8 @@ static const fsdpi_row BUILT_IN[] = {
     {262144, FSDPI_REDUCE_SCATTER, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_REDUCE_SCATTER, ANY, MANY, FSDP_ALGO_INLINE},
     {512, FSDPI_ALLREDUCE, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
+    {4096, FSDPI_ALLREDUCE, USER, PAIR, FSDP_ALGO_INLINE},
+    {FOR_ALL, FSDPI_ALLREDUCE, USER, PAIR, FSDP_ALGO_STAGED},
     {65536, FSDPI_ALLREDUCE, USER, ONE, FSDP_ALGO_INLINE},
     {8192, FSDPI_ALLREDUCE, ANY, MANY, FSDP_ALGO_INLINE},
     {262144, FSDPI_BROADCAST, USER, ONE, FSDP_ALGO_INLINE},

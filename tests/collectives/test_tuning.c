@@ -299,6 +299,21 @@ static void a_pair_is_one_node_of_two_ranks(void **state)
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
 
+/* However soon the same is reduced again: on one node that changes nothing. */
+static void plain_memory_stays_plain_on_one_node(void **state)
+{
+    enum { TIMES = 100, COUNT = 500 };
+    fsdp_context *ctx = context_of(HEADER "allreduce symmetric one any staged\nallreduce any any any inline\n");
+    static float  in[COUNT], out[COUNT];
+
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, in, out, COUNT, FSDP_F32, FSDP_SUM));
+        assert_string_equal("inline", fsdp_last_algorithm(ctx));
+    }
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 static void a_row_that_cannot_serve_a_call_is_passed_over(void **state)
 {
     fsdp_context *ctx = context_of(HEADER "allreduce any any any direct\nallreduce any any any ring\n"
@@ -414,6 +429,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_file_is_obeyed),
         cmocka_unit_test(the_first_row_that_matches_counts),
         cmocka_unit_test(a_pair_is_one_node_of_two_ranks),
+        cmocka_unit_test(plain_memory_stays_plain_on_one_node),
         cmocka_unit_test(a_row_that_cannot_serve_a_call_is_passed_over),
         cmocka_unit_test(a_setting_comes_before_the_file),
         cmocka_unit_test(an_algorithm_that_is_gone_is_named_and_its_row_passed_over),
