@@ -46,7 +46,7 @@ fsdp_status fsdpi_table_open(fsdpi_table *table, const fsdpi_core *core);
 
 /**
  * Once the nodes are known, and the link between them has been measured: on several nodes the built-in rows for these give way to
- * those that follow from the costs there. The same on all ranks, as all know the same link.
+ * those that follow from the costs there; on one, the limit of what each rank reads from all others follows from how many they are. The same on all ranks, as all know the same link.
  */
 void fsdpi_table_settle(fsdpi_table *table, const fsdpi_nodes *nodes, const fsdpi_link *link);
 

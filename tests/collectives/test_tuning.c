@@ -400,6 +400,22 @@ static void a_context_describes_its_nodes(void **state)
     assert_int_equal(FSDP_ERR_ARG, fsdp_cluster_of(NULL, &cluster));
 }
 
+/* Each rank of an inline allreduce reads what all have: the more ranks, the less of each. */
+static void the_more_ranks_the_shorter_what_all_of_them_read(void **state)
+{
+    const fsdp_cluster nodes = {.nodes = 2, .ranks_per_node = 64};
+    char              *text  = NULL;
+    size_t             bytes = 0;
+    FILE              *file  = open_memstream(&text, &bytes);
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(FSDP_OK, fsdp_algorithms_print_for(NULL, &nodes, file));
+    assert_int_equal(0, fclose(file));
+    assert_non_null(strstr(text, "\nallreduce      user      one       4096 inline "));
+    free(text);
+}
+
 static void algorithms_have_names(void **state)
 {
     (void)state;
@@ -434,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_setting_comes_before_the_file),
         cmocka_unit_test(an_algorithm_that_is_gone_is_named_and_its_row_passed_over),
         cmocka_unit_test(a_context_describes_its_nodes),
+        cmocka_unit_test(the_more_ranks_the_shorter_what_all_of_them_read),
         cmocka_unit_test(algorithms_have_names),
     };
 
