@@ -33,11 +33,10 @@ static const char *const NODES[]    = {"", "one", "many", "any", "pair"};
  * serves what is short; behind it direct moves the fewest bytes. In other memory inline serves for longer, and then blocks, which
  * are written once more but stay in the caches: process_vm_readv took 1.3 to 4 times as long for each collective and size, on
  * 2, 4 and 8 ranks, since the kernel works for each page. It won only where two ranks exchanged more than 256 KiB again and again
- * that the caches of cores far from each other held, by 1.7. An allreduce of two ranks in blocks passes each line between the
- * caches once, where inline fetches it twice: 16 KiB took 1.1 times as long inline between near cores, and 2.1 times between far
- * ones. (fsdp-bench --memory user, FSDP_ALGO_*, two cores of a virtual
- * machine.) Rows for several nodes stand for nodes that nothing is known of; a context of several nodes has rows of its own
- * there: lib/context/rows_by_cost.h.
+ * that the caches of cores far from each other held, by 1.7. In blocks, each line of two ranks' allreduce passes between the caches
+ * once; inline, it is fetched to be read and again to be written: 16 KiB took 1.1 times as long between near cores, and 2.1 times
+ * between far ones. (fsdp-bench --memory user, FSDP_ALGO_*, two cores of a virtual machine.) Rows for several nodes stand for
+ * nodes that nothing is known of; a context of several nodes has rows of its own there: lib/context/rows_by_cost.h.
  */
 static const fsdpi_row BUILT_IN[] = {
     {512, FSDPI_ALLGATHER, SYMMETRIC, ONE, FSDP_ALGO_INLINE},
@@ -389,8 +388,8 @@ static void choose_by_cost(fsdpi_table *table)
 }
 
 /*
- * On one node each rank of an inline allreduce reads the inputs of all ranks, which should fit into a cache: at 512 KiB in all, 8
- * ranks on two cores took 0.94 (near each other) to 2.0 times (far) as long as in blocks, though these meet twice as often.
+ * On one node each rank of an inline allreduce reads the inputs of all ranks, which should fit into a cache. With 64 KiB each, 8
+ * ranks on two cores took 0.94 (near) to 2.0 times (far) as long as in blocks, which need twice as many synchronisations.
  */
 static void limit_by_ranks(fsdpi_table *table)
 {

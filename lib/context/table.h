@@ -45,8 +45,9 @@ typedef struct fsdpi_table {
 fsdp_status fsdpi_table_open(fsdpi_table *table, const fsdpi_core *core);
 
 /**
- * Once the nodes are known, and the link between them has been measured: on several nodes the built-in rows for these give way to
- * those that follow from the costs there; on one, the limit of what each rank reads from all others follows from how many they are. The same on all ranks, as all know the same link.
+ * Once the nodes are known, and the link between them has been measured. Of the built-in table, the rows for several nodes give way
+ * to those that follow from the costs there, and an allreduce that is inline on one node is the shorter the more ranks a node has.
+ * The same on all ranks, as all know the same link and nodes.
  */
 void fsdpi_table_settle(fsdpi_table *table, const fsdpi_nodes *nodes, const fsdpi_link *link);
 
