@@ -10,9 +10,8 @@
 static bool sends_all(const fsdp_request *request)
 {
     return request->ctx->size == 2 &&
-           request->call.count * request->call.width <= fsdpi_link_whole(&request->ctx->link,
-                                                                         (request->flags & FSDPI_FLAG_AGAIN) != 0,
-                                                                         (request->flags & FSDPI_FLAG_SYMMETRIC) == 0);
+           request->call.count * request->call.width <=
+               fsdpi_link_whole(&request->ctx->link, (request->flags & FSDPI_FLAG_AGAIN) != 0);
 }
 
 static fsdp_status advance(fsdp_request *request, fsdpi_progress *progress)

@@ -127,7 +127,7 @@ bool fsdpi_alltoallv_may_ride(const fsdp_request *request)
 
     return fits(request, bytes) && bytes <= most && own <= most &&
            (ctx->config.algo_alltoall == FSDP_ALGO_INLINE || (double)bytes <= worth_copies(ctx)) &&
-           fsdpi_table_find(&ctx->table, FSDPI_ALLTOALL, false, bytes, ABLE) == FSDP_ALGO_INLINE;
+           fsdpi_table_find(&ctx->table, FSDPI_ALLTOALL, FSDPI_FROM_USER, bytes, ABLE) == FSDP_ALGO_INLINE;
 }
 
 /* Where an empty block would lie does not matter. */

@@ -38,10 +38,14 @@ static unsigned able(const fsdp_request *request)
     return all;
 }
 
-/*
- * `may_inline`: inline is one of those that could serve. What caches hold is reduced as fast as the library's own memory. One thread
- * at a time carries operations out.
- */
+static fsdpi_origin origin_of(const fsdp_request *request)
+{
+    return (request->flags & FSDPI_FLAG_AGAIN) != 0       ? FSDPI_FROM_CACHES
+           : (request->flags & FSDPI_FLAG_SYMMETRIC) != 0 ? FSDPI_FROM_SYMMETRIC
+                                                          : FSDPI_FROM_USER;
+}
+
+/* `may_inline`: inline is one of those that could serve. One thread at a time carries operations out. */
 static fsdp_algorithm find(const fsdp_request *request, bool may_inline)
 {
     const fsdpi_collective_id id    = (fsdpi_collective_id)request->call.collective->id;
@@ -50,8 +54,7 @@ static fsdp_algorithm find(const fsdp_request *request, bool may_inline)
 
     if (!last->known || last->bytes != bytes || last->flags != request->flags) {
         const unsigned       all   = able(request) | (may_inline ? 1U << FSDP_ALGO_INLINE : 0U);
-        const fsdp_algorithm found = fsdpi_table_find(
-            &request->ctx->table, id, (request->flags & (FSDPI_FLAG_SYMMETRIC | FSDPI_FLAG_AGAIN)) != 0, bytes, all);
+        const fsdp_algorithm found = fsdpi_table_find(&request->ctx->table, id, origin_of(request), bytes, all);
 
         *last = (fsdpi_choice){.bytes = bytes, .flags = request->flags, .known = true, .algorithm = (uint8_t)found};
     }

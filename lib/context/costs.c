@@ -12,10 +12,10 @@
 static const double ASSUMED_ALPHA = 5e-6, ASSUMED_RATE = 1.2e9, MEMORY_RATE = 50e9, ALPHA_S = 0.5e-6;
 
 /*
- * And of plain memory that is not in a cache; and of what does not fit into one core's, beside MPI's own buffers where it copies by
- * way of these. Measured over memory between nodes; where a link is slower, neither shows.
+ * And of what does not fit into one core's cache beside MPI's own buffers, where it copies by way of these. Measured over memory
+ * between nodes; where a link is slower, it does not show.
  */
-static const double COLD_RATE = 20e9, SPILLED_RATE = 15e9;
+static const double SPILLED_RATE = 15e9;
 enum { CACHE = 512 << 10 };
 
 /*
@@ -70,26 +70,24 @@ fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world)
 {
     const double alpha = link->alpha > 0 ? link->alpha : ASSUMED_ALPHA;
 
-    return (fsdpi_costs){.alpha_s    = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
-                         .alpha_m    = alpha,
-                         .alpha_r    = world->each > 1 && link->busy > alpha ? link->busy : alpha,
-                         .gap        = link->gap > 0 ? link->gap : alpha / 4,
-                         .beta       = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
-                         .gamma      = 1 / MEMORY_RATE,
-                         .cold       = 1 / COLD_RATE,
-                         .whole      = fsdpi_link_whole(link, false, false),
-                         .whole_cold = fsdpi_link_whole(link, false, true),
-                         .pulls      = link->pulls,
-                         .together   = fsdpi_link_together(link)};
+    return (fsdpi_costs){.alpha_s      = world->each > 1 ? ALPHA_S + 0.02e-6 * world->each : 0,
+                         .alpha_m      = alpha,
+                         .alpha_r      = world->each > 1 && link->busy > alpha ? link->busy : alpha,
+                         .gap          = link->gap > 0 ? link->gap : alpha / 4,
+                         .beta         = 1 / (link->rate > 0 ? link->rate : ASSUMED_RATE),
+                         .gamma        = 1 / MEMORY_RATE,
+                         .whole        = fsdpi_link_whole(link, false),
+                         .whole_cached = fsdpi_link_whole(link, true),
+                         .pulls        = link->pulls,
+                         .together     = fsdpi_link_together(link)};
 }
 
-fsdpi_costs fsdpi_costs_in_plain(const fsdpi_costs *costs)
+fsdpi_costs fsdpi_costs_of_cached(const fsdpi_costs *costs)
 {
-    fsdpi_costs plain = *costs;
+    fsdpi_costs cached = *costs;
 
-    plain.gamma = costs->cold;
-    plain.whole = costs->whole_cold;
-    return plain;
+    cached.whole = costs->whole_cached;
+    return cached;
 }
 
 /* As lib/sync/mailbox.c lays it out. */
@@ -279,7 +277,7 @@ static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool 
 {
     const fsdpi_link link = {.rate = 1 / costs->beta};
 
-    return (double)fsdpi_link_chunk(&link, whole || (costs->pulls && world->each == 1),
+    return (double)fsdpi_link_chunk(&link, whole || (costs->pulls && world->each == 1), false,
                                     world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
 }
 

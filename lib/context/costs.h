@@ -22,25 +22,23 @@ typedef struct fsdpi_world {
 
 /** All in SECONDS, beta and gamma for a BYTE. */
 typedef struct fsdpi_costs {
-    double alpha_s; /* a synchronisation of the node */
-    double alpha_m; /* a short message, from one node to another */
-    double alpha_r; /* and where all ranks of a node wait for one each */
-    double gap;     /* each further one that is sent with it */
-    double beta;    /* over the link of a node */
-    double gamma;   /* of memory traffic, mostly in caches */
-    double
-        cold; /* the same of plain memory beside a fast link, which caches and their tables of pages mostly do not hold */
-    size_t whole;      /* BYTES of an allreduce of which two ranks send each other everything: fsdpi_link_whole() */
-    size_t whole_cold; /* the same in plain memory */
-    bool   pulls;      /* as in fsdpi_link */
-    size_t together;   /* BYTES that ride behind a head: fsdpi_link_together() */
+    double alpha_s;      /* a synchronisation of the node */
+    double alpha_m;      /* a short message, from one node to another */
+    double alpha_r;      /* and where all ranks of a node wait for one each */
+    double gap;          /* each further one that is sent with it */
+    double beta;         /* over the link of a node */
+    double gamma;        /* of memory traffic, mostly in caches */
+    size_t whole;        /* BYTES of an allreduce of which two ranks send each other everything: fsdpi_link_whole() */
+    size_t whole_cached; /* the same of what caches hold */
+    bool   pulls;        /* as in fsdpi_link */
+    size_t together;     /* BYTES that ride behind a head: fsdpi_link_together() */
 } fsdpi_costs;
 
 /** What follows from a link, for a world; what was not measured, is 0 there, is assumed. */
 fsdpi_costs fsdpi_costs_of(const fsdpi_link *link, const fsdpi_world *world);
 
-/** The costs of an allreduce between two ranks in plain memory. */
-fsdpi_costs fsdpi_costs_in_plain(const fsdpi_costs *costs);
+/** The costs of an allreduce between two ranks of what caches hold. */
+fsdpi_costs fsdpi_costs_of_cached(const fsdpi_costs *costs);
 
 /** Whether agreements are exchanged in pairs (lib/sync/pairs.h), which costs less than rounds do where nodes are few. */
 bool fsdpi_costs_in_pairs(const fsdpi_costs *costs, const fsdpi_world *world);

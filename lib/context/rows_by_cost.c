@@ -61,17 +61,15 @@ static void add_collective(const fsdpi_costs *costs, const fsdpi_world *world, f
 
 size_t fsdpi_rows_by_cost(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_row *rows, size_t most)
 {
-    const fsdpi_costs plain = fsdpi_costs_in_plain(costs);
-    row_list          list  = {.rows = rows, .most = most};
+    const fsdpi_costs cached  = fsdpi_costs_of_cached(costs);
+    const bool        differs = world->nodes == 2 && world->each == 1 && costs->whole < costs->whole_cached;
+    row_list          list    = {.rows = rows, .most = most};
 
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_ALLTOALL; c++) {
-        const bool differs =
-            c == FSDPI_ALLREDUCE && world->nodes == 2 && world->each == 1 && costs->whole_cold < costs->whole;
-
-        add_collective(costs, world, (fsdpi_collective_id)c, differs ? FSDPI_SYMMETRIC : FSDPI_ANY, &list);
-        if (differs) {
-            add_collective(&plain, world, (fsdpi_collective_id)c, FSDPI_USER, &list);
+        if (c == FSDPI_ALLREDUCE && differs) { /* first, since all other rows would serve it too */
+            add_collective(&cached, world, FSDPI_ALLREDUCE, FSDPI_CACHED, &list);
         }
+        add_collective(costs, world, (fsdpi_collective_id)c, FSDPI_ANY, &list);
     }
     return list.n;
 }

@@ -23,8 +23,11 @@ enum {
 
 static const char *const COLLECTIVES[FSDPI_N_COLLECTIVES] = {
     "", "allgather", "reduce_scatter", "allreduce", "broadcast", "reduce", "alltoall", "barrier", "alltoallv"};
-static const char *const MEMORIES[] = {"", "symmetric", "user", "any"};
-static const char *const NODES[]    = {"", "one", "many", "any", "pair"};
+/* By value; NULL: none has that. */
+static const char *const MEMORIES[FSDPI_ANY + 1] = {
+    [FSDPI_SYMMETRIC] = "symmetric", [FSDPI_USER] = "user", [FSDPI_CACHED] = "cached", [FSDPI_ANY] = "any"};
+static const char *const NODES[FSDPI_ANY + 1] = {
+    [FSDPI_ONE] = "one", [FSDPI_MANY] = "many", [FSDPI_PAIR] = "pair", [FSDPI_ANY] = "any"};
 
 #define FOR_ALL UINT64_MAX
 
@@ -163,7 +166,7 @@ static const char *cost_of(const fsdpi_row *row)
 static bool find_name(const char *const *names, size_t n, const char *text, uint8_t *value)
 {
     for (size_t i = 1; i < n; i++) {
-        if (strcmp(names[i], text) == 0) {
+        if (names[i] != NULL && strcmp(names[i], text) == 0) {
             *value = (uint8_t)i;
             return true;
         }
@@ -227,10 +230,10 @@ static const char *parse_row(const fsdpi_core *core, int number, char *line, fsd
     if (!find_name(COLLECTIVES, FSDPI_N_COLLECTIVES, words[0], &row->collective)) {
         return "begins with no collective";
     }
-    if (!find_name(MEMORIES, 4, words[1], &row->memory)) {
-        return "has a memory that is none of symmetric, user, any";
+    if (!find_name(MEMORIES, FSDPI_ANY + 1, words[1], &row->memory)) {
+        return "has a memory that is none of symmetric, user, cached, any";
     }
-    if (!find_name(NODES, 5, words[2], &row->nodes)) {
+    if (!find_name(NODES, FSDPI_ANY + 1, words[2], &row->nodes)) {
         return "has nodes that are none of one, pair, many, any";
     }
     if (!parse_up_to(words[3], &row->up_to)) {
@@ -316,15 +319,15 @@ static int override_of(const fsdp_config *config, fsdpi_collective_id collective
     }
 }
 
-static const fsdpi_row *first_match(const fsdpi_table *table, fsdpi_collective_id collective, int memory, size_t bytes,
-                                    unsigned able)
+static const fsdpi_row *first_match(const fsdpi_table *table, fsdpi_collective_id collective, fsdpi_origin origin,
+                                    size_t bytes, unsigned able)
 {
     const int nodes = table->nodes->count > 1 ? MANY : table->core->size == 2 ? ONE | PAIR : ONE;
 
     for (size_t i = 0; i < table->n; i++) {
         const fsdpi_row *row = &table->rows[i];
 
-        if (row->collective == collective && (row->memory & memory) != 0 && (row->nodes & nodes) != 0 &&
+        if (row->collective == collective && (row->memory & origin) != 0 && (row->nodes & nodes) != 0 &&
             bytes <= row->up_to && (able >> row->algorithm & 1) != 0) {
             return row;
         }
@@ -332,8 +335,8 @@ static const fsdpi_row *first_match(const fsdpi_table *table, fsdpi_collective_i
     return NULL;
 }
 
-fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id collective, bool symmetric, size_t bytes,
-                                unsigned able)
+fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id collective, fsdpi_origin origin,
+                                size_t bytes, unsigned able)
 {
     const int        override = override_of(&table->core->config, collective);
     const fsdpi_row *row;
@@ -341,35 +344,52 @@ fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id co
     if (override != FSDP_ALGO_AUTO && (override == FSDP_ALGO_STAGED || (able >> override & 1) != 0)) {
         return (fsdp_algorithm) override;
     }
-    row = first_match(table, collective, symmetric ? SYMMETRIC : USER, bytes, able | 1U << FSDP_ALGO_STAGED);
+    row = first_match(table, collective, origin, bytes, able | 1U << FSDP_ALGO_STAGED);
     return row != NULL ? (fsdp_algorithm)row->algorithm : FSDP_ALGO_STAGED;
 }
 
+static const fsdpi_origin ORIGINS[] = {FSDPI_FROM_SYMMETRIC, FSDPI_FROM_USER, FSDPI_FROM_CACHES};
+enum { N_ORIGINS = sizeof ORIGINS / sizeof ORIGINS[0] };
+
 bool fsdpi_table_in_halves(const fsdpi_table *table, size_t bytes)
 {
-    const int        override  = override_of(&table->core->config, FSDPI_ALLREDUCE);
-    const fsdpi_row *symmetric = first_match(table, FSDPI_ALLREDUCE, SYMMETRIC, bytes, UINT32_MAX);
-    const fsdpi_row *user      = first_match(table, FSDPI_ALLREDUCE, USER, bytes, UINT32_MAX);
+    const int override = override_of(&table->core->config, FSDPI_ALLREDUCE);
+    bool      in       = true;
 
     if (override != FSDP_ALGO_AUTO) {
         return override == FSDP_ALGO_HALVES;
     }
-    return symmetric != NULL && user != NULL && symmetric->algorithm == FSDP_ALGO_HALVES &&
-           user->algorithm == FSDP_ALGO_HALVES;
+    for (int s = 0; s < N_ORIGINS; s++) {
+        const fsdpi_row *row = first_match(table, FSDPI_ALLREDUCE, ORIGINS[s], bytes, UINT32_MAX);
+
+        in = in && row != NULL && row->algorithm == FSDP_ALGO_HALVES;
+    }
+    return in;
 }
 
-/* BYTES up to which calls are inline whatever their memory is. */
+/* BYTES up to which calls are inline wherever their inputs come from. */
+static uint64_t always_inline_up_to(const fsdpi_table *table, fsdpi_collective_id collective)
+{
+    uint64_t up_to = UINT64_MAX;
+
+    for (int s = 0; s < N_ORIGINS; s++) {
+        const fsdpi_row *row = first_match(table, collective, ORIGINS[s], 0, UINT32_MAX);
+
+        if (row == NULL || row->algorithm != FSDP_ALGO_INLINE) {
+            return 0;
+        }
+        up_to = row->up_to < up_to ? row->up_to : up_to;
+    }
+    return up_to;
+}
+
 static void find_limits(fsdpi_table *table)
 {
     for (int c = FSDPI_ALLGATHER; c < FSDPI_N_COLLECTIVES; c++) {
-        const fsdpi_row *symmetric = first_match(table, (fsdpi_collective_id)c, SYMMETRIC, 0, UINT32_MAX);
-        const fsdpi_row *user      = first_match(table, (fsdpi_collective_id)c, USER, 0, UINT32_MAX);
+        const fsdpi_collective_id id = (fsdpi_collective_id)c;
 
-        table->inline_up_to[c] = 0;
-        if (override_of(&table->core->config, (fsdpi_collective_id)c) == FSDP_ALGO_AUTO && symmetric != NULL &&
-            user != NULL && symmetric->algorithm == FSDP_ALGO_INLINE && user->algorithm == FSDP_ALGO_INLINE) {
-            table->inline_up_to[c] = symmetric->up_to < user->up_to ? symmetric->up_to : user->up_to;
-        }
+        table->inline_up_to[c] =
+            override_of(&table->core->config, id) == FSDP_ALGO_AUTO ? always_inline_up_to(table, id) : 0;
     }
 }
 

@@ -61,8 +61,8 @@ bool fsdpi_table_in_halves(const fsdpi_table *table, size_t bytes);
 uint64_t fsdpi_table_fingerprint(const fsdpi_table *table);
 
 /** The algorithm for a call. `able`: those that can serve it, a bit each; FSDP_ALGO_STAGED always can. */
-fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id collective, bool symmetric, size_t bytes,
-                                unsigned able);
+fsdp_algorithm fsdpi_table_find(const fsdpi_table *table, fsdpi_collective_id collective, fsdpi_origin origin,
+                                size_t bytes, unsigned able);
 
 /** As fsdp_algorithms_print(); NULL: the built-in one. */
 void fsdpi_table_print(const fsdpi_table *table, FILE *file);

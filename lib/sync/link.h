@@ -34,10 +34,10 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 
 /**
  * BYTES of the pieces in which long data travels over a link. `whole`: nothing is done with a piece but to receive it where it
- * belongs, or nothing could be done while another one comes, so that longer ones do not keep any work waiting. `vector`: BYTES of
- * all of it between two nodes; SIZE_MAX between more.
+ * belongs, or nothing could be done while another one comes, so that longer ones do not keep any work waiting. `plain`: it is not the
+ * library's memory. `vector`: BYTES of all of it between two nodes; SIZE_MAX between more.
  */
-size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, size_t vector);
+size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector);
 
 /**
  * BYTES of the pieces in which `bytes` BYTES are best passed on from node to node, `hops` times: the last node has to wait for one of
@@ -69,10 +69,9 @@ size_t fsdpi_link_piece(const fsdpi_link *link);
 /**
  * BYTES up to which, in an allreduce, two ranks with such a link between them should each send everything and reduce it, instead of
  * sending half and then half of the result. The bytes on the link are the same. Sending everything waits for no reduction, but each
- * rank reduces twice as much. `again`: they have just reduced the same memory. `plain`: it is not the library's, which lies in
- * larger pages.
+ * rank reduces twice as much. `cached`: caches still hold what they have.
  */
-size_t fsdpi_link_whole(const fsdpi_link *link, bool again, bool plain);
+size_t fsdpi_link_whole(const fsdpi_link *link, bool cached);
 
 /**
  * SECONDS that who carries an operation out over such a link may sleep between two looks, where others want the core: what the

@@ -180,19 +180,15 @@ static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void *
     const fsdpi_link pushed = {.rate = 27e9, .fresh = 23e9};                   /* without single copy, near */
 
     (void)state;
-    for (int again = 0; again < 2; again++) {
-        for (int plain = 0; plain < 2; plain++) {
-            assert_int_equal(SIZE_MAX, fsdpi_link_whole(&slow, again, plain));
-            assert_int_equal(SIZE_MAX, fsdpi_link_whole(&unknown, again, plain));
-            assert_int_equal(MIB / 4, fsdpi_link_whole(&pushed, again, plain));
-        }
-        assert_int_equal(MIB / 2, fsdpi_link_whole(&near, again, false));
-        assert_int_equal(4 * MIB, fsdpi_link_whole(&far, true, again));
+    for (int cached = 0; cached < 2; cached++) {
+        assert_int_equal(SIZE_MAX, fsdpi_link_whole(&slow, cached));
+        assert_int_equal(SIZE_MAX, fsdpi_link_whole(&unknown, cached));
+        assert_int_equal(MIB / 4, fsdpi_link_whole(&pushed, cached));
     }
-    assert_int_equal(MIB / 2, fsdpi_link_whole(&near, true, true));
-    assert_int_equal(MIB / 16, fsdpi_link_whole(&near, false, true));
-    assert_int_equal(MIB / 2, fsdpi_link_whole(&far, false, false));
-    assert_int_equal(MIB / 16, fsdpi_link_whole(&far, false, true));
+    assert_int_equal(MIB / 8, fsdpi_link_whole(&near, false));
+    assert_int_equal(MIB / 8, fsdpi_link_whole(&far, false));
+    assert_int_equal(MIB / 2, fsdpi_link_whole(&near, true));
+    assert_int_equal(4 * MIB, fsdpi_link_whole(&far, true));
 }
 
 static void a_chunk_that_was_asked_for_is_used(void **state)

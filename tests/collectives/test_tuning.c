@@ -75,6 +75,26 @@ static void what_is_printed_is_a_tuning_file(void **state)
     assert_int_equal(FSDP_ERR_ARG, fsdp_algorithms_print(NULL, NULL));
 }
 
+/* Behind whose rows come the costs that they follow from. Two nodes of one rank may have rows for what caches hold. */
+static void so_is_what_is_printed_of_several_nodes(void **state)
+{
+    fsdp_config   config;
+    fsdp_context *ctx;
+
+    (void)state;
+    fsdp_config_init(&config);
+    config.node_size = 1;
+    assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, &config, &ctx));
+    char *by_cost = printed(ctx);
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    ctx         = context_of(by_cost);
+    char *again = printed(ctx);
+    assert_int_equal(0, strncmp(by_cost, again, strlen(again)));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+    free(again);
+    free(by_cost);
+}
+
 static void a_context_prints_the_table_that_it_was_given(void **state)
 {
     fsdp_context *ctx  = context_of(HEADER "\n  # a comment\nallgather any any 18446744073709551614 ring#another one\n"
@@ -303,7 +323,8 @@ static void a_pair_is_one_node_of_two_ranks(void **state)
 static void plain_memory_stays_plain_on_one_node(void **state)
 {
     enum { TIMES = 100, COUNT = 500 };
-    fsdp_context *ctx = context_of(HEADER "allreduce symmetric one any staged\nallreduce any any any inline\n");
+    fsdp_context *ctx = context_of(HEADER "allreduce symmetric one any staged\nallreduce cached any any staged\n"
+                                          "allreduce any any any inline\n");
     static float  in[COUNT], out[COUNT];
 
     (void)state;
@@ -431,6 +452,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_printed_is_a_tuning_file),
+        cmocka_unit_test(so_is_what_is_printed_of_several_nodes),
         cmocka_unit_test(a_context_prints_the_table_that_it_was_given),
         cmocka_unit_test(a_last_line_without_an_end_counts),
         cmocka_unit_test(a_file_without_the_header_is_refused),
