@@ -38,7 +38,7 @@ size_t bench_job_most_bytes(const bench_world *world, const bench_options *optio
 size_t bench_job_buffer_bytes(const bench_world *world, const bench_options *options)
 {
     const size_t most = bench_job_most_bytes(world, options);
-    const size_t room = bench_job_takes_turns(options) && !options->tune ? turn_bytes(world) : 0;
+    const size_t room = bench_job_takes_turns(options) ? turn_bytes(world) : 0;
 
     return most > room ? most : room;
 }

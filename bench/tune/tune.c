@@ -97,7 +97,7 @@ static fsdp_status visit_memory(pass *p, int memory, bench_progress_bar *bar)
 static fsdp_status visit_all(pass *p, bench_progress_bar *bar)
 {
     const bench_job *job   = &p->job;
-    const size_t     bytes = bench_job_most_bytes(job->world, job->options);
+    const size_t     bytes = bench_job_buffer_bytes(job->world, job->options);
 
     for (int memory = 0; memory < BENCH_N_MEMORIES; memory++) {
         fsdp_status status, closed;
@@ -143,11 +143,12 @@ static fsdp_status time_algorithms(bench_job *job, bench_tuning *tuning, size_t 
 
 static int write_file(const bench_tuning *tuning, const bench_job *job)
 {
-    const char *path  = job->options->tune;
-    const int   ranks = job->world->size;
-    char        temporary[4096];
-    FILE       *file;
-    int         ok;
+    const fsdp_context *ctx   = job->world->ctx;
+    const char         *path  = job->options->tune;
+    const int           ranks = job->world->size;
+    char                temporary[4096];
+    FILE               *file;
+    int                 ok;
 
     (void)snprintf(temporary, sizeof temporary, "%s.tmp", path);
     file = fopen(temporary, "we");
@@ -155,9 +156,10 @@ static int write_file(const bench_tuning *tuning, const bench_job *job)
         return 0;
     }
     (void)fprintf(file, "# fsdp-tuning 1\n# written by fsdp-bench --tune on %d rank%s\n", ranks, ranks > 1 ? "s" : "");
+    ok = bench_tuning_write_library(ctx, 1, file); /* first, since rows for symmetric memory would serve it too */
     bench_tuning_write(tuning, file);
-    (void)fprintf(file, "# what was not timed, as the library has it\n");
-    ok = bench_tuning_write_rest(file) && !ferror(file);
+    (void)fprintf(file, "# what was not timed, as the library has it here\n");
+    ok = bench_tuning_write_library(ctx, 0, file) && ok && !ferror(file);
     ok = fclose(file) == 0 && ok && rename(temporary, path) == 0;
     return ok;
 }

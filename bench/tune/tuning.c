@@ -116,25 +116,39 @@ void bench_tuning_write(const bench_tuning *tuning, FILE *file)
     }
 }
 
-int bench_tuning_write_rest(FILE *file)
+/* The library's table as text, which the caller frees; NULL on failure. */
+static char *library_table(const fsdp_context *ctx)
 {
-    char       *text  = NULL;
-    size_t      bytes = 0;
-    FILE       *table = open_memstream(&text, &bytes);
-    const char *line;
-    int         ok = table && fsdp_algorithms_print(NULL, table) == FSDP_OK;
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *table = open_memstream(&text, &bytes);
+    int    ok    = table && fsdp_algorithms_print(ctx, table) == FSDP_OK;
 
     ok = table && fclose(table) == 0 && ok;
-    for (line = text; ok && line && *line; line += strcspn(line, "\n") + 1) {
-        const int length = (int)strcspn(line, "\n");
+    if (!ok) {
+        free(text);
+    }
+    return ok ? text : NULL;
+}
 
-        if (*line != '#' && length > 0) {
-            (void)fprintf(file, "%.*s\n", length, line);
-        }
-        if (!line[length]) {
-            break;
+static int is_of_caches(const char *row)
+{
+    static const char WORD[] = "cached ";
+    const size_t      name   = strcspn(row, " ");
+
+    return strncmp(row + name + strspn(row + name, " "), WORD, sizeof WORD - 1) == 0;
+}
+
+int bench_tuning_write_library(const fsdp_context *ctx, int of_caches, FILE *file)
+{
+    char *const text = library_table(ctx);
+    char       *next = NULL;
+
+    for (char *line = text ? strtok_r(text, "\n", &next) : NULL; line; line = strtok_r(NULL, "\n", &next)) {
+        if (*line != '#' && is_of_caches(line) == of_caches) {
+            (void)fprintf(file, "%s\n", line);
         }
     }
     free(text);
-    return ok;
+    return text != NULL;
 }

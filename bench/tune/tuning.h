@@ -41,7 +41,10 @@ void bench_tuning_print(const bench_tuning *tuning, FILE *file);
 /** The rows of what was timed. */
 void bench_tuning_write(const bench_tuning *tuning, FILE *file);
 
-/** The rows of the library's own table, for what was not timed: a tuning file replaces all of it. @return 0 on failure */
-int bench_tuning_write_rest(FILE *file);
+/**
+ * The rows of a context's table, for what was not timed, since a tuning file replaces all of them: those for what caches hold, or the
+ * others. @return 0 on failure
+ */
+int bench_tuning_write_library(const fsdp_context *ctx, int of_caches, FILE *file);
 
 #endif

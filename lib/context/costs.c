@@ -48,12 +48,9 @@ static const double FROM_PEERS = 4;
  */
 enum { EAGER = 4 << 10, BLOCK = 512 << 10 };
 
-/* BYTES per second above which a link is taken for a fast one, as the rails do. */
-static const double FAST = 1.6e9;
-
 static bool is_fast(const fsdpi_costs *costs)
 {
-    return costs->beta < 1 / FAST;
+    return !fsdpi_link_is_slow(&(fsdpi_link){.rate = 1 / costs->beta});
 }
 
 static double at_least_0(double x)
@@ -234,6 +231,17 @@ static double in_rounds(const fsdpi_costs *costs, const fsdpi_world *world, fsdp
     return sum + taking(costs, world, collective, bytes);
 }
 
+/*
+ * For a rank that copies its own part while the others come. Where messages go by way of MPI's own buffers, these are full soon, and
+ * nobody else empties them meanwhile.
+ */
+static double waiting(const fsdpi_costs *costs, double part)
+{
+    enum { BUFFERED = 128 << 10 };
+
+    return is_fast(costs) && !costs->pulls ? at_least_0(part - BUFFERED) * costs->gamma : 0;
+}
+
 /* Where every rank is a node, long parts come straight to where they belong. */
 static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective, double bytes)
 {
@@ -248,7 +256,7 @@ static double in_pairs(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi
     const double shared = world->nodes > 2 ? SHARED_LINK : 1;
 
     return to_each(costs, world, portion) + sending + others * portion * costs->beta * shared +
-           taking(costs, world, collective, taken);
+           taking(costs, world, collective, taken) + (placed ? waiting(costs, portion) : 0);
 }
 
 static double cost_inline(const fsdpi_costs *costs, const fsdpi_world *world, fsdpi_collective_id collective,
@@ -275,7 +283,7 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
 /* BYTES; `whole` as for fsdpi_link_chunk(). */
 static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool whole, double bytes)
 {
-    const fsdpi_link link = {.rate = 1 / costs->beta};
+    const fsdpi_link link = {.rate = 1 / costs->beta, .pulls = costs->pulls};
 
     return (double)fsdpi_link_chunk(&link, whole || (costs->pulls && world->each == 1), false,
                                     world->nodes == 2 ? (size_t)bytes : SIZE_MAX);

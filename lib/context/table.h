@@ -16,7 +16,7 @@
 #include "lib/context/row.h"
 #include "lib/node/nodes.h"
 
-enum { FSDPI_MOST_ROWS = 128 };
+enum { FSDPI_MOST_ROWS = 256 };
 
 /** What was chosen for a call the last time: most calls are like the one before. */
 typedef struct fsdpi_choice {

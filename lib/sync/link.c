@@ -251,23 +251,30 @@ enum { SLOW_BYTES = 48 << 10 };
 
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
- * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are; but MPI may move a whole one
- * in a call, and nothing else goes on meanwhile. That matters less where all of it is over soon. There should still be two each way,
- * so that one can be reduced and sent on while the next one comes: those of a short vector are shorter, the more so in plain
- * memory, which takes longer to read than a message costs.
+ * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. Where the receiver's core brings
+ * them, it moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There
+ * should still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter,
+ * the more so in plain memory, which takes longer to read than a message costs. Elsewhere each rank copies or reduces one while others
+ * are on their way, of which there should be four.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector)
 {
-    enum { LEAST_BYTES = 64 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20, PIECES = 4 };
+    enum { LEAST_BYTES = 64 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, SHORT_VECTOR = 4 << 20 };
+    enum { PULLED_PIECES = 4, PUSHED_PIECES = 8 };
     static const double LONGEST_CALL = 80e-6;
 
-    const size_t least = whole && !plain ? 2 * LEAST_BYTES : LEAST_BYTES;
-    const size_t most  = vector <= SHORT_VECTOR ? vector / PIECES : MOST_BYTES;
-    size_t       bytes = link->rate > FAST ? FAST_BYTES : SLOW_BYTES;
-    while (link->rate > FAST && bytes > least && bytes > vector / PIECES) {
+    const size_t pieces = vector / (link->pulls ? PULLED_PIECES : PUSHED_PIECES);
+    const size_t least  = whole && link->pulls && !plain ? 2 * LEAST_BYTES : LEAST_BYTES;
+    const size_t most   = vector <= SHORT_VECTOR ? pieces : MOST_BYTES;
+    size_t       bytes  = FAST_BYTES;
+
+    if (link->rate <= FAST) {
+        return SLOW_BYTES;
+    }
+    while (bytes > least && bytes > pieces) {
         bytes /= 2;
     }
-    while (whole && link->rate > FAST && 2 * bytes <= most && 2 * (double)bytes <= link->rate * LONGEST_CALL) {
+    while (whole && link->pulls && 2 * bytes <= most && 2 * (double)bytes <= link->rate * LONGEST_CALL) {
         bytes *= 2;
     }
     return bytes;

@@ -75,6 +75,29 @@ static void what_no_algorithm_serves_has_no_row(void **state)
     assert_int_equal(FSDP_ALGO_AUTO, bench_fastest(&cells[0]));
 }
 
+/* Ranks decide about halves before they know of each other's memory. */
+static void halves_count_where_they_are_fastest_for_both_memories(void **state)
+{
+    bench_cell   symmetric[2], user[2];
+    bench_tuning tuning = {.nodes = 4, .n = 2};
+    char         text[1000];
+
+    (void)state;
+    tuning.cells[BENCH_ALLREDUCE][BENCH_MEMORY_SYMMETRIC] = symmetric;
+    tuning.cells[BENCH_ALLREDUCE][BENCH_MEMORY_USER]      = user;
+    time_cell(&symmetric[0], 8, FSDP_ALGO_HALVES, FSDP_ALGO_INLINE);
+    time_cell(&user[0], 8, FSDP_ALGO_HALVES, FSDP_ALGO_RAILS);
+    time_cell(&symmetric[1], 16, FSDP_ALGO_HALVES, FSDP_ALGO_INLINE);
+    time_cell(&user[1], 16, FSDP_ALGO_RAILS, FSDP_ALGO_HALVES);
+    bench_tuning_settle(&tuning);
+    written(&tuning, text, sizeof text);
+    assert_string_equal("allreduce symmetric many 8 halves\n"
+                        "allreduce symmetric many any inline\n"
+                        "allreduce user many 8 halves\n"
+                        "allreduce user many any rails\n",
+                        text);
+}
+
 static void bounds_are_those_of_the_design(void **state)
 {
     const bench_limits one  = {.nodes = 1, .node_size = 4, .memory = 1e9};
@@ -102,6 +125,7 @@ int main(void)
         cmocka_unit_test(equal_neighbours_become_one_row_and_the_last_has_no_end),
         cmocka_unit_test(memories_with_the_same_choices_share_their_rows),
         cmocka_unit_test(what_no_algorithm_serves_has_no_row),
+        cmocka_unit_test(halves_count_where_they_are_fastest_for_both_memories),
         cmocka_unit_test(bounds_are_those_of_the_design),
     };
 

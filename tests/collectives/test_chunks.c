@@ -55,25 +55,57 @@ static void a_fast_link_has_longer_chunks(void **state)
     assert_int_equal(FSDPI_RAILS_DEPTH, ctx.rails.depth);
 }
 
-/* What is only received is not worth more messages than let the rest go on meanwhile. */
-static void a_gather_between_ranks_that_are_nodes_has_longer_chunks_still(void **state)
+/* Four each way of a short vector, so that one is copied or reduced while others are on their way. */
+static void where_nobody_pulls_four_chunks_are_on_their_way(void **state)
 {
     static fsdp_context ctx;
 
     (void)state;
     make_world(&ctx, 2, 1, 1);
     ctx.link.rate = 20e9;
-    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, false));
-    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false));
+    for (int gathers = 0; gathers < 2; gathers++) {
+        const unsigned route = gathers ? FSDPI_GATHERS : FSDPI_REDUCES;
+
+        assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, route, gathers));
+        assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)2 * MIB, route, false));
+        assert_int_equal(FAST_CHUNK / 2, chunk_bytes(&ctx, (size_t)1 * MIB, route, true));
+        assert_int_equal(FAST_CHUNK / 4, chunk_bytes(&ctx, (size_t)MIB / 2, route, false));
+        assert_int_equal(FAST_CHUNK / 4, chunk_bytes(&ctx, (size_t)MIB / 4, route, true));
+    }
+}
+
+/* What the own core brings is not worth more messages, as long as it comes soon. */
+static void what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chunks_still(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    ctx.link.pulls = true;
+    ctx.link.rate  = 20e9;
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
     assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_GATHERS, false));
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)2 * MIB, FSDPI_GATHERS, false));
-    assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_REDUCES, false));
     ctx.link.rate = 6e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false));
     make_world(&ctx, 4, 2, 2);
     ctx.link.rate = 20e9;
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
+}
+
+/* The pages of plain memory take longer to read than a message costs. */
+static void the_halves_of_a_short_vector_come_whole_from_large_pages(void **state)
+{
+    static fsdp_context ctx;
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    ctx.link.pulls = true;
+    ctx.link.rate  = 12e9;
+    assert_int_equal(MIB / 8, chunk_bytes(&ctx, (size_t)MIB / 4, FSDPI_REDUCES | FSDPI_GATHERS, true));
+    assert_int_equal(MIB / 16, chunk_bytes(&ctx, (size_t)MIB / 4, FSDPI_REDUCES | FSDPI_GATHERS, false));
+    assert_int_equal(MIB / 8, chunk_bytes(&ctx, (size_t)MIB / 2, FSDPI_REDUCES | FSDPI_GATHERS, true));
+    assert_int_equal(MIB / 8, chunk_bytes(&ctx, (size_t)MIB / 2, FSDPI_REDUCES | FSDPI_GATHERS, false));
 }
 
 /* Nothing happens while it comes, so that more of it at once would only push what came before out of the caches. */
@@ -267,7 +299,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fast_link_has_longer_chunks),
-        cmocka_unit_test(a_gather_between_ranks_that_are_nodes_has_longer_chunks_still),
+        cmocka_unit_test(where_nobody_pulls_four_chunks_are_on_their_way),
+        cmocka_unit_test(what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chunks_still),
+        cmocka_unit_test(the_halves_of_a_short_vector_come_whole_from_large_pages),
         cmocka_unit_test(what_the_own_core_brings_is_asked_for_one_by_one),
         cmocka_unit_test(two_nodes_take_no_turns),
         cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),

@@ -11,7 +11,7 @@
 
 #define HEADER "# fsdp-tuning 1\n"
 
-enum { PATH_BYTES = 64, MOST_ROWS = 128 };
+enum { PATH_BYTES = 64, MOST_ROWS = 256 };
 
 /* Each rank has a file of its own: they need not share a file system. */
 static void write_file(char *path, const char *text)

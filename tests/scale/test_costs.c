@@ -79,7 +79,7 @@ static void check_rows(const fsdpi_costs *costs, const fsdpi_world *world)
     fsdpi_row         rows[FSDPI_MOST_ROWS];
     const size_t      n = fsdpi_rows_by_cost(costs, world, rows, FSDPI_MOST_ROWS);
 
-    assert_true(n <= FSDPI_MOST_ROWS / 2); /* those for one node come before them */
+    assert_true(n <= FSDPI_MOST_ROWS / 4); /* a tuning file has these behind its own, and those for one node */
     for (int c = FSDPI_ALLGATHER; c <= FSDPI_REDUCE; c++) {
         check_collective(rows, n, costs, world, c, FSDPI_FROM_SYMMETRIC);
         check_collective(rows, n, costs, world, c, FSDPI_FROM_USER);
@@ -149,10 +149,8 @@ static fsdp_algorithm cheapest(int nodes, int each, fsdpi_collective_id collecti
 static void two_nodes_send_with_the_agreement_as_long_as_there_is_room(void **state)
 {
     (void)state;
-    for (size_t bytes = 8; bytes <= (size_t)1 << 20; bytes *= 2) {
-        assert_int_equal(FSDP_ALGO_INLINE, cheapest(2, 1, FSDPI_ALLGATHER, bytes));
-    }
     for (size_t bytes = 8; bytes <= (size_t)256 << 10; bytes *= 2) {
+        assert_int_equal(FSDP_ALGO_INLINE, cheapest(2, 1, FSDPI_ALLGATHER, bytes));
         assert_int_equal(FSDP_ALGO_INLINE, cheapest(2, 1, FSDPI_REDUCE_SCATTER, bytes));
     }
     for (size_t bytes = 8; bytes <= (size_t)128 << 10; bytes *= 2) {
@@ -179,6 +177,8 @@ static void what_caches_do_not_hold_is_reduced_as_it_comes(void **state)
     assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLREDUCE, ALL, 256 * kib));
     assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pushes, &world, FSDPI_ALLREDUCE, ALL, 128 * kib));
     assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pushes, &world, FSDPI_ALLREDUCE, ALL, 256 * kib));
+    assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLGATHER, ALL, 1024 * kib));
+    assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pushes, &world, FSDPI_ALLGATHER, ALL, 512 * kib));
     assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pulls, &world, FSDPI_REDUCE_SCATTER, ALL, 1024 * kib));
     assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pushes, &world, FSDPI_REDUCE_SCATTER, ALL, 512 * kib));
 }
