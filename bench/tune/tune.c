@@ -31,7 +31,7 @@ static fsdp_status try_algorithm(pass *p, const bench_case *c, fsdp_algorithm wa
     return FSDP_OK;
 }
 
-/* Between two nodes of one rank, an input that was reduced within the last millisecond counts as symmetric memory. */
+/* Between two nodes of one rank, an input that was reduced within the last millisecond counts as cached. */
 static void outlast_the_caches(void)
 {
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
