@@ -25,8 +25,9 @@ nodes_left() {
     local nodes
     nodes=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%N)
     # shellcheck disable=SC2016 # expanded on the nodes
-    timeout 60 srun --overlap --mpi=none --nodelist="$nodes" --nodes="$(scontrol show hostnames "$nodes" | wc -l)" \
-        --ntasks-per-node=1 --cpus-per-task=1 sh -c 'echo "$SLURMD_NODENAME"' | sort -u
+    timeout 60 srun --overlap --mpi=none --input=none --nodelist="$nodes" \
+        --nodes="$(scontrol show hostnames "$nodes" | wc -l)" --ntasks-per-node=1 --cpus-per-task=1 \
+        sh -c 'echo "$SLURMD_NODENAME"' | sort -u
 }
 
 # guard NODE: with --no-kill a job goes on without its first node, and so without this script. A step on another node
@@ -34,7 +35,7 @@ nodes_left() {
 guard() {
     [[ -z $guard ]] || kill "$guard" 2>/dev/null
     # shellcheck disable=SC2016 # expanded on the node
-    srun --overlap --mpi=none --nodelist="$1" --nodes=1 --ntasks=1 --cpus-per-task=1 sh -c '
+    srun --overlap --mpi=none --input=none --nodelist="$1" --nodes=1 --ntasks=1 --cpus-per-task=1 sh -c '
         while sleep "$1"; do
             nodes=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%N)
             [ -z "$nodes" ] || scontrol show hostnames "$nodes" | grep -qx "$2" || scontrol requeue "$SLURM_JOB_ID"

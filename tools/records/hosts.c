@@ -137,7 +137,10 @@ static bool is_slurm_job(const char *job)
     return isdigit((unsigned char)job[0]) && strspn(job, "0123456789_+") == strlen(job);
 }
 
-/* Without --nodes a step of another's job is on its first node only, and without --overlap it waits for the job's other steps. */
+/*
+ * Without --nodes a step of another's job is on its first node only, and without --overlap it waits for the job's other steps. Input
+ * that comes when a short task has ended makes srun lose what the task has written last.
+ */
 long records_read_slurm(records *all, const char *job, const char *remote)
 {
     enum { MOST_LETTERS = 40 };
@@ -149,7 +152,7 @@ long records_read_slurm(records *all, const char *job, const char *remote)
     (void)snprintf(launcher, sizeof launcher,
                    "set -- $(squeue --noheader --states=RUNNING --jobs=%s --format='%%A %%D'); "
                    "[ $# -eq 2 ] || { echo \"Slurm has no job %s that is running\" >&2; exit 1; }; "
-                   "srun --overlap --mpi=none --jobid=$1 --nodes=$2 --ntasks-per-node=1 --cpus-per-task=1",
+                   "srun --overlap --mpi=none --input=none --jobid=$1 --nodes=$2 --ntasks-per-node=1 --cpus-per-task=1",
                    job, job);
     return records_read_launcher(all, launcher, remote);
 }

@@ -4,7 +4,7 @@
  *     fsdp-record 1 HOST.PID.NUMBER LINE/LINES DATA
  *
  * DATA is a part of the record as a file has it, in hexadecimal digits, with runs of zero bytes as zLENGTH, of which most
- * of a record consists.
+ * of a record consists. Slurm keeps lines of different nodes apart as long as one, with its end, takes 1024 bytes or fewer.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "tools/records/pack.h"
 #include "tools/records/records.h"
 
-enum { PART_BYTES = 1024, KEY_BYTES = 120, ENTRIES_SENT = 128, MOST_LINES = 100000, MOST_ROWS = 1 << 20 };
+enum { PART_BYTES = 384, KEY_BYTES = 120, ENTRIES_SENT = 128, MOST_LINES = 250000, MOST_ROWS = 1 << 20 };
 static const char prefix[] = "fsdp-record 1 ";
 
 /* ---- writing --------------------------------------------------------------------------------------------------------- */

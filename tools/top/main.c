@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,12 +133,28 @@ static int show(const top_options *o, top_before *before)
     return result;
 }
 
+/* What it has not read by the end of a process, Slurm passes on in pieces that need not end where a line does. */
+static void wait_until_it_is_read(void)
+{
+    enum { MOST_MS = 2000 };
+    struct stat out;
+    int         left;
+
+    if (fflush(stdout) != 0 || fstat(STDOUT_FILENO, &out) != 0 || !S_ISFIFO(out.st_mode)) {
+        return;
+    }
+    for (int ms = 0; ms < MOST_MS && ioctl(STDOUT_FILENO, FIONREAD, &left) == 0 && left > 0; ms++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
 static int show_raw(void)
 {
     records all = {0};
 
     (void)records_read_processes(&all, 0);
     records_write_lines(&all, stdout);
+    wait_until_it_is_read();
     records_release(&all);
     return 0;
 }
