@@ -27,8 +27,9 @@
  * cannot serve a call is passed over; after the last row comes `staged`, which serves everything. The setting
  * FSDP_ALGO_<COLLECTIVE> is looked at before the table, and passed over in the same way. Without a tuning file, the rows of a
  * context on several nodes follow from what its algorithms cost there, by the latency and the rate of the link that fsdp_init() has
- * measured. Where two nodes of one rank reduce the same input again within a millisecond, caches still hold it:
- * rows for `cached` or `symmetric` count then, and `cached` ones for nothing else. A row that ends in an algorithm which this version lacks is left out, with a warning that names both.
+ * measured. Where two nodes of one rank reduce the same input again within a millisecond, caches still hold it: rows for `cached`
+ * or `symmetric` count then, and `cached` ones for nothing else. A row that ends in an algorithm which this version lacks is left
+ * out, with a warning that names both.
  */
 #ifndef FSDP_ALGORITHMS_H
 #define FSDP_ALGORITHMS_H

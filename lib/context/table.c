@@ -353,8 +353,8 @@ enum { N_ORIGINS = sizeof ORIGINS / sizeof ORIGINS[0] };
 
 bool fsdpi_table_in_halves(const fsdpi_table *table, size_t bytes)
 {
-    const int override = override_of(&table->core->config, FSDPI_ALLREDUCE);
-    bool      in       = true;
+    const int override   = override_of(&table->core->config, FSDPI_ALLREDUCE);
+    bool      everywhere = true;
 
     if (override != FSDP_ALGO_AUTO) {
         return override == FSDP_ALGO_HALVES;
@@ -362,9 +362,9 @@ bool fsdpi_table_in_halves(const fsdpi_table *table, size_t bytes)
     for (int s = 0; s < N_ORIGINS; s++) {
         const fsdpi_row *row = first_match(table, FSDPI_ALLREDUCE, ORIGINS[s], bytes, UINT32_MAX);
 
-        in = in && row != NULL && row->algorithm == FSDP_ALGO_HALVES;
+        everywhere = everywhere && row != NULL && row->algorithm == FSDP_ALGO_HALVES;
     }
-    return in;
+    return everywhere;
 }
 
 /* BYTES up to which calls are inline wherever their inputs come from. */

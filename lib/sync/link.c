@@ -254,8 +254,8 @@ enum { SLOW_BYTES = 48 << 10 };
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. Where the receiver's core brings
  * them, it moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There
  * should still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter,
- * the more so in plain memory, which takes longer to read than a message costs. Elsewhere each rank copies or reduces one while others
- * are on their way, of which there should be four.
+ * the more so in plain memory, which takes longer to read than a message costs. Where nobody has to bring them, each rank copies or
+ * reduces one while others are on their way, and there should be four each way.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector)
 {
@@ -263,15 +263,15 @@ size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t v
     enum { PULLED_PIECES = 4, PUSHED_PIECES = 8 };
     static const double LONGEST_CALL = 80e-6;
 
-    const size_t pieces = vector / (link->pulls ? PULLED_PIECES : PUSHED_PIECES);
-    const size_t least  = whole && link->pulls && !plain ? 2 * LEAST_BYTES : LEAST_BYTES;
-    const size_t most   = vector <= SHORT_VECTOR ? pieces : MOST_BYTES;
-    size_t       bytes  = FAST_BYTES;
+    const size_t share = vector / (link->pulls ? PULLED_PIECES : PUSHED_PIECES);
+    const size_t least = whole && link->pulls && !plain ? 2 * LEAST_BYTES : LEAST_BYTES;
+    const size_t most  = vector <= SHORT_VECTOR ? share : MOST_BYTES;
+    size_t       bytes = FAST_BYTES;
 
     if (link->rate <= FAST) {
         return SLOW_BYTES;
     }
-    while (bytes > least && bytes > pieces) {
+    while (bytes > least && bytes > share) {
         bytes /= 2;
     }
     while (whole && link->pulls && 2 * bytes <= most && 2 * (double)bytes <= link->rate * LONGEST_CALL) {
@@ -326,9 +326,10 @@ double fsdpi_link_nap(const fsdpi_link *link)
 }
 
 /*
- * Where caches do not hold the inputs, what counts is that each rank reads only half of both. What has just been reduced comes from
- * the caches of the core that did it, slowly if that is far, and its input does not. Measured over vader, UCX and in MPICH: 256 KiB,
- * each time other memory, took 0.93 to 1.04 times as long whole as in halves between near cores, and 1.3 to 1.5 times between far ones.
+ * Where caches do not hold the inputs, halves are better: each rank reads only half of both. Where they do, to read all of both costs
+ * little, whereas a half that the other rank has just reduced comes from that core's caches, slowly if it is far. Measured over vader,
+ * UCX and in MPICH: 256 KiB, each time other memory, took 0.93 to 1.04 times as long whole as in halves between near cores, and 1.3 to
+ * 1.5 times between far ones.
  */
 size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
 {

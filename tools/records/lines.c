@@ -4,7 +4,7 @@
  *     fsdp-record 1 HOST.PID.NUMBER LINE/LINES DATA
  *
  * DATA is a part of the record as a file has it, in hexadecimal digits, with runs of zero bytes as zLENGTH, of which most
- * of a record consists. Slurm keeps lines of different nodes apart as long as one, with its end, takes 1024 bytes or fewer.
+ * of a record consists. Slurm keeps the lines of different nodes apart only if none is longer than 1024 bytes.
  */
 #include <errno.h>
 #include <inttypes.h>

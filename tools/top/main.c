@@ -133,7 +133,7 @@ static int show(const top_options *o, top_before *before)
     return result;
 }
 
-/* What it has not read by the end of a process, Slurm passes on in pieces that need not end where a line does. */
+/* When a process ends, Slurm cuts what it has not read yet into pieces that need not end where a line does. */
 static void wait_until_it_is_read(void)
 {
     enum { MOST_MS = 2000 };
