@@ -48,18 +48,19 @@ static bool is_of_use(const fsdpi_queue *queue)
 
 void fsdpi_inquest_open(fsdpi_queue *queue)
 {
-    queue->inquest.notes.core = queue->engine.core;
-    queue->inquest.ended      = fsdpi_coarse_seconds();
+    queue->inquest.notes.messages = &queue->engine.lanes[FSDPI_LANE_LONG].messages;
+    queue->inquest.ended          = fsdpi_coarse_seconds();
 }
 
 /* Where MPI has not ended; answers that are late are taken out of its way. */
 void fsdpi_inquest_close(fsdpi_queue *queue)
 {
-    const fsdpi_core *core = core_of(queue);
-    fsdpi_note        note;
-    int               from;
+    const fsdpi_core     *core     = core_of(queue);
+    const fsdpi_messages *messages = queue->inquest.notes.messages;
+    fsdpi_note            note;
+    int                   from;
 
-    if (queue->inquest.notes.core == NULL) { /* not opened */
+    if (messages == NULL || messages->core == NULL) { /* not opened */
         return;
     }
     if (core->broken == FSDP_OK && core->comm != MPI_COMM_NULL) {

@@ -14,8 +14,8 @@
 #include "lib/base/error.h"
 
 /**
- * What messages on a lane's communicator are for; between two ranks, those of one tag keep their order. From the last one on, up to
- * the largest tag that MPI has: see lib/sync/pairs.c.
+ * What messages on a lane's communicator are for; between two ranks, those of one tag keep their order. From the last one on, and
+ * from messages->first_bare_tag on: see lib/sync/pairs.c.
  */
 enum {
     FSDPI_TAG_RECORDS = 1,
@@ -33,9 +33,10 @@ typedef struct fsdpi_cut {
 
 typedef struct fsdpi_messages {
     fsdpi_core  *core;
-    MPI_Comm     comm;        /* that they are sent on */
-    int          largest_tag; /* there */
-    fsdpi_cut    cut;         /* of data; {0}: none */
+    MPI_Comm     comm;           /* that they are sent on */
+    int          largest_tag;    /* there */
+    int          first_bare_tag; /* a power of two: there are as many from it on */
+    fsdpi_cut    cut;            /* of data; {0}: none */
     MPI_Request *list;
     size_t       n, capacity;
 } fsdpi_messages;
@@ -114,6 +115,19 @@ static inline fsdp_status fsdpi_messages_some_complete(fsdpi_messages *messages,
     } else if (n > 1) {
         FSDPI_TRY_MPI(messages->core->ctx, MPI_Testall((int)n, list, &all, MPI_STATUSES_IGNORE));
     }
+    *complete = all != 0;
+    return FSDP_OK;
+}
+
+/** The same for `n` that are received and have a sender, with what MPI knows of each of them once they are complete. */
+static inline fsdp_status fsdpi_messages_received(fsdpi_messages *messages, size_t first, size_t n,
+                                                  MPI_Status *statuses, bool *complete)
+{
+    MPI_Request *list = messages->list + first;
+    int          all  = 0;
+
+    FSDPI_TRY_MPI(messages->core->ctx,
+                  n == 1 ? MPI_Test(list, &all, statuses) : MPI_Testall((int)n, list, &all, statuses));
     *complete = all != 0;
     return FSDP_OK;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
-#include "lib/sync/messages.h"
 
 typedef struct fsdpi_note_sent {
     struct fsdpi_note_sent *next;
@@ -27,7 +26,7 @@ void fsdpi_note_send(fsdpi_notes *notes, int to, const fsdpi_note *note)
         return;
     }
     *sent = (fsdpi_note_sent){.next = notes->sent, .message = MPI_REQUEST_NULL, .note = *note};
-    if (MPI_Isend(&sent->note, (int)sizeof sent->note, MPI_BYTE, to, FSDPI_TAG_NOTES, notes->core->comm,
+    if (MPI_Isend(&sent->note, (int)sizeof sent->note, MPI_BYTE, to, FSDPI_TAG_NOTES, notes->messages->comm,
                   &sent->message) != MPI_SUCCESS) {
         free(sent);
         return;
@@ -40,12 +39,12 @@ bool fsdpi_note_receive(fsdpi_notes *notes, fsdpi_note *note, int *from)
     MPI_Status status;
     int        any = 0;
 
-    if (MPI_Iprobe(MPI_ANY_SOURCE, FSDPI_TAG_NOTES, notes->core->comm, &any, &status) != MPI_SUCCESS || !any) {
+    if (MPI_Iprobe(MPI_ANY_SOURCE, FSDPI_TAG_NOTES, notes->messages->comm, &any, &status) != MPI_SUCCESS || !any) {
         return false;
     }
     *from = status.MPI_SOURCE;
-    return MPI_Recv(note, (int)sizeof *note, MPI_BYTE, *from, FSDPI_TAG_NOTES, notes->core->comm, MPI_STATUS_IGNORE) ==
-           MPI_SUCCESS;
+    return MPI_Recv(note, (int)sizeof *note, MPI_BYTE, *from, FSDPI_TAG_NOTES, notes->messages->comm,
+                    MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
 /* Forgets those that have gone. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/base/core.h"
+#include "lib/sync/messages.h"
 #include "lib/sync/rank_list.h"
 
 /** What a note says; its meaning is that of lib/progress/inquest.h. */
@@ -29,9 +29,10 @@ typedef struct fsdpi_note {
     fsdpi_rank_list ranks;
 } fsdpi_note;
 
+/** In the long lane: agreements, in the short one, receive whatever comes. */
 typedef struct fsdpi_notes {
-    fsdpi_core             *core;
-    struct fsdpi_note_sent *sent; /* and not yet gone */
+    const fsdpi_messages   *messages; /* of that lane; NULL: there are no notes */
+    struct fsdpi_note_sent *sent;     /* and not yet gone */
 } fsdpi_notes;
 
 /** Where there is no memory for it, or MPI fails, it is not sent. */

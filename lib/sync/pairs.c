@@ -103,11 +103,63 @@ static size_t announced(const fsdpi_record_head *head)
 /* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
 static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *head)
 {
-    const uint64_t tags = (uint64_t)exchange->messages->largest_tag - FSDPI_TAG_PORTIONS + 1;
+    const uint64_t tags = (uint64_t)exchange->messages->first_bare_tag - FSDPI_TAG_PORTIONS;
     const uint64_t call = fsdpi_hash_word(announced(head), head->all.call);
 
     return FSDPI_TAG_PORTIONS + (int)(call % tags);
 }
+
+/* ---- messages without a head ---------------------------------------------------------------------------------------- */
+
+/* The two flags that such a message can have or not; it has those of `USUAL`, and a good status. */
+static const uint32_t USUAL = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE, MAYBE = FSDPI_FLAG_OFFERED | FSDPI_FLAG_STILL;
+
+/* From the first bare tag on, there are as many as that says, a power of two: for each call four. */
+static uint32_t bare_tags(const fsdpi_exchange *exchange)
+{
+    return (uint32_t)exchange->messages->first_bare_tag;
+}
+
+static bool has_bare_tag(const fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
+{
+    enum { LEAST_TAGS = 1 << 22 }; /* a million calls */
+
+    return bare_tags(exchange) >= LEAST_TAGS && opinion->status == FSDP_OK && (opinion->flags & ~MAYBE) == USUAL;
+}
+
+static int bare_tag(const fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
+{
+    const uint32_t offered = (opinion->flags & FSDPI_FLAG_OFFERED) != 0 ? 1 : 0;
+    const uint32_t still   = (opinion->flags & FSDPI_FLAG_STILL) != 0 ? 2 : 0;
+    const uint64_t call    = (fsdpi_hash_word(0, opinion->call) >> 32) * (bare_tags(exchange) / 4) >> 32;
+
+    return (int)(bare_tags(exchange) + (uint32_t)call * 4 + still + offered);
+}
+
+static fsdpi_opinion opinion_of_tag(const fsdpi_exchange *exchange, const fsdpi_opinion *own, int tag)
+{
+    const uint32_t offered = ((uint32_t)tag & 1) != 0 ? FSDPI_FLAG_OFFERED : 0;
+    const uint32_t still   = ((uint32_t)tag & 2) != 0 ? FSDPI_FLAG_STILL : 0;
+    const bool     is_same = ((uint32_t)(bare_tag(exchange, own) ^ tag) & ~3U) == 0;
+
+    return (fsdpi_opinion){.call = is_same ? own->call : ~own->call, .flags = USUAL | offered | still};
+}
+
+/* A message that has come to the place of a record: if its tag says what a head says, that is put in front of the data. */
+static void complete_record(const fsdpi_exchange *exchange, fsdpi_record_head *record, const fsdpi_opinion *own,
+                            const MPI_Status *status)
+{
+    int bytes = 0;
+
+    if (status->MPI_TAG == FSDPI_TAG_RECORDS) {
+        return;
+    }
+    (void)MPI_Get_count(status, MPI_BYTE, &bytes);
+    memmove(record + 1, record, (size_t)bytes);
+    *record = (fsdpi_record_head){.all = opinion_of_tag(exchange, own, status->MPI_TAG), .bytes = (uint64_t)bytes};
+}
+
+/* ---- an exchange ---------------------------------------------------------------------------------------------------- */
 
 fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
 {
@@ -123,7 +175,10 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     return record;
 }
 
-/* The heads of each operation come from the same leaders to the same places: MPI looks at that once. */
+/*
+ * The heads of each operation come from the same leaders to the same places: MPI looks at that once. Of what an operation sends
+ * between two leaders in this lane, a head is the first, so that whatever its tag nothing else is taken for it.
+ */
 static fsdp_status keep_receives(fsdpi_exchange *exchange)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
@@ -132,7 +187,7 @@ static fsdp_status keep_receives(fsdpi_exchange *exchange)
     for (int k = 1; k < nodes->count; k++) {
         const int leader = fsdpi_rank_at(nodes, fsdpi_node_before(nodes, k), 0);
         FSDPI_TRY_MPI(exchange->messages->core->ctx,
-                      MPI_Recv_init(record_before(exchange, k), (int)most, MPI_BYTE, leader, FSDPI_TAG_RECORDS,
+                      MPI_Recv_init(record_before(exchange, k), (int)most, MPI_BYTE, leader, MPI_ANY_TAG,
                                     exchange->messages->comm, &exchange->kept[k - 1]));
         exchange->n_kept = k;
     }
@@ -198,10 +253,15 @@ fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_por
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
 {
+    enum { MOST_BARE = 256 }; /* BYTES: in front of longer data, a head takes no time that could be measured */
     const fsdpi_record_head *own    = own_record(exchange);
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
     const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
 
+    if (portion.bytes <= MOST_BARE && portion.bytes <= exchange->together && has_bare_tag(exchange, &own->all)) {
+        return fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader,
+                                     bare_tag(exchange, &own->all));
+    }
     if (portion.bytes == 0) {
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
     }
@@ -217,16 +277,19 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
 
     /* Heads that come within a moment are found sooner without all that is done between two looks. */
     for (int look = 0; look < LOOKS && !*heard; look++) {
-        FSDP_TRY(fsdpi_messages_some_complete(messages, exchange->heads, messages->n - exchange->heads, heard));
+        FSDP_TRY(fsdpi_messages_received(messages, exchange->heads, messages->n - exchange->heads, exchange->statuses,
+                                         heard));
     }
     if (!*heard) {
         return FSDP_OK;
     }
-    messages->n     = exchange->sent ? 0 : exchange->heads;
-    exchange->heads = messages->n; /* and what follows them takes their places */
+    messages->n              = exchange->sent ? 0 : exchange->heads;
+    exchange->heads          = messages->n; /* and what follows them takes their places */
+    const fsdpi_opinion mine = own->all;
     for (int k = 1; k < nodes->count; k++) {
-        const fsdpi_record_head *record = record_before(exchange, k);
+        fsdpi_record_head *record = record_before(exchange, k);
 
+        complete_record(exchange, record, &mine, &exchange->statuses[k - 1]);
         fsdpi_join(&own->all, &record->all);
         exchange->apart = exchange->apart || record->bytes > exchange->together;
     }

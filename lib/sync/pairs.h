@@ -4,11 +4,15 @@
  * rounds. What another node needs of this one's data travels with the agreement, and only that.
  *
  * A message is the head of a record (lib/sync/records.h), whose `bytes` say how much follows: short data right behind it, in the
- * same message; longer data in one of its own, from where it lies to where it belongs. That is received once all heads have been
- * heard: if not all call the same it goes to where nobody looks, and no output has been written to. Between two nodes it is
+ * same message; longer data in one of its own, from where it lies to where it belongs. Longer data is received once all heads have
+ * been heard: if not all call the same it goes to where nobody looks, and no output has been written to. Between two nodes it is
  * expected before, so that it need not wait for the head: its tag says what has been called, and that of another call finds
  * nobody who expects it. Data that a head has announced may also be sent later, when all heads have come; if not all call the
  * same, it is not.
+ *
+ * Up to 256 bytes of a call of which there is nothing else to say travel without a head: the tag has 20 bits or more of the call's
+ * hash. So this message is as long as that of MPI's own collective, which for some lengths saves a cache line, or a request of
+ * MPI's.
  *
  * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
  * too. The leader's staging memory holds its own record first, with what its node has for the others, then a place for each

@@ -11,7 +11,7 @@
 #include "lib/sync/pairs.h"
 #include "tests/collectives/collective_test.h"
 
-enum { HEAD = sizeof(fsdpi_record_head), SHORT = 100, LONG = 8192, MOST_RANKS = 16 };
+enum { HEAD = sizeof(fsdpi_record_head), MOST_BARE = 256, SHORT = 100, LONG = 8192, MOST_RANKS = 16 };
 
 static struct {
     fsdp_context *ctx;
@@ -79,13 +79,24 @@ static size_t messages_with(size_t portion)
     return portion > world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together ? 1 + pieces_of(portion) : 1;
 }
 
-static void assert_sent(size_t portion)
+/* BYTES of what a node is sent in front of a portion: the tag of a short one says enough. */
+static size_t head_of(size_t portion)
+{
+    return portion <= MOST_BARE ? 0 : HEAD;
+}
+
+static void assert_sent_behind(size_t head, size_t portion)
 {
     const size_t others = (size_t)world.size - 1;
 
     assert_string_equal("inline", fsdp_last_algorithm(world.ctx));
     assert_int_equal(others * messages_with(portion), sent.messages);
-    assert_int_equal(others * (HEAD + portion), sent.bytes);
+    assert_int_equal(others * (head + portion), sent.bytes);
+}
+
+static void assert_sent(size_t portion)
+{
+    assert_sent_behind(head_of(portion), portion);
 }
 
 /* The same in the first half; in the second, what is known of the parts so far, twice as much in each round. */
@@ -100,7 +111,7 @@ static void assert_sent_in_halves(size_t portion)
     }
     assert_string_equal("halves", fsdp_last_algorithm(world.ctx));
     assert_int_equal(messages, sent.messages);
-    assert_int_equal(2 * others * (HEAD + portion), sent.bytes);
+    assert_int_equal(others * (head_of(portion) + portion + HEAD + portion), sent.bytes);
 }
 
 static int sum_of_ranks(void)
@@ -165,7 +176,7 @@ static void check_alltoall(size_t count, bool in_place)
     }
 }
 
-/* A portion has a head, and a table in front of the blocks. */
+/* A portion has a head of its own, and a table in front of the blocks. */
 static void check_alltoallv(size_t count)
 {
     enum { PORTION_HEAD = 16, ENTRY = 24, MOST_NODES = 8 };
@@ -178,7 +189,7 @@ static void check_alltoallv(size_t count)
     }
     begin();
     assert_int_equal(FSDP_OK, fsdp_alltoallv(world.ctx, world.in, counts, places, world.out, counts, places, FSDP_F32));
-    assert_sent(portion);
+    assert_sent_behind(HEAD, portion);
     for (size_t i = 0; i < count * (size_t)world.size; i++) {
         const size_t from    = i / count;
         const size_t sent_as = (size_t)world.rank * count + i % count;
@@ -189,7 +200,7 @@ static void check_alltoallv(size_t count)
 /* One message to each other node, or two, and what that node needs: nothing waits for the agreement. */
 static void data_travels_with_the_agreement(void **state)
 {
-    const size_t counts[] = {1, SHORT, 2047, 2048, 2049, LONG};
+    const size_t counts[] = {1, 64, 65, SHORT, 2047, 2048, 2049, LONG};
 
     (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -200,6 +211,28 @@ static void data_travels_with_the_agreement(void **state)
         check_alltoall(counts[i], true);
         check_alltoallv(counts[i]);
     }
+}
+
+/* No byte more than MPI's own collectives send; nor for a barrier. With few tags, as some MPIs have, a head says who calls what. */
+static void short_data_has_no_head(void **state)
+{
+    const size_t others = (size_t)world.size - 1;
+    int *const   tags = &world.ctx->lanes[FSDPI_LANE_SHORT].messages.first_bare_tag, found = *tags;
+
+    (void)state;
+    check_allgather(3);
+    assert_int_equal(others * 3 * sizeof(float), sent.bytes);
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_barrier(world.ctx));
+    assert_int_equal(others, sent.messages);
+    assert_int_equal(0, sent.bytes);
+
+    *tags = 16384;
+    begin();
+    assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, world.in, world.out, 3, FSDP_F32, FSDP_SUM));
+    assert_int_equal(others * (HEAD + 3 * sizeof(float)), sent.bytes);
+    assert_true(world.out[2] == sum_of(2));
+    *tags = found;
 }
 
 /* A node is sent its part, and then the parts that others have reduced. */
@@ -239,10 +272,10 @@ static void only_the_root_is_sent_to_or_sends(void **state)
     (void)state;
     begin();
     assert_int_equal(FSDP_OK, fsdp_reduce(world.ctx, world.in, world.out, SHORT, FSDP_F32, FSDP_SUM, root));
-    assert_int_equal((size_t)(world.size - 1) * HEAD + (world.rank != root ? SHORT * sizeof(float) : 0), sent.bytes);
+    assert_int_equal(world.rank != root ? HEAD + SHORT * sizeof(float) : 0, sent.bytes);
     begin();
     assert_int_equal(FSDP_OK, fsdp_broadcast(world.ctx, world.in, SHORT, FSDP_F32, root));
-    assert_int_equal((size_t)(world.size - 1) * (HEAD + (world.rank == root ? SHORT * sizeof(float) : 0)), sent.bytes);
+    assert_int_equal(world.rank == root ? (size_t)(world.size - 1) * (HEAD + SHORT * sizeof(float)) : 0, sent.bytes);
     assert_true(world.in[3] == (float)world.size * 4);
 }
 
@@ -287,7 +320,8 @@ static void assert_nothing_is_left(fsdp_status expected, fsdp_status found)
 
 static void lengths_that_differ_leave_nothing_behind(void **state)
 {
-    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {LONG, 2 * LONG}, {1, SHORT}};
+    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {LONG, 2 * LONG}, {1, SHORT},
+                               {1, 2},        {64, 63},      {65, 64},         {LONG, 1}};
 
     (void)state;
     clear_output();
@@ -474,6 +508,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_travels_with_the_agreement),
+        cmocka_unit_test(short_data_has_no_head),
         cmocka_unit_test(data_is_expected),
         cmocka_unit_test(halves_send_each_byte_twice),
         cmocka_unit_test(halves_that_only_some_offer_go_another_way),
