@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 
 atomic_size_t fsdpi_pages_walked = 1;
+atomic_bool   fsdpi_asks_ahead   = false;
 
 #ifdef FSDPI_KERNELS_X86_64
 #include <cpuid.h>
@@ -37,10 +38,20 @@ static size_t pages_to_walk(void)
 {
     return __builtin_cpu_is("intel") ? 4 : 1;
 }
+
+static bool gains_by_asking(void)
+{
+    return __builtin_cpu_is("amd");
+}
 #else
 static size_t pages_to_walk(void)
 {
     return 1;
+}
+
+static bool gains_by_asking(void)
+{
+    return false;
 }
 #endif
 
@@ -69,6 +80,7 @@ const fsdpi_kernels *fsdpi_kernels_find(const char *name)
     bool any = strcmp(name, "auto") == 0;
 
     atomic_store_explicit(&fsdpi_pages_walked, pages_to_walk(), memory_order_relaxed);
+    atomic_store_explicit(&fsdpi_asks_ahead, gains_by_asking(), memory_order_relaxed);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here()) {
             return tables[i].kernels;

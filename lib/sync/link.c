@@ -326,26 +326,34 @@ double fsdpi_link_nap(const fsdpi_link *link)
 }
 
 /*
- * Where caches do not hold the inputs, halves are better: each rank reads only half of both. Where they do, to read all of both costs
- * little, whereas a half that the other rank has just reduced comes from that core's caches, slowly if it is far. Measured over vader,
- * UCX and in MPICH: 256 KiB, each time other memory, took 0.93 to 1.04 times as long whole as in halves between near cores, and 1.3 to
- * 1.5 times between far ones.
+ * Sending everything, each rank reads all of both inputs; in halves, half of them, and then the half that the other rank has just
+ * reduced, from that core's caches. Where caches do not hold the inputs, near cores do as well either way, measured over vader, UCX and
+ * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But cores can be so
+ * far that what has just been written comes at less than half the rate of other memory: there the same took 0.73 to 0.8 times as long
+ * whole, and 512 KiB 0.9 times. Where caches do hold the inputs, to read all of both costs little.
  */
 size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
 {
-    enum { PULLED_BYTES = 128 << 10, PUSHED_BYTES = 256 << 10, CACHED_BYTES = 512 << 10, CACHED_FAR_BYTES = 4 << 20 };
-    static const double FAR = 0.7;
+    enum {
+        PULLED_BYTES     = 512 << 10,
+        PULLED_FAR_BYTES = 128 << 10,
+        PUSHED_BYTES     = 256 << 10,
+        CACHED_FAR_BYTES = 4 << 20
+    };
+    static const double FAR = 0.7, FARTHEST = 0.5;
+
+    const bool is_far = link->fresh < FAR * link->rate;
 
     if (link->rate <= FAST) {
         return SIZE_MAX;
     }
-    if (cached && link->fresh < FAR * link->rate) {
+    if (cached && is_far) {
         return CACHED_FAR_BYTES;
     }
     if (!link->pulls) {
         return PUSHED_BYTES;
     }
-    return cached ? CACHED_BYTES : PULLED_BYTES;
+    return !cached && is_far && link->fresh >= FARTHEST * link->rate ? PULLED_FAR_BYTES : PULLED_BYTES;
 }
 
 /* To send a message by TCP takes as long as to copy this on both sides. What fits one message with its head is not asked for. */

@@ -476,11 +476,11 @@ static int close_world(void **state)
     return fsdp_finalize(world.ctx) == FSDP_OK ? 0 : -1;
 }
 
-/* Which caches hold then, unlike other plain memory of that length. As between two ranks over memory. */
+/* Which caches hold then, unlike other plain memory of that length. As between two ranks over memory, on cores far from each other. */
 static void what_has_just_been_reduced_rides_again(void **state)
 {
     enum { COUNT = 64 << 10 };
-    static const fsdpi_link LINK = {.rate = 12e9, .fresh = 12e9, .alpha = 0.3e-6, .gap = 0.2e-6, .pulls = true};
+    static const fsdpi_link LINK = {.rate = 12e9, .fresh = 7.7e9, .alpha = 0.3e-6, .gap = 0.2e-6, .pulls = true};
     static float            in[COUNT], out[COUNT];
 
     (void)state;

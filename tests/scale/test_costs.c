@@ -164,17 +164,20 @@ static void what_caches_do_not_hold_is_reduced_as_it_comes(void **state)
 {
     const fsdpi_world world  = {.nodes = 2, .each = 1, .staging_bytes = STAGING};
     const fsdpi_link  pulled = {.rate = 12e9, .fresh = 12e9, .alpha = 0.3e-6, .gap = 0.2e-6, .pulls = true};
+    const fsdpi_link  far    = {.rate = 12e9, .fresh = 7.7e9, .alpha = 0.3e-6, .gap = 0.2e-6, .pulls = true};
     const fsdpi_link  pushed = {.rate = 12e9, .fresh = 12e9, .alpha = 0.3e-6, .gap = 0.2e-6};
     const fsdpi_costs pulls = fsdpi_costs_of(&pulled, &world), pushes = fsdpi_costs_of(&pushed, &world);
-    const fsdpi_costs cached = fsdpi_costs_of_cached(&pulls);
-    const size_t      kib    = 1 << 10;
+    const fsdpi_costs pulls_far = fsdpi_costs_of(&far, &world), cached = fsdpi_costs_of_cached(&pulls_far);
+    const size_t      kib = 1 << 10;
 
     (void)state;
     check_rows(&pulls, &world);
     check_rows(&pushes, &world);
     assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&cached, &world, FSDPI_ALLREDUCE, ALL, 512 * kib));
-    assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLREDUCE, ALL, 128 * kib));
-    assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLREDUCE, ALL, 256 * kib));
+    assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLREDUCE, ALL, 512 * kib));
+    assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLREDUCE, ALL, 1024 * kib));
+    assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pulls_far, &world, FSDPI_ALLREDUCE, ALL, 128 * kib));
+    assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pulls_far, &world, FSDPI_ALLREDUCE, ALL, 256 * kib));
     assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pushes, &world, FSDPI_ALLREDUCE, ALL, 128 * kib));
     assert_int_equal(FSDP_ALGO_RAILS, fsdpi_costs_cheapest(&pushes, &world, FSDPI_ALLREDUCE, ALL, 256 * kib));
     assert_int_equal(FSDP_ALGO_INLINE, fsdpi_costs_cheapest(&pulls, &world, FSDPI_ALLGATHER, ALL, 1024 * kib));
