@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 
 atomic_size_t fsdpi_pages_walked = 1;
-atomic_bool   fsdpi_asks_ahead   = false;
+atomic_bool   fsdpi_lines_asked  = false;
 
 #ifdef FSDPI_KERNELS_X86_64
 #include <cpuid.h>
@@ -80,7 +80,7 @@ const fsdpi_kernels *fsdpi_kernels_find(const char *name)
     bool any = strcmp(name, "auto") == 0;
 
     atomic_store_explicit(&fsdpi_pages_walked, pages_to_walk(), memory_order_relaxed);
-    atomic_store_explicit(&fsdpi_asks_ahead, gains_by_asking(), memory_order_relaxed);
+    atomic_store_explicit(&fsdpi_lines_asked, gains_by_asking(), memory_order_relaxed);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here()) {
             return tables[i].kernels;

@@ -38,20 +38,16 @@ SIMD_INLINE simd finish(simd sum, size_t divisor, fsdp_dtype dtype, fsdp_redop o
 }
 
 /**
- * Asks for the lines that a later block reads: everywhere for the types of 16 bits, since converting them fills the window in which
- * the processor looks ahead by itself, and without this half of the memory's bandwidth is lost; for others where `ahead` is set.
+ * Asks for the lines that a later block reads. Only for the types of 16 bits: converting them fills the window in which
+ * the processor looks ahead by itself, and without this half of the memory's bandwidth is lost. Others only lose by it.
  */
-SIMD_INLINE void reduce_prefetch(const char *x, size_t bytes, fsdp_dtype dtype, bool ahead)
+SIMD_INLINE void reduce_prefetch(const char *x, size_t bytes, fsdp_dtype dtype)
 {
-    enum { AHEAD = 1024, FAR_AHEAD = 2048, LINE = 64 };
+    enum { AHEAD = 1024, LINE = 64 };
 
     if (dtype == FSDP_BF16 || dtype == FSDP_F16) {
         for (size_t i = 0; i < bytes; i += LINE) {
             __builtin_prefetch((const void *)((uintptr_t)x + AHEAD + i));
-        }
-    } else if (ahead) {
-        for (size_t i = 0; i < bytes; i += LINE) {
-            __builtin_prefetch((const void *)((uintptr_t)x + FAR_AHEAD + i));
         }
     }
 }
@@ -77,17 +73,17 @@ typedef struct simd_block {
 
 /** From BYTE `at` of each array. */
 SIMD_INLINE simd_block reduced_block(const char *const *in, size_t n_in, size_t at, fsdp_dtype dtype, fsdp_redop op,
-                                     size_t divisor, bool ahead)
+                                     size_t divisor)
 {
     size_t      step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
     const char *x    = in[0] + at;
     simd_block  sum  = {simd_load_pair(x, dtype), simd_load_pair(x + step, dtype), simd_load_pair(x + 2 * step, dtype),
                         simd_load_pair(x + 3 * step, dtype)};
 
-    reduce_prefetch(x, 4 * step, dtype, ahead);
+    reduce_prefetch(x, 4 * step, dtype);
     for (size_t r = 1; r < n_in; r++) {
         x = in[r] + at;
-        reduce_prefetch(x, 4 * step, dtype, ahead);
+        reduce_prefetch(x, 4 * step, dtype);
         sum.a = combine_pair(sum.a, simd_load_pair(x, dtype), dtype, op);
         sum.b = combine_pair(sum.b, simd_load_pair(x + step, dtype), dtype, op);
         sum.c = combine_pair(sum.c, simd_load_pair(x + 2 * step, dtype), dtype, op);
@@ -121,23 +117,37 @@ SIMD_INLINE void reduce_vector(char *out, const char *const *in, size_t n_in, si
     simd_store(out + at, finish(sum, divisor, dtype, op), dtype);
 }
 
+/** Asks for the lines of two inputs and an output that are reached 2 KiB later. */
+SIMD_INLINE void ask_ahead(const char *a, const char *b, const char *out)
+{
+    enum { AHEAD = 2048 };
+
+    __builtin_prefetch((const void *)((uintptr_t)a + AHEAD));
+    __builtin_prefetch((const void *)((uintptr_t)b + AHEAD));
+    __builtin_prefetch((const void *)((uintptr_t)out + AHEAD), 1);
+}
+
 /**
- * Whole vectors of two inputs, one after the other, which is faster than in blocks where an input or the output is in no cache. With
+ * Whole vectors of two inputs, one after the other, which is faster than blocks are where one of the arrays is in no cache. With
  * constants, as in reduce_range_past_caches(). How far it got.
  */
 SIMD_INLINE size_t reduce_two(char *out, const char *const *in, size_t first, size_t end, fsdp_dtype dtype,
-                              fsdp_redop op, size_t divisor, bool ahead)
+                              fsdp_redop op, size_t divisor)
 {
+    enum { LONG_BYTES = 32 << 10, LINE = 64 };
     const char *two[] = {in[0], in[1]};
     size_t      bytes = fsdpi_element_bytes(dtype);
     size_t      lanes = simd_lanes(dtype);
+    bool        asks  = (end - first) * bytes >= LONG_BYTES && fsdpi_asks_ahead();
     size_t      i     = first;
 
     for (; end - i >= lanes; i += lanes) {
-        reduce_prefetch(two[0] + i * bytes, lanes * bytes, dtype, ahead);
-        reduce_prefetch(two[1] + i * bytes, lanes * bytes, dtype, ahead);
-        reduce_prefetch(out + i * bytes, lanes * bytes, dtype, ahead);
-        reduce_vector(out, two, 2, i * bytes, dtype, op, divisor);
+        size_t at = i * bytes;
+
+        if (asks && (SIMD_BYTES == LINE || at % LINE < SIMD_BYTES)) {
+            ask_ahead(two[0] + at, two[1] + at, out + at);
+        }
+        reduce_vector(out, two, 2, at, dtype, op, divisor);
     }
     return i;
 }
@@ -168,14 +178,13 @@ SIMD_INLINE void reduce_range(char *const *out, size_t n_out, const char *const 
 {
     size_t lanes = simd_lanes(dtype);
     size_t bytes = fsdpi_element_bytes(dtype);
-    bool   ahead = atomic_load_explicit(&fsdpi_asks_ahead, memory_order_relaxed);
     size_t i     = first, rest;
 
-    if (n_out == 1 && n_in == 2) {
-        i = reduce_two(out[0], in, i, end, dtype, op, divisor, ahead);
+    if (n_out == 1 && n_in == 2 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
+        i = reduce_two(out[0], in, i, end, dtype, op, divisor);
     }
     for (; end - i >= 8 * lanes; i += 8 * lanes) {
-        simd_block sum = reduced_block(in, n_in, i * bytes, dtype, op, divisor, ahead);
+        simd_block sum = reduced_block(in, n_in, i * bytes, dtype, op, divisor);
 
         for (size_t o = 0; o < n_out; o++) {
             store_block(out[o] + i * bytes, sum, dtype);
@@ -209,14 +218,14 @@ SIMD_APART bool align_together(char *const *out, size_t n_out, size_t bytes)
 
 /** A pair of vectors at a time: reading and writing past the caches mix best in small portions. */
 SIMD_INLINE void reduce_past_caches(char *const *out, size_t n_out, size_t n_past, const char *const *in, size_t n_in,
-                                    size_t at, fsdp_dtype dtype, fsdp_redop op, size_t divisor, bool ahead)
+                                    size_t at, fsdp_dtype dtype, fsdp_redop op, size_t divisor)
 {
     size_t    step = 2 * simd_lanes(dtype) * fsdpi_element_bytes(dtype);
     simd_pair sum  = simd_load_pair(in[0] + at, dtype);
 
-    reduce_prefetch(in[0] + at, step, dtype, ahead);
+    reduce_prefetch(in[0] + at, step, dtype);
     for (size_t r = 1; r < n_in; r++) {
-        reduce_prefetch(in[r] + at, step, dtype, ahead);
+        reduce_prefetch(in[r] + at, step, dtype);
         sum = combine_pair(sum, simd_load_pair(in[r] + at, dtype), dtype, op);
     }
     sum = finish_pair(sum, divisor, dtype, op);
@@ -236,14 +245,13 @@ SIMD_INLINE size_t reduce_pages(char *const *out, size_t n_out, size_t n_past, c
     size_t pair  = 2 * simd_lanes(dtype);
     size_t walk  = fsdpi_pages_at_once() * SIMD_PAGE_BYTES;
     size_t visit = pair * bytes > SIMD_VISIT_BYTES ? pair * bytes : SIMD_VISIT_BYTES;
-    bool   ahead = atomic_load_explicit(&fsdpi_asks_ahead, memory_order_relaxed);
     size_t i     = first;
 
     for (; end - i >= walk / bytes; i += walk / bytes) {
         for (size_t at = i * bytes; at < i * bytes + SIMD_PAGE_BYTES; at += visit) {
             for (size_t page = at; page < at + walk; page += SIMD_PAGE_BYTES) {
                 for (size_t x = page; x < page + visit; x += pair * bytes) {
-                    reduce_past_caches(out, n_out, n_past, in, n_in, x, dtype, op, divisor, ahead);
+                    reduce_past_caches(out, n_out, n_past, in, n_in, x, dtype, op, divisor);
                 }
             }
         }
@@ -271,7 +279,7 @@ SIMD_INLINE size_t reduce_range_past_caches(char *const *out, size_t n_out, size
         i = reduce_pages(out, n_out, n_past, in, n_in, i, end, dtype, op, divisor);
     }
     for (; end - i >= pair; i += pair) {
-        reduce_past_caches(out, n_out, n_past, in, n_in, i * bytes, dtype, op, divisor, false);
+        reduce_past_caches(out, n_out, n_past, in, n_in, i * bytes, dtype, op, divisor);
     }
     return i;
 }
