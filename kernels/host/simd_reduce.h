@@ -128,8 +128,8 @@ SIMD_INLINE void ask_ahead(const char *a, const char *b, const char *out)
 }
 
 /**
- * Whole vectors of two inputs, one after the other, which is faster than blocks are where one of the arrays is in no cache. With
- * constants, as in reduce_range_past_caches(). How far it got.
+ * Whole vectors of two inputs, one after the other: on AMD's processors faster than blocks where one of the arrays is in no cache;
+ * others have not been tried. With constants, as in reduce_range_past_caches(). How far it got.
  */
 SIMD_INLINE size_t reduce_two(char *out, const char *const *in, size_t first, size_t end, fsdp_dtype dtype,
                               fsdp_redop op, size_t divisor)
@@ -138,7 +138,7 @@ SIMD_INLINE size_t reduce_two(char *out, const char *const *in, size_t first, si
     const char *two[] = {in[0], in[1]};
     size_t      bytes = fsdpi_element_bytes(dtype);
     size_t      lanes = simd_lanes(dtype);
-    bool        asks  = (end - first) * bytes >= LONG_BYTES && fsdpi_asks_ahead();
+    bool        asks  = (end - first) * bytes >= LONG_BYTES;
     size_t      i     = first;
 
     for (; end - i >= lanes; i += lanes) {
@@ -180,7 +180,7 @@ SIMD_INLINE void reduce_range(char *const *out, size_t n_out, const char *const 
     size_t bytes = fsdpi_element_bytes(dtype);
     size_t i     = first, rest;
 
-    if (n_out == 1 && n_in == 2 && dtype != FSDP_BF16 && dtype != FSDP_F16) {
+    if (n_out == 1 && n_in == 2 && dtype != FSDP_BF16 && dtype != FSDP_F16 && fsdpi_asks_ahead()) {
         i = reduce_two(out[0], in, i, end, dtype, op, divisor);
     }
     for (; end - i >= 8 * lanes; i += 8 * lanes) {

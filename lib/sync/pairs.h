@@ -10,8 +10,8 @@
  * nobody who expects it. Data that a head has announced may also be sent later, when all heads have come; if not all call the
  * same, it is not.
  *
- * Up to 256 bytes of a call of which there is nothing else to say travel without a head: the tag has 20 bits or more of the call's
- * hash. So this message is as long as that of MPI's own collective, which for some lengths saves a cache line, or a request of
+ * Data of up to 256 bytes has no head where nothing but the call has to be agreed on: the tag then carries 20 bits or more of the
+ * call's hash. Such a message is as long as that of MPI's own collective, which for some lengths saves a cache line, or a request of
  * MPI's.
  *
  * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
