@@ -52,16 +52,17 @@ typedef struct fsdpi_mapped {
 void fsdpi_mapped_open(fsdpi_mapped *known, size_t page_bytes);
 void fsdpi_mapped_forget(fsdpi_mapped *known);
 
-/** Whether these two bytes are mapped: fsdpi_is_mapped() where their regions are not both known. */
+/** Whether these two bytes are mapped: fsdpi_is_mapped() where they are not in one region or page that is known. */
 bool fsdpi_are_mapped(fsdpi_mapped *known, uintptr_t first, uintptr_t last);
 
 /** Whether the first and the last of these BYTES, from 1, are mapped. The first page never is. Every operation asks. */
 static inline bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes)
 {
     const uintptr_t first = (uintptr_t)memory, last = first + bytes - 1;
-    const uintptr_t region = first >> FSDPI_REGION_BITS;
+    const uintptr_t region = first >> FSDPI_REGION_BITS, page = first >> known->pages.bits;
 
     return (region == last >> FSDPI_REGION_BITS && fsdpi_page_is_known(&known->regions, region)) ||
+           (page == last >> known->pages.bits && fsdpi_page_is_known(&known->pages, page)) ||
            fsdpi_are_mapped(known, first, last);
 }
 

@@ -70,7 +70,8 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
         trace(request);
     }
     record_if_not_yet(queue, request);
-    fsdpi_recorder_end(queue->engine.recorder, request->sequence, status);
+    fsdpi_recorder_end(queue->engine.recorder, request->sequence,
+                       request->algorithm != NULL ? request->algorithm->name : NULL, status);
     if (status == FSDP_ERR_MISMATCH) {
         fsdpi_dump_mismatch(queue->engine.recorder, request->error);
     }
@@ -81,12 +82,12 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
         fsdpi_free(queue->engine.core->ctx, FSDP_MEMORY_STAGING, request->scratch, request->scratch_bytes);
         request->scratch = NULL;
     }
-    fsdpi_queue_lock(queue);
-    (void)fsdpi_line_remove(&queue->lines[lane]);
-    if (request->algorithm != NULL) {
-        queue->last_algorithm = request->algorithm->name;
+    request->is_at_once = request->is_at_once && lane == FSDPI_LANE_SHORT && status == FSDP_OK;
+    if (!request->is_at_once) { /* else its issuer does that, who holds the work until then */
+        fsdpi_queue_lock(queue);
+        fsdpi_line_end(queue, lane);
+        fsdpi_queue_unlock(queue);
     }
-    fsdpi_queue_unlock(queue);
     atomic_store_explicit(&request->state, FSDPI_REQUEST_DONE, memory_order_release);
 }
 
@@ -182,8 +183,10 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
         return FSDP_OK;
     }
     record_if_not_yet(request->queue, request);
-    fsdpi_recorder_move(request->engine->recorder, request->sequence, request->algorithm->name,
-                        !request->algorithm->is_short);
+    if (!request->algorithm->is_rider) { /* which has moved */
+        fsdpi_recorder_move(request->engine->recorder, request->sequence, request->algorithm->name,
+                            !request->algorithm->is_short);
+    }
     if (!request->algorithm->is_short) {
         fsdpi_change_lanes(request);
         return FSDP_OK;

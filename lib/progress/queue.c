@@ -29,6 +29,15 @@ fsdp_request *fsdpi_line_remove(fsdpi_line *line)
     return request;
 }
 
+void fsdpi_line_end(fsdpi_queue *queue, int lane)
+{
+    const fsdp_request *request = fsdpi_line_remove(&queue->lines[lane]);
+
+    if (request->algorithm != NULL) {
+        queue->last_algorithm = request->algorithm->name;
+    }
+}
+
 /* What others may have found too is printed when they have told: by whoever carries the operation out. */
 static void keep_unprinted(fsdp_request *request)
 {
@@ -52,6 +61,7 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->flags       = 0;
     request->closing     = false;
     request->is_blocking = blocking;
+    request->is_at_once  = false;
     request->is_recorded = false;
     request->is_still    = false;
     request->in_halves   = false;
@@ -114,7 +124,8 @@ static fsdp_status issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status
     const bool at_once = blocking && fsdpi_oldest(queue) == NULL;
     *run               = !queue->running && (!queue->has_thread || at_once);
     queue->running     = queue->running || *run;
-    if (!*run || !at_once) {
+    made->is_at_once   = *run && at_once;
+    if (!made->is_at_once) {
         fsdpi_queue_record(queue, made, false);
     }
     fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], made); /* from here on, whoever is at work may begin with it */
@@ -150,6 +161,9 @@ static fsdp_status end_request(fsdp_request *request, bool running)
         status = request->ops->hand_over(request);
     }
     fsdpi_queue_lock(queue);
+    if (request->is_at_once) { /* is still at the head of its lane, with nothing carried out behind it: one lock for both */
+        fsdpi_line_end(queue, FSDPI_LANE_SHORT);
+    }
     queue->running = queue->running && !running;
     fsdpi_request_put(queue, request);
     const bool passed = running && fsdpi_was_passed_over(queue);

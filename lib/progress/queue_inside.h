@@ -68,6 +68,9 @@ static inline bool fsdpi_queue_is_empty(fsdpi_queue *queue)
 void          fsdpi_line_append(fsdpi_line *line, fsdp_request *request);
 fsdp_request *fsdpi_line_remove(fsdpi_line *line);
 
+/** Likewise: takes out what is done at the head of a lane. */
+void fsdpi_line_end(fsdpi_queue *queue, int lane);
+
 /** Writes it into the flight recorder. `begun`: ranks agree on it already. */
 void fsdpi_queue_record(fsdpi_queue *queue, fsdp_request *request, bool begun);
 

@@ -174,6 +174,7 @@ struct fsdp_request {
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
     bool                     is_blocking; /* its caller does nothing until it is done */
     bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
+    bool                     is_at_once;  /* its issuer carries it out, and nothing was before it: see fsdpi_queue_run() */
     bool                     is_recorded; /* in the flight recorder */
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
     bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::later */

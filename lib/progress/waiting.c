@@ -240,6 +240,16 @@ static void count_wait(fsdpi_queue *queue, const wait_cost *cost)
     fsdpi_queue_unlock(queue);
 }
 
+/* Whether there are others than this one, which its issuer may still have to take out. */
+static bool others_are_left(fsdpi_queue *queue, const fsdp_request *request)
+{
+    fsdpi_queue_lock(queue); /* one that changes lanes is in neither for a moment */
+    const fsdp_request *oldest = fsdpi_oldest(queue);
+    const bool          left   = oldest != NULL && (oldest != request || request->next != NULL);
+    fsdpi_queue_unlock(queue);
+    return left;
+}
+
 /* Time is only taken once some looks have not been enough: the shortest operations cost less than asking for it. */
 void fsdpi_wait_for(fsdp_request *request, bool running)
 {
@@ -256,7 +266,7 @@ void fsdpi_wait_for(fsdp_request *request, bool running)
         wait_once(request, running, &patience);
     }
     count_wait(queue, &cost);
-    if (atomic_fetch_sub(&queue->waiters, 1) == 1 && queue->has_thread && !fsdpi_queue_is_empty(queue)) {
+    if (atomic_fetch_sub(&queue->waiters, 1) == 1 && queue->has_thread && others_are_left(queue, request)) {
         fsdpi_ring(queue);
     }
 }

@@ -221,7 +221,7 @@ void fsdpi_recorder_move(fsdpi_recorder *recorder, uint64_t sequence, const char
     }
 }
 
-void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, fsdp_status status)
+void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status)
 {
     if (recorder->section == NULL) {
         return;
@@ -229,9 +229,11 @@ void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, fsdp_status
     _Atomic uint64_t *entry = entry_of(recorder, sequence);
     if (has_entry(entry, sequence)) {
         const uint64_t state = status == FSDP_OK ? FSDPI_RECORDED_DONE : FSDPI_RECORDED_FAILED;
+        const uint64_t name  = algorithm != NULL ? name_of(recorder, algorithm) : 0;
         store(&entry[FSDPI_WORD_ENDED], fsdpi_ticks(recorder->clock));
-        change_marks(entry, mark(FSDPI_MARK_STATE, 0xff) | mark(FSDPI_MARK_STATUS, 0xff),
-                     mark(FSDPI_MARK_STATE, state) | mark(FSDPI_MARK_STATUS, (uint64_t)status));
+        change_marks(entry, mark(FSDPI_MARK_STATE, 0xff) | mark(FSDPI_MARK_STATUS, 0xff) | mark(FSDPI_MARK_ALGORITHM, 0xff),
+                     mark(FSDPI_MARK_STATE, state) | mark(FSDPI_MARK_STATUS, (uint64_t)status) |
+                         mark(FSDPI_MARK_ALGORITHM, name));
     }
     store(&recorder->section->ended, load(&recorder->section->ended) + 1); /* by one thread at a time */
 }

@@ -97,10 +97,10 @@ uint8_t fsdpi_recorder_name(fsdpi_recorder *recorder, const char *name);
 void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool begun, bool waits,
                           bool beside);
 
-/** Ranks begin to agree on it; its data begins to move, by that algorithm; it has ended. */
+/** Ranks begin to agree on it; its data begins to move, by that algorithm; it has ended, by that one or, if NULL, without any. */
 void fsdpi_recorder_begin(fsdpi_recorder *recorder, uint64_t sequence);
 void fsdpi_recorder_move(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, bool is_long);
-void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, fsdp_status status);
+void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status);
 
 /** The program waits for an operation; it goes on with its own work since that has ended, or since now. */
 void fsdpi_recorder_wait(fsdpi_recorder *recorder, uint64_t sequence);
