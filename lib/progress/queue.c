@@ -161,7 +161,8 @@ static fsdp_status end_request(fsdp_request *request, bool running)
         status = request->ops->hand_over(request);
     }
     fsdpi_queue_lock(queue);
-    if (request->is_at_once) { /* is still at the head of its lane, with nothing carried out behind it: one lock for both */
+    if (request
+            ->is_at_once) { /* is still at the head of its lane, with nothing carried out behind it: one lock for both */
         fsdpi_line_end(queue, FSDPI_LANE_SHORT);
     }
     queue->running = queue->running && !running;

@@ -231,7 +231,8 @@ void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char 
         const uint64_t state = status == FSDP_OK ? FSDPI_RECORDED_DONE : FSDPI_RECORDED_FAILED;
         const uint64_t name  = algorithm != NULL ? name_of(recorder, algorithm) : 0;
         store(&entry[FSDPI_WORD_ENDED], fsdpi_ticks(recorder->clock));
-        change_marks(entry, mark(FSDPI_MARK_STATE, 0xff) | mark(FSDPI_MARK_STATUS, 0xff) | mark(FSDPI_MARK_ALGORITHM, 0xff),
+        change_marks(entry,
+                     mark(FSDPI_MARK_STATE, 0xff) | mark(FSDPI_MARK_STATUS, 0xff) | mark(FSDPI_MARK_ALGORITHM, 0xff),
                      mark(FSDPI_MARK_STATE, state) | mark(FSDPI_MARK_STATUS, (uint64_t)status) |
                          mark(FSDPI_MARK_ALGORITHM, name));
     }
