@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/host/half.h"
+#include "kernels/host/walk.h"
 
 enum { MAX_IN = 8, OUT = MAX_IN, EXPECTED = MAX_IN + 1 };
 
@@ -46,14 +47,17 @@ static void check(const fsdpi_kernels *kernels, void *out, size_t n_in, size_t c
     assert_fences_stand();
 }
 
-/** Calls `body` for each table, type, reduction and number of inputs. */
+/** Calls `body` for each table, type, reduction and number of inputs; for two also as on processors that gain by asking ahead. */
 static void for_each_case(void (*body)(const fsdpi_kernels *, size_t, fsdp_dtype, fsdp_redop))
 {
     for (size_t t = 0; tables_under_test[t] != NULL; t++) {
         for (int dtype = 0; dtype < FSDP_N_DTYPES; dtype++) {
             for (int op = 0; op < FSDP_N_REDOPS; op++) {
                 for (size_t i = 0; i < sizeof n_ins / sizeof n_ins[0]; i++) {
-                    body(tables_under_test[t], n_ins[i], (fsdp_dtype)dtype, (fsdp_redop)op);
+                    for (int asks = 0; asks <= (n_ins[i] == 2); asks++) {
+                        atomic_store(&fsdpi_lines_asked, asks != 0);
+                        body(tables_under_test[t], n_ins[i], (fsdp_dtype)dtype, (fsdp_redop)op);
+                    }
                 }
             }
         }
@@ -72,6 +76,21 @@ static void a_tail_of_any_length_equals_the_reference(void **state)
 {
     (void)state;
     for_each_case(check_tails);
+}
+
+/* Long enough for what comes to be asked for ahead. */
+static void check_long(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
+{
+    const size_t count = MAX_ARRAY_BYTES / element_bytes(dtype);
+
+    make_inputs(n_in, count, dtype, 1, element_bytes(dtype));
+    check(kernels, fenced_array(OUT, count * element_bytes(dtype), 0), n_in, count, dtype, op);
+}
+
+static void long_vectors_equal_the_reference(void **state)
+{
+    (void)state;
+    for_each_case(check_long);
 }
 
 static void check_offsets(const fsdpi_kernels *kernels, size_t n_in, fsdp_dtype dtype, fsdp_redop op)
@@ -335,6 +354,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(min_and_max_keep_the_first_of_equal_zeros),
         cmocka_unit_test(more_inputs_than_a_byte_counts_are_averaged),
         cmocka_unit_test(a_tail_of_any_length_equals_the_reference),
+        cmocka_unit_test(long_vectors_equal_the_reference),
         cmocka_unit_test(any_alignment_equals_the_reference),
         cmocka_unit_test(the_output_may_be_any_of_the_inputs),
         cmocka_unit_test(nothing_behind_the_end_is_touched),
