@@ -329,7 +329,7 @@ double fsdpi_link_nap(const fsdpi_link *link)
  * Sending everything, each rank reads all of both inputs; in halves, half of them, and then the half that the other rank has just
  * reduced, from that core's caches. Where caches do not hold the inputs, near cores do as well either way, measured over vader, UCX and
  * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But cores can be so
- * far that what has just been written comes at less than half the rate of other memory: there the same took 0.73 to 0.8 times as long
+ * far that what has just been written comes at about half the rate of other memory: there the same took 0.73 to 0.8 times as long
  * whole, and 512 KiB 0.9 times. Where caches do hold the inputs, to read all of both costs little.
  */
 size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
@@ -340,7 +340,7 @@ size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
         PUSHED_BYTES     = 256 << 10,
         CACHED_FAR_BYTES = 4 << 20
     };
-    static const double FAR = 0.7, FARTHEST = 0.5;
+    static const double FAR = 0.7, FARTHEST = 0.53;
 
     const bool is_far = link->fresh < FAR * link->rate;
 
