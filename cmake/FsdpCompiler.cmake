@@ -20,7 +20,8 @@ function(fsdp_internal_code target)
 endfunction()
 
 # The shortest operations are a few thousand instructions in many files, so the shared library is optimized as one. -fno-plt lets
-# it call MPI without a detour through the linker's table, which took 2 to 3% of their time. The objects hold plain code as well,
+# it call MPI without a detour through the linker's table, which took 2 to 3% of their time; and GCC clears the arguments of a call
+# with `rep stos` if not told otherwise, whose start took as long. The objects hold plain code as well,
 # so that whoever else links them need not do the same again.
 function(fsdp_optimize objects library)
     if(FSDP_SANITIZE OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU" OR NOT BUILD_SHARED_LIBS)

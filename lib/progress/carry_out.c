@@ -183,7 +183,7 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
         return FSDP_OK;
     }
     record_if_not_yet(request->queue, request);
-    if (!request->algorithm->is_rider) { /* which has moved */
+    if (!request->algorithm->is_rider) { /* whose data has come already: the recorder is told at its end */
         fsdpi_recorder_move(request->engine->recorder, request->sequence, request->algorithm->name,
                             !request->algorithm->is_short);
     }

@@ -162,7 +162,7 @@ static fsdp_status end_request(fsdp_request *request, bool running)
     }
     fsdpi_queue_lock(queue);
     if (request
-            ->is_at_once) { /* is still at the head of its lane, with nothing carried out behind it: one lock for both */
+            ->is_at_once) { /* at the head of its lane still, with nothing carried out behind it: one lock for both */
         fsdpi_line_end(queue, FSDPI_LANE_SHORT);
     }
     queue->running = queue->running && !running;
