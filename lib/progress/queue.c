@@ -161,8 +161,7 @@ static fsdp_status end_request(fsdp_request *request, bool running)
         status = request->ops->hand_over(request);
     }
     fsdpi_queue_lock(queue);
-    if (request
-            ->is_at_once) { /* at the head of its lane still, with nothing carried out behind it: one lock for both */
+    if (request->is_at_once) { /* still at the head of its lane */
         fsdpi_line_end(queue, FSDPI_LANE_SHORT);
     }
     queue->running = queue->running && !running;

@@ -174,25 +174,25 @@ struct fsdp_request {
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
     bool                     is_blocking; /* its caller does nothing until it is done */
     bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
-    bool           is_at_once;  /* its issuer carries it out, and nothing was before it: see fsdpi_queue_run() */
-    bool           is_recorded; /* in the flight recorder */
-    bool           in_halves;   /* what rides on the agreement is the first half of it; the same on all ranks */
-    bool           is_put_off;  /* its data is sent when all have agreed: see fsdpi_collective::later */
-    fsdp_status    status;
-    uint64_t       number; /* of its letter in that lane */
-    uint64_t       sequence;
-    double         issued, begun; /* for a trace */
-    size_t         at;            /* for the algorithm: how far it is */
-    int            stage, step;   /* likewise */
-    unsigned char *scratch;       /* the operation's own memory, released when it is done */
-    size_t         scratch_bytes;
-    bool           closing; /* the agreement under way is the one at the end */
-    void          *event;   /* this and the next two for lib/progress/gpu_request.c; kept from one use to the next */
-    void          *caller;  /* stream of the caller */
-    bool           aside;   /* what it does next goes into the other stream of its context */
-    fsdpi_verdict  verdict; /* of this rank */
-    char           error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
-    bool           unprinted;                /* what this rank has found, in `error` up to then: see lib/base/error.h */
+    bool                     is_at_once;  /* its issuer carries it out, and takes it out of its lane: one lock less */
+    bool                     is_recorded; /* in the flight recorder */
+    bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
+    bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::later */
+    fsdp_status              status;
+    uint64_t                 number; /* of its letter in that lane */
+    uint64_t                 sequence;
+    double                   issued, begun; /* for a trace */
+    size_t                   at;            /* for the algorithm: how far it is */
+    int                      stage, step;   /* likewise */
+    unsigned char           *scratch;       /* the operation's own memory, released when it is done */
+    size_t                   scratch_bytes;
+    bool                     closing; /* the agreement under way is the one at the end */
+    void         *event;   /* this and the next two for lib/progress/gpu_request.c; kept from one use to the next */
+    void         *caller;  /* stream of the caller */
+    bool          aside;   /* what it does next goes into the other stream of its context */
+    fsdpi_verdict verdict; /* of this rank */
+    char          error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
+    bool          unprinted;                /* what this rank has found, in `error` up to then: see lib/base/error.h */
 };
 
 /** "fsdp_reduce of 5 f32 elements, sum, root 2, for unit h.0", in a context of `ranks`. */
