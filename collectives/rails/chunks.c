@@ -62,6 +62,11 @@ bool fsdpi_rails_pulls(const fsdp_request *request)
     return request->ctx->link.pulls && !request->call.on_device;
 }
 
+size_t fsdpi_rails_vector(const fsdp_request *request)
+{
+    return request->ctx->nodes.count == 2 ? request->call.whole * request->call.width : SIZE_MAX;
+}
+
 /*
  * Chunks of a stream that may be under way, so many to and from each rank at once. Where the receiver's own core brings a chunk in
  * the call that asks for it, nothing is gained by asking for more than one: it is reduced while it is in that core's caches, and no
@@ -255,12 +260,14 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     const size_t       wanted = fsdpi_rails_ops_of(request)->wanted_bytes(request);
     size_t             bytes  = smaller(wanted, size_streams(request, &demand, largest * width, wanted));
 
-    bytes            = smaller(bytes, longest);
-    bytes            = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
-    rails->chunk     = bytes / width > 0 ? bytes / width : 1;
-    rails->most      = fsdpi_rails_chunks(request, largest);
-    rails->in_turn   = chunks_in_turn(rails, &demand);
-    rails->at_once   = sent_at_once(request);
+    bytes          = smaller(bytes, longest);
+    bytes          = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
+    rails->chunk   = bytes / width > 0 ? bytes / width : 1;
+    rails->most    = fsdpi_rails_chunks(request, largest);
+    rails->in_turn = chunks_in_turn(rails, &demand);
+    rails->at_once = sent_at_once(request);
+    rails->copies_last =
+        fsdpi_rails_pulls(request) && fsdpi_link_copies_last(&request->ctx->link, fsdpi_rails_vector(request));
     rails->has_turns = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
     place_streams(rails, &demand);
 }

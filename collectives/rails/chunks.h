@@ -20,6 +20,9 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route);
 /** Whether MPI brings a long message of this operation on this rank's own core, in the call that asks for it: fsdpi_link. */
 bool fsdpi_rails_pulls(const fsdp_request *request);
 
+/** BYTES of the vector where it is all that two nodes have to do with each other; SIZE_MAX: between more. */
+size_t fsdpi_rails_vector(const fsdp_request *request);
+
 /**
  * Whether the sum of some nodes is kept in another type than the elements have: of 16-bit elements in f32. And how many places a
  * reduction takes behind those of the streams: one for this rank's own partial result, one for the sum, and if that is wide a

@@ -20,7 +20,7 @@ static size_t wanted_bytes(const fsdp_request *request)
     const bool   whole = ctx->nodes.largest == 1 && (ctx->rails.route == FSDPI_GATHERS || fsdpi_rails_pulls(request));
     const size_t bytes = request->call.whole * request->call.width;
     const bool   plain = (request->flags & (FSDPI_FLAG_SYMMETRIC | FSDPI_FLAG_AGAIN)) == 0;
-    const size_t chunk = fsdpi_link_chunk(&ctx->link, whole, plain, ctx->nodes.count == 2 ? bytes : SIZE_MAX);
+    const size_t chunk = fsdpi_link_chunk(&ctx->link, whole, plain, fsdpi_rails_vector(request));
 
     if (ctx->config.chunk_bytes > 0) {
         return (size_t)ctx->config.chunk_bytes;

@@ -40,6 +40,12 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector);
 
 /**
+ * Whether a rank does best to copy its own part of `vector` BYTES when all that comes from another node has come, and not meanwhile:
+ * where its core brings what comes, nothing comes while it copies.
+ */
+bool fsdpi_link_copies_last(const fsdpi_link *link, size_t vector);
+
+/**
  * BYTES of the pieces in which `bytes` BYTES are best passed on from node to node, `hops` times: the last node has to wait for one of
  * them at each hop, and each costs a question to its receiver. `most`: what fsdpi_link_chunk() says.
  */

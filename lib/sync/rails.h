@@ -106,21 +106,22 @@ typedef struct fsdpi_rails {
     fsdpi_core  *core;
     unsigned     route; /* fsdpi_route, of the present operation */
     fsdpi_stream streams[FSDPI_STREAMS];
-    size_t       chunk;    /* ELEMENTS */
-    size_t       places;   /* of staging memory, a chunk each, that streams use */
-    size_t       depth;    /* chunks to or from one rank at once */
-    size_t       at_once;  /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
-    size_t       in_turn;  /* chunks of partial results to one rank before the next one's */
-    bool       is_ordered; /* not all nodes' partial results of a chunk have places: they come in the order of nodes */
-    bool       has_turns;  /* partial results go to one rank after the other */
-    size_t     leaving;    /* BYTES of these under way */
-    size_t     most;       /* chunks of the longest part */
-    size_t     chunks;     /* of this rank's own part */
-    size_t     fold_most;  /* chunks that a reduction takes, where it does not take all */
-    int        folding;    /* node that is next in the order of reduction */
-    size_t     taken;      /* chunks that have come and have been reduced, or are about to be */
-    size_t     reducing;   /* chunks of this rank's own part: final, or about to be */
-    size_t     reduced;    /* final */
+    size_t       chunk;     /* ELEMENTS */
+    size_t       places;    /* of staging memory, a chunk each, that streams use */
+    size_t       depth;     /* chunks to or from one rank at once */
+    size_t       at_once;   /* chunks that are sent before MPI takes what has come: see collectives/rails/messages.c */
+    size_t       in_turn;   /* chunks of partial results to one rank before the next one's */
+    bool       is_ordered;  /* not all nodes' partial results of a chunk have places: they come in the order of nodes */
+    bool       copies_last; /* this rank's own part, when all has come */
+    bool       has_turns;   /* partial results go to one rank after the other */
+    size_t     leaving;     /* BYTES of these under way */
+    size_t     most;        /* chunks of the longest part */
+    size_t     chunks;      /* of this rank's own part */
+    size_t     fold_most;   /* chunks that a reduction takes, where it does not take all */
+    int        folding;     /* node that is next in the order of reduction */
+    size_t     taken;       /* chunks that have come and have been reduced, or are about to be */
+    size_t     reducing;    /* chunks of this rank's own part: final, or about to be */
+    size_t     reduced;     /* final */
     fsdpi_fold folds[FSDPI_RAILS_FOLDS];
     size_t     folds_begun, folds_ended;
     size_t     own_copied;       /* ELEMENTS of this rank's own part that are in the result */

@@ -93,6 +93,35 @@ static void what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chu
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
 }
 
+/* As measured over UCX between near cores, and over vader between far ones. */
+static void where_caches_are_apart_own_parts_come_last_and_chunks_are_longer(void **state)
+{
+    const fsdpi_link    near   = {.rate = 19.2e9, .fresh = 13.3e9, .pulls = true};
+    const fsdpi_link    far    = {.rate = 15.2e9, .fresh = 6.5e9, .pulls = true};
+    const fsdpi_link    pushed = {.rate = 15.2e9, .fresh = 6.5e9}, unknown = {.rate = 15.2e9, .pulls = true};
+    static fsdp_context ctx;
+
+    (void)state;
+    assert_true(fsdpi_link_copies_last(&near, (size_t)4 * MIB));
+    assert_false(fsdpi_link_copies_last(&near, (size_t)16 * MIB));
+    assert_true(fsdpi_link_copies_last(&far, (size_t)16 * MIB));
+    assert_true(fsdpi_link_copies_last(&far, SIZE_MAX));
+    assert_false(fsdpi_link_copies_last(&pushed, (size_t)4 * MIB));
+    assert_false(fsdpi_link_copies_last(&unknown, (size_t)16 * MIB));
+    make_world(&ctx, 2, 1, 1);
+    ctx.link = near;
+    assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
+    assert_false(ctx.rails.copies_last);
+    ctx.link = far;
+    assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
+    assert_true(ctx.rails.copies_last);
+    assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true));
+    assert_int_equal(FSDPI_RAILS_DEPTH, ctx.rails.depth);
+    make_world(&ctx, 4, 1, 1);
+    ctx.link = far;
+    assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true));
+}
+
 /* The pages of plain memory take longer to read than a message costs. */
 static void the_halves_of_a_short_vector_come_whole_from_large_pages(void **state)
 {
@@ -304,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_fast_link_has_longer_chunks),
         cmocka_unit_test(where_nobody_pulls_four_chunks_are_on_their_way),
         cmocka_unit_test(what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chunks_still),
+        cmocka_unit_test(where_caches_are_apart_own_parts_come_last_and_chunks_are_longer),
         cmocka_unit_test(the_halves_of_a_short_vector_come_whole_from_large_pages),
         cmocka_unit_test(what_the_own_core_brings_is_asked_for_one_by_one),
         cmocka_unit_test(two_nodes_take_no_turns),
