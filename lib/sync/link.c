@@ -252,8 +252,7 @@ enum { SLOW_BYTES = 48 << 10 };
 /* BYTES of a vector that is over soon: what else there is to do waits for it, and much of it is still in caches at its end. */
 enum { SHORT_VECTOR = 4 << 20 };
 
-/* Whether cores on the two nodes share no cache that holds what either has just written or read; false if that is not known. */
-static bool are_caches_apart(const fsdpi_link *link)
+bool fsdpi_link_is_between_caches(const fsdpi_link *link)
 {
     /* Of the link's rate: measured to be 0.69 to 0.83 where they share one, 0.42 to 0.55 where they do not. */
     static const double NEAR = 0.65;
@@ -268,7 +267,7 @@ static bool are_caches_apart(const fsdpi_link *link)
  */
 bool fsdpi_link_copies_last(const fsdpi_link *link, size_t vector)
 {
-    return link->pulls && (vector <= SHORT_VECTOR || are_caches_apart(link));
+    return link->pulls && (vector <= SHORT_VECTOR || fsdpi_link_is_between_caches(link));
 }
 
 /*
@@ -288,7 +287,7 @@ size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t v
 
     const size_t share = vector / (link->pulls ? PULLED_PIECES : PUSHED_PIECES);
     const size_t least = whole && link->pulls && !plain ? 2 * LEAST_BYTES : LEAST_BYTES;
-    const size_t limit = vector < SIZE_MAX && are_caches_apart(link) ? APART_BYTES : MOST_BYTES;
+    const size_t limit = vector < SIZE_MAX && fsdpi_link_is_between_caches(link) ? APART_BYTES : MOST_BYTES;
     const size_t most  = vector <= SHORT_VECTOR ? share : limit;
     size_t       bytes = FAST_BYTES;
 

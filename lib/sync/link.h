@@ -40,6 +40,12 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector);
 
 /**
+ * Whether cores on two nodes share no cache that holds what either has just written or read: that comes at a lower rate than other
+ * memory. False if that is not known.
+ */
+bool fsdpi_link_is_between_caches(const fsdpi_link *link);
+
+/**
  * Whether a rank does best to copy its own part of `vector` BYTES when all that comes from another node has come, and not meanwhile:
  * where its core brings what comes, nothing comes while it copies.
  */
