@@ -13,14 +13,24 @@ static bool is_passed_on(const fsdp_request *request)
     return (request->ctx->rails.route & FSDPI_AROUND) != 0 && request->call.division == FSDPI_DIVISION_ROOT;
 }
 
+/* What is reduced needs a place in staging memory, however long its caller waits. */
+static unsigned kind_of_pieces(const fsdp_request *request)
+{
+    const fsdp_context *ctx     = request->ctx;
+    const bool          gathers = ctx->rails.route == FSDPI_GATHERS;
+    const bool          alone   = ctx->nodes.largest == 1 && (gathers || fsdpi_rails_pulls(request));
+    const bool          plain   = (request->flags & (FSDPI_FLAG_SYMMETRIC | FSDPI_FLAG_AGAIN)) == 0;
+    const bool          waited  = gathers && request->is_still && (request->flags & FSDPI_FLAG_WAITED) != 0;
+
+    return (alone ? FSDPI_PIECES_ALONE : 0U) | (plain ? FSDPI_PIECES_PLAIN : 0U) | (waited ? FSDPI_PIECES_WAITED : 0U);
+}
+
 /* FSDP_CHUNK_BYTES decides where it is set. */
 static size_t wanted_bytes(const fsdp_request *request)
 {
-    const fsdp_context *ctx = request->ctx;
-    const bool   whole = ctx->nodes.largest == 1 && (ctx->rails.route == FSDPI_GATHERS || fsdpi_rails_pulls(request));
-    const size_t bytes = request->call.whole * request->call.width;
-    const bool   plain = (request->flags & (FSDPI_FLAG_SYMMETRIC | FSDPI_FLAG_AGAIN)) == 0;
-    const size_t chunk = fsdpi_link_chunk(&ctx->link, whole, plain, fsdpi_rails_vector(request));
+    const fsdp_context *ctx   = request->ctx;
+    const size_t        bytes = request->call.whole * request->call.width;
+    const size_t        chunk = fsdpi_link_chunk(&ctx->link, kind_of_pieces(request), fsdpi_rails_vector(request));
 
     if (ctx->config.chunk_bytes > 0) {
         return (size_t)ctx->config.chunk_bytes;

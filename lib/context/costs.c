@@ -280,13 +280,13 @@ static double agreement(const fsdpi_costs *costs, const fsdpi_world *world)
                                                                     : fsdpi_rounds(world->nodes) * costs->alpha_m);
 }
 
-/* BYTES; `whole` as for fsdpi_link_chunk(). */
-static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool whole, double bytes)
+/* BYTES; `alone` as for fsdpi_link_chunk(). */
+static double chunk_of(const fsdpi_costs *costs, const fsdpi_world *world, bool alone, double bytes)
 {
     const fsdpi_link link = {.rate = 1 / costs->beta, .pulls = costs->pulls};
+    const unsigned   kind = alone || (costs->pulls && world->each == 1) ? FSDPI_PIECES_ALONE : 0;
 
-    return (double)fsdpi_link_chunk(&link, whole || (costs->pulls && world->each == 1), false,
-                                    world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
+    return (double)fsdpi_link_chunk(&link, kind, world->nodes == 2 ? (size_t)bytes : SIZE_MAX);
 }
 
 /* BYTES of the pieces of a broadcast. */

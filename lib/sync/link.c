@@ -270,25 +270,45 @@ bool fsdpi_link_copies_last(const fsdpi_link *link, size_t vector)
     return link->pulls && (vector <= SHORT_VECTOR || fsdpi_link_is_between_caches(link));
 }
 
+/* BYTES of a vector for each of the pieces that should be on their way. */
+static size_t share_of(const fsdpi_link *link, size_t vector)
+{
+    enum { PULLED_PIECES = 4, PUSHED_PIECES = 8 };
+
+    return vector / (link->pulls ? PULLED_PIECES : PUSHED_PIECES);
+}
+
+/* BYTES that a call of MPI's may bring. */
+static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vector)
+{
+    enum { MOST_BYTES = 512 << 10, APART_BYTES = 1 << 20, WAITED_BYTES = 2 << 20 };
+
+    const bool is_waited = (kind & FSDPI_PIECES_WAITED) != 0, is_short = vector <= SHORT_VECTOR;
+
+    if (vector < SIZE_MAX && fsdpi_link_is_between_caches(link) && (is_waited || !is_short)) {
+        return is_waited ? WAITED_BYTES : APART_BYTES;
+    }
+    return is_short ? share_of(link, vector) : MOST_BYTES;
+}
+
 /*
  * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. Where the receiver's core brings
- * them, it moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon, and between
- * two nodes whose caches are apart, where longer ones took 3 to 7% less time. There should still be two each way, so that one can be
- * reduced and sent on while the next one comes: those of a short vector are shorter, the more so in plain memory, which takes longer
- * to read than a message costs. Where nobody has to bring them, each rank copies or reduces one while others are on their way, and
- * there should be four each way.
+ * them, it moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There
+ * should still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter,
+ * the more so in plain memory, which takes longer to read than a message costs. Between two nodes whose caches are apart, messages
+ * twice as long took 3 to 7% less time, and as much less again where nothing else waits for them. Where nobody has to bring them, each
+ * rank copies or reduces one while others are on their way, and there should be four each way.
  */
-size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector)
+size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector)
 {
-    enum { LEAST_BYTES = 64 << 10, FAST_BYTES = 256 << 10, MOST_BYTES = 512 << 10, APART_BYTES = 1 << 20 };
-    enum { PULLED_PIECES = 4, PUSHED_PIECES = 8 };
-    static const double LONGEST_CALL = 80e-6;
+    enum { LEAST_BYTES = 64 << 10, FAST_BYTES = 256 << 10 };
+    static const double LONGEST_CALL = 80e-6, LONGEST_WAITED = 400e-6;
 
-    const size_t share = vector / (link->pulls ? PULLED_PIECES : PUSHED_PIECES);
-    const size_t least = whole && link->pulls && !plain ? 2 * LEAST_BYTES : LEAST_BYTES;
-    const size_t limit = vector < SIZE_MAX && fsdpi_link_is_between_caches(link) ? APART_BYTES : MOST_BYTES;
-    const size_t most  = vector <= SHORT_VECTOR ? share : limit;
+    const bool   alone = (kind & FSDPI_PIECES_ALONE) != 0 && link->pulls;
+    const size_t share = share_of(link, vector), most = longest_pulled(link, kind, vector);
+    const size_t least = alone && (kind & FSDPI_PIECES_PLAIN) == 0 ? 2 * LEAST_BYTES : LEAST_BYTES;
+    const double call  = (kind & FSDPI_PIECES_WAITED) != 0 ? LONGEST_WAITED : LONGEST_CALL;
     size_t       bytes = FAST_BYTES;
 
     if (link->rate <= FAST) {
@@ -297,7 +317,7 @@ size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t v
     while (bytes > least && bytes > share) {
         bytes /= 2;
     }
-    while (whole && link->pulls && 2 * bytes <= most && 2 * (double)bytes <= link->rate * LONGEST_CALL) {
+    while (alone && 2 * bytes <= most && 2 * (double)bytes <= link->rate * call) {
         bytes *= 2;
     }
     return bytes;

@@ -33,11 +33,17 @@ typedef struct fsdpi_link {
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link);
 
 /**
- * BYTES of the pieces in which long data travels over a link. `whole`: nothing is done with a piece but to receive it where it
- * belongs, or nothing could be done while another one comes, so that longer ones do not keep any work waiting. `plain`: it is not the
- * library's memory. `vector`: BYTES of all of it between two nodes; SIZE_MAX between more.
+ * What is known of data that travels in pieces. `ALONE`: nothing is done with a piece but to receive it where it belongs, or nothing
+ * could be done while another one comes, so that longer ones do not keep any work waiting. `PLAIN`: it is not the library's memory.
+ * `WAITED`: all callers wait for it, and for nothing else.
  */
-size_t fsdpi_link_chunk(const fsdpi_link *link, bool whole, bool plain, size_t vector);
+typedef enum fsdpi_pieces { FSDPI_PIECES_ALONE = 1, FSDPI_PIECES_PLAIN = 2, FSDPI_PIECES_WAITED = 4 } fsdpi_pieces;
+
+/**
+ * BYTES of the pieces in which long data travels over a link. `kind`: fsdpi_pieces. `vector`: BYTES of all of it between two nodes;
+ * SIZE_MAX between more.
+ */
+size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector);
 
 /**
  * Whether cores on two nodes share no cache that holds what either has just written or read: that comes at a lower rate than other
