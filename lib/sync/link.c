@@ -85,7 +85,7 @@ static fsdp_status time_exchanges(const trial *t, int series, int each, double *
     return FSDP_OK;
 }
 
-enum { LONG, FRESH, ONE, MORE, BUSY, LEFT, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
+enum { LONG, FRESH, ONE, MORE, BUSY, LEFT, NOT_ASKED, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
 
 /* With the ranks in the same position on the nodes next to this one. */
 static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
@@ -219,12 +219,13 @@ static fsdp_status measure(measurement *times_of, int ranks, const fsdpi_nodes *
 
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link)
 {
-    double times[N_TIMES] = {0};
+    double times[N_TIMES] = {[NOT_ASKED] = !fsdpi_kernels_ask_ahead()};
 
     if (nodes->count == 1) {
         return FSDP_OK;
     }
     FSDP_TRY(measure(time_all, 1, nodes, box, times));
+    link->asks  = times[NOT_ASKED] == 0;
     link->rate  = times[LONG] > 0 ? BYTES / times[LONG] : 0;
     link->alpha = times[ONE] < LONGEST_ALPHA ? times[ONE] : LONGEST_ALPHA;
     link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
@@ -371,9 +372,9 @@ double fsdpi_link_nap(const fsdpi_link *link)
 /*
  * Sending everything, each rank reads all of both inputs; in halves, half of them, and then the half that the other rank has just
  * reduced, from that core's caches. Where caches do not hold the inputs, near cores do as well either way, measured over vader, UCX and
- * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But cores can be so
- * far that what has just been written comes at about half the rate of other memory: there the same took 0.73 to 0.8 times as long
- * whole, and 512 KiB 0.9 times. Where caches do hold the inputs, to read all of both costs little.
+ * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But where reductions
+ * ask ahead for what they read, the same took 0.73 to 0.9 times as long whole between far cores, and 512 KiB 0.9 times. Where caches do
+ * hold the inputs, to read all of both costs little.
  */
 size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
 {
@@ -383,7 +384,7 @@ size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
         PUSHED_BYTES     = 256 << 10,
         CACHED_FAR_BYTES = 4 << 20
     };
-    static const double FAR = 0.7, FARTHEST = 0.53;
+    static const double FAR = 0.7;
 
     const bool is_far = link->fresh < FAR * link->rate;
 
@@ -396,7 +397,7 @@ size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
     if (!link->pulls) {
         return PUSHED_BYTES;
     }
-    return !cached && is_far && link->fresh >= FARTHEST * link->rate ? PULLED_FAR_BYTES : PULLED_BYTES;
+    return !cached && is_far && !link->asks ? PULLED_FAR_BYTES : PULLED_BYTES;
 }
 
 /* To send a message by TCP takes as long as to copy this on both sides. What fits one message with its head is not asked for. */

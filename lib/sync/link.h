@@ -21,6 +21,7 @@ typedef struct fsdpi_link {
     double gap;   /* and each further one that is sent with it */
     size_t eager; /* BYTES that MPI sends without asking the receiver first, unlike twice as many; 0: not found */
     size_t cut;   /* BYTES up to which data takes less time in such pieces than whole */
+    bool   asks;  /* reductions of two inputs ask ahead for what they read, on all ranks: fsdpi_kernels_ask_ahead() */
     bool   pulls; /* MPI brings a long message that waits for its receiver in the call that asks for it */
 } fsdpi_link;
 
