@@ -254,7 +254,4 @@ extern const fsdpi_kernels fsdpi_kernels_scalar;
  */
 const fsdpi_kernels *fsdpi_kernels_find(const char *name);
 
-/** Whether reductions of two inputs ask ahead for what they read: then what is in no cache costs them little more than what is. */
-bool fsdpi_kernels_ask_ahead(void);
-
 #endif

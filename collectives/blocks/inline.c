@@ -92,7 +92,7 @@ static bool is_to_be_put_off(fsdp_request *request, fsdpi_pattern pattern)
     const fsdpi_link *link  = &request->ctx->link;
     const size_t      bytes = call->in_bytes;
 
-    return pattern == FSDPI_GATHER && bytes >= LEAST_BYTES && link->pulls && !fsdpi_link_is_between_caches(link) &&
+    return pattern == FSDPI_GATHER && bytes >= LEAST_BYTES && link->pulls && !fsdpi_link_memory_is_faster(link) &&
            sends_input(request) && bytes > link->cut && bytes > request->lane->exchange.together &&
            !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes) && !has_just_been_read(request);
 }

@@ -88,8 +88,3 @@ const fsdpi_kernels *fsdpi_kernels_find(const char *name)
     }
     return NULL;
 }
-
-bool fsdpi_kernels_ask_ahead(void)
-{
-    return fsdpi_asks_ahead();
-}

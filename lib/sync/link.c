@@ -85,7 +85,7 @@ static fsdp_status time_exchanges(const trial *t, int series, int each, double *
     return FSDP_OK;
 }
 
-enum { LONG, FRESH, ONE, MORE, BUSY, LEFT, NOT_ASKED, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
+enum { LONG, FRESH, COLD, ONE, MORE, BUSY, LEFT, WHOLE, HALVES = WHOLE + N_EAGER, N_TIMES = HALVES + N_EAGER };
 
 /* With the ranks in the same position on the nodes next to this one. */
 static trial trial_of(const fsdpi_nodes *nodes, const fsdpi_mailbox *box)
@@ -124,6 +124,40 @@ static fsdp_status time_fresh(const fsdpi_nodes *nodes, const fsdpi_mailbox *box
     FSDP_TRY(time_exchanges(&t, MANY_SERIES, LONG_EACH, &times[LONG]));
     t.fresh = true;
     return time_exchanges(&t, MANY_SERIES, LONG_EACH, &times[FRESH]);
+}
+
+/* Writes back what caches hold of some memory, and drops it there. @return whether this processor has that for programs */
+static bool drop_from_caches(const unsigned char *memory, size_t bytes)
+{
+#ifdef __x86_64__
+    for (size_t i = 0; i < bytes; i += FSDPI_LINE) {
+        __builtin_ia32_clflush(memory + i);
+    }
+    __builtin_ia32_mfence();
+    return true;
+#else
+    (void)memory;
+    (void)bytes;
+    return false;
+#endif
+}
+
+/* A long message that has to come from memory; a short one before it, so that both ranks have dropped theirs. */
+static fsdp_status time_cold(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
+{
+    trial t = trial_of(nodes, box), ready = t;
+
+    ready.bytes  = SHORT_BYTES;
+    ready.memory = t.memory + 2 * (size_t)BYTES - 2 * SHORT_BYTES;
+    t.bytes      = BYTES;
+    for (int i = 0; i < MANY_SERIES && drop_from_caches(t.memory, BYTES); i++) {
+        FSDP_TRY(exchange_once(&ready));
+        const double begin = fsdpi_seconds();
+        FSDP_TRY(exchange_once(&t));
+        const double seconds = fsdpi_seconds() - begin;
+        times[COLD]          = i == 0 || seconds < times[COLD] ? seconds : times[COLD];
+    }
+    return FSDP_OK;
 }
 
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
@@ -219,13 +253,12 @@ static fsdp_status measure(measurement *times_of, int ranks, const fsdpi_nodes *
 
 fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, fsdpi_link *link)
 {
-    double times[N_TIMES] = {[NOT_ASKED] = !fsdpi_kernels_ask_ahead()};
+    double times[N_TIMES] = {0};
 
     if (nodes->count == 1) {
         return FSDP_OK;
     }
     FSDP_TRY(measure(time_all, 1, nodes, box, times));
-    link->asks  = times[NOT_ASKED] == 0;
     link->rate  = times[LONG] > 0 ? BYTES / times[LONG] : 0;
     link->alpha = times[ONE] < LONGEST_ALPHA ? times[ONE] : LONGEST_ALPHA;
     link->gap   = times[MORE] > times[ONE] ? (times[MORE] - times[ONE]) / (SEVERAL - 1) : 0;
@@ -235,6 +268,8 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
         FSDP_TRY(measure(time_fresh, 1, nodes, box, times));
         link->rate  = BYTES / times[LONG];
         link->fresh = BYTES / times[FRESH];
+        FSDP_TRY(measure(time_cold, 1, nodes, box, times));
+        link->cold = times[COLD] > 0 ? BYTES / times[COLD] : 0;
         FSDP_TRY(measure(ask_late, 1, nodes, box, times));
         link->pulls = times[LEFT] == 0;
         FSDP_TRY(measure(time_halves, 1, nodes, box, times));
@@ -253,22 +288,19 @@ enum { SLOW_BYTES = 48 << 10 };
 /* BYTES of a vector that is over soon: what else there is to do waits for it, and much of it is still in caches at its end. */
 enum { SHORT_VECTOR = 4 << 20 };
 
-bool fsdpi_link_is_between_caches(const fsdpi_link *link)
+bool fsdpi_link_memory_is_faster(const fsdpi_link *link)
 {
-    /* Of the link's rate: measured to be 0.69 to 0.83 where they share one, 0.42 to 0.55 where they do not. */
-    static const double NEAR = 0.65;
-
-    return link->fresh > 0 && link->fresh < NEAR * link->rate;
+    return link->fresh > 0 && link->fresh < link->cold;
 }
 
 /*
- * Ranks that copy and bring in turns slow each other down where their caches are apart, since one reads what the other is fetching:
- * an allgather of 4 to 64 MiB took 4 to 8% longer. Where they share a cache, one finds what the other has just read, and an allgather
- * that is longer than that cache takes 5 to 15% less time so.
+ * Ranks that copy and bring in turns slow each other down where their caches are far from each other, since one reads what the other
+ * is fetching: an allgather of 4 to 64 MiB took 4 to 8% longer. Where they share a cache, one finds what the other has just read, and
+ * an allgather that is longer than that cache takes 5 to 15% less time so.
  */
 bool fsdpi_link_copies_last(const fsdpi_link *link, size_t vector)
 {
-    return link->pulls && (vector <= SHORT_VECTOR || fsdpi_link_is_between_caches(link));
+    return link->pulls && (vector <= SHORT_VECTOR || fsdpi_link_memory_is_faster(link));
 }
 
 /* BYTES of a vector for each of the pieces that should be on their way. */
@@ -286,7 +318,7 @@ static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vecto
 
     const bool is_waited = (kind & FSDPI_PIECES_WAITED) != 0, is_short = vector <= SHORT_VECTOR;
 
-    if (vector < SIZE_MAX && fsdpi_link_is_between_caches(link) && (is_waited || !is_short)) {
+    if (vector < SIZE_MAX && fsdpi_link_memory_is_faster(link) && (is_waited || !is_short)) {
         return is_waited ? WAITED_BYTES : APART_BYTES;
     }
     return is_short ? share_of(link, vector) : MOST_BYTES;
@@ -297,7 +329,7 @@ static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vecto
  * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. Where the receiver's core brings
  * them, it moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There
  * should still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter,
- * the more so in plain memory, which takes longer to read than a message costs. Between two nodes whose caches are apart, messages
+ * the more so in plain memory, which takes longer to read than a message costs. Between two nodes whose cores are far from each other, messages
  * twice as long took 3 to 7% less time, and as much less again where nothing else waits for them. Where nobody has to bring them, each
  * rank copies or reduces one while others are on their way, and there should be four each way.
  */
@@ -372,8 +404,8 @@ double fsdpi_link_nap(const fsdpi_link *link)
 /*
  * Sending everything, each rank reads all of both inputs; in halves, half of them, and then the half that the other rank has just
  * reduced, from that core's caches. Where caches do not hold the inputs, near cores do as well either way, measured over vader, UCX and
- * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But where reductions
- * ask ahead for what they read, the same took 0.73 to 0.9 times as long whole between far cores, and 512 KiB 0.9 times. Where caches do
+ * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But where
+ * memory is faster than the other core's caches, the same took 0.73 to 0.9 times as long whole, and 512 KiB 0.9 times. Where caches do
  * hold the inputs, to read all of both costs little.
  */
 size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
@@ -397,7 +429,7 @@ size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
     if (!link->pulls) {
         return PUSHED_BYTES;
     }
-    return !cached && is_far && !link->asks ? PULLED_FAR_BYTES : PULLED_BYTES;
+    return !cached && is_far && !fsdpi_link_memory_is_faster(link) ? PULLED_FAR_BYTES : PULLED_BYTES;
 }
 
 /* To send a message by TCP takes as long as to copy this on both sides. What fits one message with its head is not asked for. */

@@ -16,12 +16,12 @@
 typedef struct fsdpi_link {
     double rate;  /* BYTES per second that every leader can send and receive at once; 0: not known */
     double fresh; /* the same of bytes that have just been written, and may have to come from caches; 0: not known */
+    double cold;  /* the same of bytes that no cache holds; 0: not known */
     double alpha; /* SECONDS that a short message takes, each way at once; 0: not known */
     double busy;  /* the same where every rank sends one, and not only a leader: longer if ranks share cores */
     double gap;   /* and each further one that is sent with it */
     size_t eager; /* BYTES that MPI sends without asking the receiver first, unlike twice as many; 0: not found */
     size_t cut;   /* BYTES up to which data takes less time in such pieces than whole */
-    bool   asks;  /* reductions of two inputs ask ahead for what they read, on all ranks: fsdpi_kernels_ask_ahead() */
     bool   pulls; /* MPI brings a long message that waits for its receiver in the call that asks for it */
 } fsdpi_link;
 
@@ -47,10 +47,10 @@ typedef enum fsdpi_pieces { FSDPI_PIECES_ALONE = 1, FSDPI_PIECES_PLAIN = 2, FSDP
 size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector);
 
 /**
- * Whether cores on two nodes share no cache that holds what either has just written or read: that comes at a lower rate than other
- * memory. False if that is not known.
+ * Whether data comes faster from memory than from the caches of a core on another node that has just written it: cores that are far
+ * from each other. False if that is not known.
  */
-bool fsdpi_link_is_between_caches(const fsdpi_link *link);
+bool fsdpi_link_memory_is_faster(const fsdpi_link *link);
 
 /**
  * Whether a rank does best to copy its own part of `vector` BYTES when all that comes from another node has come, and not meanwhile:
