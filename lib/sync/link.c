@@ -294,9 +294,9 @@ bool fsdpi_link_memory_is_faster(const fsdpi_link *link)
 }
 
 /*
- * Ranks that copy and bring in turns slow each other down where their caches are far from each other, since one reads what the other
- * is fetching: an allgather of 4 to 64 MiB took 4 to 8% longer. Where they share a cache, one finds what the other has just read, and
- * an allgather that is longer than that cache takes 5 to 15% less time so.
+ * Ranks that copy and bring in turns slow each other down where their caches are far from each other, since one reads what the
+ * other is fetching: an allgather of 4 to 64 MiB took 4 to 8% longer. Where they share a cache, one finds what the other has just
+ * read, and an allgather that is longer than that cache takes 5 to 15% less time so.
  */
 bool fsdpi_link_copies_last(const fsdpi_link *link, size_t vector)
 {
@@ -325,13 +325,13 @@ static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vecto
 }
 
 /*
- * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under
- * way. On one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. Where the receiver's core brings
- * them, it moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There
- * should still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter,
- * the more so in plain memory, which takes longer to read than a message costs. Between two nodes whose cores are far from each other, messages
- * twice as long took 3 to 7% less time, and as much less again where nothing else waits for them. Where nobody has to bring them, each
- * rank copies or reduces one while others are on their way, and there should be four each way.
+ * On a slow link, messages that MPI sends without asking the receiver first: the question would wait behind what is under way. On
+ * one that no Ethernet of 10 Gbit/s reaches, what counts is how many messages there are. Where the receiver's core brings them, it
+ * moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There should
+ * still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter, the
+ * more so in plain memory, which takes longer to read than a message costs. Between two nodes whose cores are far from each other,
+ * messages twice as long took 3 to 7% less time, and as much less again where nothing else waits for them. Where nobody has to
+ * bring them, each rank copies or reduces one while others are on their way, and there should be four each way.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector)
 {
@@ -403,10 +403,10 @@ double fsdpi_link_nap(const fsdpi_link *link)
 
 /*
  * Sending everything, each rank reads all of both inputs; in halves, half of them, and then the half that the other rank has just
- * reduced, from that core's caches. Where caches do not hold the inputs, near cores do as well either way, measured over vader, UCX and
- * in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But where
- * memory is faster than the other core's caches, the same took 0.73 to 0.9 times as long whole, and 512 KiB 0.9 times. Where caches do
- * hold the inputs, to read all of both costs little.
+ * reduced, from that core's caches. Where caches do not hold the inputs, near cores do as well either way, measured over vader, UCX
+ * and in MPICH, and far ones better in halves: 256 KiB, each time other memory, took 1.3 to 1.5 times as long whole. But where
+ * memory is faster than the other core's caches, the same took 0.73 to 0.9 times as long whole, and 512 KiB 0.9 times. Where caches
+ * do hold the inputs, to read all of both costs little.
  */
 size_t fsdpi_link_whole(const fsdpi_link *link, bool cached)
 {
