@@ -4,13 +4,12 @@
 #include <time.h>
 
 #include "bench/base/world.h"
+#include "lib/context/context.h"
 #include "lib/progress/request.h"
 
-#define SHARE_ASLEEP 0.95  /* of what is usual, before the first look, at most */
-#define LATER        1.02  /* times the last one */
-#define NAPS         50    /* that would fill the time that has passed */
-#define SHORTEST_NAP 20e-6 /* SECONDS; shorter ones take as long */
-#define LONGEST_NAP  1e-3
+#define ENOUGH       1.5   /* times what is usual */
+#define FORGETS      0.9   /* of what was usual, where the last ones took less */
+#define SHORTEST_NAP 50e-6 /* SECONDS */
 
 static void nap(double seconds)
 {
@@ -19,64 +18,54 @@ static void nap(double seconds)
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
+int bench_asleep_can(const fsdp_context *ctx)
+{
+    return ctx->recorder.section != NULL;
+}
+
 /* Carries nothing out: a request stays as it is when it is done, until its owner ends it. */
 static int is_done(const fsdp_request *request)
 {
     return atomic_load_explicit(&request->state, memory_order_acquire) == FSDPI_REQUEST_DONE;
 }
 
-/* So short that what has passed is known well. */
-static double between_looks(double passed)
+static void sleep_until_done(const bench_asleep *asleep, const fsdp_request *request)
 {
-    const double length = passed / NAPS;
+    double length = ENOUGH * asleep->usual;
 
-    return length < SHORTEST_NAP ? SHORTEST_NAP : length > LONGEST_NAP ? LONGEST_NAP : length;
+    do {
+        length = length < SHORTEST_NAP ? SHORTEST_NAP : length;
+        nap(length);
+        length /= 2;
+    } while (!is_done(request));
 }
 
-/* The next first look comes later, up to most of what is usual; much earlier if this one has come too late. */
-static void set_first_look(bench_asleep *asleep, int too_late)
+/* SECONDS from `begin` to a stamp before `now`, by the clock that all of them are told by. */
+static double seconds_between(const fsdpi_recorded_moment *begin, uint64_t stamp, const fsdpi_recorded_moment *now)
 {
-    const double most = SHARE_ASLEEP * asleep->usual, next = too_late ? asleep->first / 2 : asleep->first * LATER;
+    const double share = (double)(stamp - begin->ticks) / (double)(now->ticks - begin->ticks);
 
-    asleep->first = next <= 0 || next > most ? most : next;
-}
-
-/* Asleep until it is done: what is known of when that was. */
-static void sleep_until_done(bench_asleep *asleep, const fsdp_request *request, double begin, double *seconds)
-{
-    double under_way = begin, look = bench_now();
-
-    if (asleep->first > 0 && !is_done(request)) {
-        nap(asleep->first);
-        look = bench_now();
-    }
-    while (!is_done(request)) {
-        under_way = look;
-        nap(between_looks(look - begin));
-        look = bench_now();
-    }
-    const int too_late = under_way <= begin; /* no look found it under way: it took no longer than that, or less */
-
-    *seconds           = (too_late ? look : (under_way + look) / 2) - begin;
-    asleep->resolution = too_late ? look - begin : (look - under_way) / 2;
-    asleep->usual      = asleep->usual <= 0 || *seconds < asleep->usual ? *seconds : asleep->usual;
-    set_first_look(asleep, too_late);
+    return share * (double)(now->monotonic - begin->monotonic) / 1e9;
 }
 
 fsdp_status bench_asleep_run(bench_asleep *asleep, const bench_case *c, fsdp_context *ctx, void *in, void *out,
                              double *seconds)
 {
-    const double  begin = bench_now();
-    fsdp_request *requests[BENCH_ASLEEP_AT_ONCE];
-    fsdp_status   status;
+    const uint32_t              clock = ctx->recorder.clock;
+    const fsdpi_recorded_moment begin = fsdpi_ticks_moment(clock);
+    fsdp_request               *requests[BENCH_ASLEEP_AT_ONCE], *last;
 
     for (size_t i = 0; i < BENCH_ASLEEP_AT_ONCE; i++) { /* of the same data into the same place, one after the other */
         BENCH_TRY(bench_issue(c, ctx, in, out, &requests[i]));
     }
-    sleep_until_done(asleep, requests[BENCH_ASLEEP_AT_ONCE - 1], begin, seconds);
-    *seconds /= BENCH_ASLEEP_AT_ONCE;
-    asleep->resolution /= BENCH_ASLEEP_AT_ONCE;
-    status = fsdp_wait_all(BENCH_ASLEEP_AT_ONCE, requests);
-    nap(asleep->usual / BENCH_ASLEEP_AT_ONCE);
-    return status;
+    last = requests[BENCH_ASLEEP_AT_ONCE - 1];
+    sleep_until_done(asleep, last);
+
+    const fsdpi_recorded_moment now   = fsdpi_ticks_moment(clock);
+    const uint64_t              ended = fsdpi_recorder_ended(&ctx->recorder, last->sequence);
+    const double                took  = seconds_between(&begin, ended != 0 ? ended : now.ticks, &now);
+
+    asleep->usual = took > FORGETS * asleep->usual ? took : FORGETS * asleep->usual;
+    *seconds      = took / BENCH_ASLEEP_AT_ONCE;
+    return fsdp_wait_all(BENCH_ASLEEP_AT_ONCE, requests);
 }

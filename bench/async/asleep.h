@@ -1,29 +1,29 @@
 /**
  * @file
- * Operations that the progress thread carries out alone: the caller issues some, sleeps, and looks only at the state of the last
- * request, where fsdp_test() would carry it further.
+ * Operations that the progress thread carries out alone: the caller issues some and sleeps; the flight recorder says when they ended.
  */
 #ifndef BENCH_ASLEEP_H
 #define BENCH_ASLEEP_H
 
 #include "bench/base/collective.h"
 
-/** Operations issued at once: a look takes the core from the thread, and when the last one ends is known to a nap. */
+/** Operations issued at once: what it takes to begin and to end counts less. */
 #define BENCH_ASLEEP_AT_ONCE 4
 
 /** All 0 before the first operations of a kind. */
 typedef struct bench_asleep {
-    double usual;      /* SECONDS that they take: the least so far */
-    double first;      /* SECONDS from the issue to the first look at the last one */
-    double resolution; /* SECONDS for each operation by which the last time may be off, either way */
+    double usual; /* SECONDS that they take: not much less than the most */
 } bench_asleep;
+
+/** Whether the context keeps a record, without which the end of an operation is not known. */
+int bench_asleep_can(const fsdp_context *ctx);
 
 /**
  * Issues the operation so many times, of the same data into the same place, and ends all when they are done.
  *
- * The time is the middle between the last look that found it under way and the first that found it done. Few looks: the
- * caller sleeps for most of what is usual, then naps. Afterwards it sleeps as long as one usually takes, so that what it does
- * next does not help peers whose own operation is not over. Collective.
+ * A caller that looked whether they are would take the core from the thread: a timer alone costs it up to 50 us in a virtual
+ * machine. So it sleeps half as long again as is usual, then looks. What it does next does not help peers whose own operation is not
+ * over. Collective.
  *
  * @param[out] seconds  for each operation, from the first issue to the last end, on this rank
  */

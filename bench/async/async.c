@@ -13,9 +13,9 @@
 
 /* Each array has a value per block. */
 typedef struct async_samples {
-    double *blocking, *alone, *resolution, *cpu, *share, *compute, *total;
+    double *blocking, *alone, *cpu, *share, *compute, *total;
 } async_samples;
-#define SAMPLES 7
+#define SAMPLES 6
 
 typedef struct async_run {
     bench_job         *job;
@@ -27,12 +27,13 @@ typedef struct async_run {
 
 fsdp_status bench_async_possible(const bench_world *world, const bench_options *options)
 {
-    const int has = !options->async || fsdp_has_progress_thread(world->ctx);
-
+    BENCH_TRY(
+        bench_agree(world, !options->async || fsdp_has_progress_thread(world->ctx),
+                    "--async measures the progress thread, and there is none; leave out FSDP_PROGRESS, and use an MPI "
+                    "that gives MPI_THREAD_MULTIPLE"));
     return bench_agree(
-        world, has,
-        "--async measures the progress thread, and there is none; leave out FSDP_PROGRESS, and use an MPI "
-        "that gives MPI_THREAD_MULTIPLE");
+        world, !options->async || bench_asleep_can(world->ctx),
+        "--async takes from the flight recorder when an operation ended, and there is none; leave out FSDP_RECORD");
 }
 
 static void *result_of(const async_run *r)
@@ -64,20 +65,18 @@ static fsdp_status time_alone(async_run *r, size_t block)
     const bench_world *world = r->job->world;
     const double       n = (double)r->result.iterations, cpu = fsdp_progress_cpu_seconds(world->ctx);
     const double       all = BENCH_ASLEEP_AT_ONCE; /* operations in an iteration */
-    double             sum = 0, resolution = 0, seconds, used;
+    double             sum = 0, seconds, used;
 
     for (size_t i = 0; i < r->result.iterations; i++) {
         MPI_Barrier(world->comm);
         BENCH_TRY(
             bench_asleep_run(&r->asleep, &r->result.what, world->ctx, r->job->buffers.in, result_of(r), &seconds));
         sum += seconds;
-        resolution += r->asleep.resolution;
     }
-    used                   = fsdp_progress_cpu_seconds(world->ctx) - cpu;
-    r->s.alone[block]      = bench_max(world, sum) / n;
-    r->s.resolution[block] = bench_max(world, resolution) / n;
-    r->s.cpu[block]        = bench_max(world, used) / n / all;
-    r->s.share[block]      = bench_max(world, used / (sum * all));
+    used              = fsdp_progress_cpu_seconds(world->ctx) - cpu;
+    r->s.alone[block] = bench_max(world, sum) / n;
+    r->s.cpu[block]   = bench_max(world, used) / n / all;
+    r->s.share[block] = bench_max(world, used / (sum * all));
     return FSDP_OK;
 }
 
@@ -159,13 +158,12 @@ static void conclude(async_run *r)
     const int           beside = r->job->options->overlap_compute == BENCH_COMPUTE_CPU;
     bench_async_result *result = &r->result;
 
-    result->blocking   = bench_median(r->s.blocking, n);
-    result->alone      = bench_median(r->s.alone, n);
-    result->resolution = bench_median(r->s.resolution, n);
-    result->cpu        = bench_median(r->s.cpu, n);
-    result->share      = bench_median(r->s.share, n);
-    result->compute    = beside ? bench_median(r->s.compute, n) : -1;
-    result->total      = beside ? bench_median(r->s.total, n) : -1;
+    result->blocking = bench_median(r->s.blocking, n);
+    result->alone    = bench_median(r->s.alone, n);
+    result->cpu      = bench_median(r->s.cpu, n);
+    result->share    = bench_median(r->s.share, n);
+    result->compute  = beside ? bench_median(r->s.compute, n) : -1;
+    result->total    = beside ? bench_median(r->s.total, n) : -1;
 }
 
 /* Blocking first and the thread first, in turn. */
@@ -235,8 +233,7 @@ fsdp_status bench_async(bench_job *job, size_t *wrong)
 
     status = bench_agree(job->world, values != NULL, "no memory for the samples; use a smaller --repeat");
     if (status == FSDP_OK) {
-        r.s    = (async_samples){values,         values + n,     values + 2 * n, values + 3 * n,
-                                 values + 4 * n, values + 5 * n, values + 6 * n};
+        r.s    = (async_samples){values, values + n, values + 2 * n, values + 3 * n, values + 4 * n, values + 5 * n};
         status = async_all(&r);
         *wrong += r.wrong;
     }

@@ -35,8 +35,8 @@ void bench_async_head(const bench_job *job, bench_collective collective)
     }
     printf("#\n# %s by the progress thread alone%s\n", bench_collective_name(collective),
            beside_compute(job) ? ", and beside cpu compute on all ranks" : "");
-    printf("# %12s %5s %5s | %12s %8s | %10s %6s %8s %6s | %9s %6s |", "size(B)", "type", "redop", "blocking(us)",
-           "GB/s", "alone(us)", "+/-", "GB/s", "ratio", "CPU(ns/B)", "core");
+    printf("# %12s %5s %5s | %12s %8s | %10s %8s %6s | %9s %6s |", "size(B)", "type", "redop", "blocking(us)", "GB/s",
+           "alone(us)", "GB/s", "ratio", "CPU(ns/B)", "core");
     if (beside_compute(job)) {
         printf(" %11s %10s %9s |", "compute(us)", "total(us)", "total/sum");
     }
@@ -49,10 +49,9 @@ void bench_async_row(const bench_job *job, const bench_async_result *r)
     if (job->world->rank != 0) {
         return;
     }
-    printf("  %12zu %5s %5s | %12.2f %8.3f | %10.2f %6.2f %8.3f %6.2f | %9.3f %5.0f%% |", r->what.bytes,
+    printf("  %12zu %5s %5s | %12.2f %8.3f | %10.2f %8.3f %6.2f | %9.3f %5.0f%% |", r->what.bytes,
            fsdp_dtype_name(r->what.dtype), bench_case_op(&r->what), r->blocking * US, bandwidth(r, r->blocking),
-           r->alone * US, r->resolution * US, bandwidth(r, r->alone), r->blocking / r->alone, nanoseconds_per_byte(r),
-           100 * r->share);
+           r->alone * US, bandwidth(r, r->alone), r->blocking / r->alone, nanoseconds_per_byte(r), 100 * r->share);
     if (beside_compute(job)) {
         printf(" %11.2f %10.2f %9.2f |", r->compute * US, r->total * US, total_over_sum(r));
     }
@@ -76,7 +75,6 @@ void bench_async_record(bench_job *job, const bench_async_result *r)
         {"blocking_us", NULL, r->blocking * US},
         {"blocking_gb_s", NULL, bandwidth(r, r->blocking)},
         {"alone_us", NULL, r->alone * US},
-        {"alone_resolution_us", NULL, r->resolution * US},
         {"alone_gb_s", NULL, bandwidth(r, r->alone)},
         {"ratio", NULL, r->blocking / r->alone},
         {"thread_cpu_us", NULL, r->cpu * US},
@@ -101,9 +99,7 @@ void bench_async_foot(const bench_job *job)
     }
     printf("#\n# good: ratio %.2f or more%s; of the medians of %zu blocks each\n", GOOD_ALONE,
            beside_compute(job) ? ", total/sum below 1.00" : "", job->options->repeat);
-    printf("# blocking: the caller carries it out; alone: the caller issues four and sleeps until the last is done, "
-           "known to "
-           "+/-;\n"
+    printf("# blocking: the caller carries it out; alone: the caller issues four and sleeps until all are done;\n"
            "# GB/s: bytes of the full vector over the time; ratio: thread alone / blocking, of the bandwidths\n"
            "# CPU: of the progress thread, while it is alone: nanoseconds for each byte, and the share of a core\n");
     if (beside_compute(job)) {

@@ -11,7 +11,6 @@
 typedef struct bench_async_result {
     bench_case what;
     double     blocking, alone; /* the caller carries it out; only the thread does */
-    double     resolution;      /* by which `alone` may be off, either way, on average */
     double     cpu;             /* of the thread, while it is alone */
     double     share;           /* of a core: that over `alone` */
     double     compute, total;  /* CPU-bound compute, and with an operation behind it; below 0: not measured */

@@ -145,14 +145,28 @@ static size_t gathered_bytes(const fsdp_request *request, int node)
                                     : fsdpi_gathered_bytes(request, &b, node);
 }
 
-fsdpi_portion fsdpi_later_inline(fsdp_request *request)
+/* Where this rank's part of a gathered result belongs. */
+static unsigned char *own_place(const fsdp_request *request)
 {
-    const fsdpi_slice mine  = fsdpi_slice_of(request, request->ctx->rank);
-    const size_t      bytes = mine.count * request->call.width;
-    unsigned char    *to    = (unsigned char *)request->call.out + mine.begin * request->call.width;
+    return (unsigned char *)request->call.out + fsdpi_slice_of(request, request->ctx->rank).begin * request->call.width;
+}
 
-    memcpy(to, request->call.in, bytes); /* into the caches, which the copies of our kernels may pass by */
-    return (fsdpi_portion){to, bytes};
+/*
+ * What is on its way goes on meanwhile, unless this rank's core brings it: then what it has sent leaves while it copies, at the end.
+ */
+static bool is_copied_meanwhile(const fsdp_request *request)
+{
+    return fsdpi_pattern_of(request) == FSDPI_GATHER && !request->ctx->link.pulls && sends_input(request) &&
+           ranks_are_nodes(request) && request->call.in != own_place(request);
+}
+
+void fsdpi_agreed_inline(fsdp_request *request)
+{
+    if (request->is_put_off || is_copied_meanwhile(request)) {
+        /* into the caches, which the copies of our kernels may pass by */
+        memcpy(own_place(request), request->call.in, request->call.in_bytes);
+        request->is_copied = true;
+    }
 }
 
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
@@ -165,7 +179,7 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
 
     switch (pattern) {
     case FSDPI_GATHER:
-        return (fsdpi_portion){data, gathered_bytes(request, nodes->mine)};
+        return (fsdpi_portion){request->is_copied ? own_place(request) : data, gathered_bytes(request, nodes->mine)};
     case FSDPI_SCATTER: {
         const fsdpi_slice needed = needed_by(request, node);
         return (fsdpi_portion){data + needed.begin * width, needed.count * width};
@@ -242,7 +256,7 @@ static void take_parts(const fsdpi_published *from)
     for (int r = 0; r < ctx->size; r++) {
         const fsdpi_slice part     = fsdpi_slice_of(request, r);
         unsigned char    *to       = (unsigned char *)request->call.out + part.begin * request->call.width;
-        const bool        is_there = r == ctx->rank && request->is_put_off; /* see fsdpi_later_inline() */
+        const bool        is_there = r == ctx->rank && request->is_copied;
         const void       *data     = r == ctx->rank ? request->call.in : part_of(from, r);
 
         if (part.count > 0 && data != to && !is_there) {

@@ -26,8 +26,8 @@ fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern,
 size_t        fsdpi_expected_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 void         *fsdpi_place_inline(const fsdp_request *request, fsdpi_pattern pattern, int node);
 
-/** For fsdpi_collective::later: copies this rank's part into the result. */
-fsdpi_portion fsdpi_later_inline(fsdp_request *request);
+/** For fsdpi_collective::agreed: copies this rank's part into the result where that is best done now. */
+void fsdpi_agreed_inline(fsdp_request *request);
 
 /** Takes what this rank needs of that block; `pattern` is what it was published with. */
 void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern);

@@ -43,9 +43,9 @@ const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
                        .offer    = fsdpi_select_offer,                                                                 \
                        .record   = fsdpi_select_record,                                                                \
                        .portion  = fsdpi_select_portion,                                                               \
-                       .later    = fsdpi_later_inline,                                                                 \
                        .place    = fsdpi_select_place,                                                                 \
                        .expected = fsdpi_select_expected,                                                              \
+                       .agreed   = fsdpi_agreed_inline,                                                                \
                        .choose   = fsdpi_select_choose},                                                                 \
         .pattern    = (the_pattern)                                                                                    \
     }

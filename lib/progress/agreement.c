@@ -180,11 +180,11 @@ static fsdp_status receive_portions(fsdp_request *request, bool carries)
 /* And what this node has put off until now goes to them. */
 static fsdp_status send_later(fsdp_request *request)
 {
-    const fsdpi_nodes  *nodes   = request->engine->nodes;
-    const fsdpi_portion portion = request->call.collective->later(request);
+    const fsdpi_nodes *nodes = request->engine->nodes;
 
     for (int k = 1; k < nodes->count; k++) {
-        FSDP_TRY(fsdpi_pairs_send_later(&request->lane->exchange, fsdpi_node_behind(nodes, k), portion));
+        const int to = fsdpi_node_behind(nodes, k);
+        FSDP_TRY(fsdpi_pairs_send_later(&request->lane->exchange, to, request->call.collective->portion(request, to)));
     }
     return FSDP_OK;
 }
@@ -194,6 +194,9 @@ static fsdp_status exchange_portions(fsdp_request *request)
     const bool carries = fsdpi_carries(fsdpi_exchange_opinion(&request->lane->exchange));
 
     FSDP_TRY(receive_portions(request, carries));
+    if (carries && request->call.collective->agreed != NULL) {
+        request->call.collective->agreed(request);
+    }
     return carries && request->is_put_off ? send_later(request) : FSDP_OK;
 }
 

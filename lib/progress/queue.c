@@ -66,6 +66,7 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->is_still    = false;
     request->in_halves   = false;
     request->is_put_off  = false;
+    request->is_copied   = false;
     request->aside       = false;
     request->unprinted   = false;
     request->error[0]    = '\0';

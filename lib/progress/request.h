@@ -60,9 +60,12 @@ typedef struct fsdpi_collective {
      */
     fsdpi_portion (*portion)(fsdp_request *request, int node);
     void *(*place)(fsdp_request *request, int node);
-    /** Where request->is_put_off: what `portion` has announced, for each node the same, from the result. NULL: nothing is put off. */
-    fsdpi_portion (*later)(fsdp_request *request);
     size_t (*expected)(fsdp_request *request, int node);
+    /**
+     * There, once all have agreed, while what is apart from the agreement is still on its way; where request->is_put_off, `portion`
+     * is then asked again, for what it has announced. NULL: nothing is done then.
+     */
+    void (*agreed)(fsdp_request *request);
     /** After it: how to go on, from request->flags, which are the same on all ranks. NULL: all is done. */
     const fsdpi_algorithm *(*choose)(fsdp_request *request);
 } fsdpi_collective;
@@ -177,7 +180,8 @@ struct fsdp_request {
     bool                     is_at_once;  /* its issuer carries it out, and takes it out of its lane: one lock less */
     bool                     is_recorded; /* in the flight recorder */
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
-    bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::later */
+    bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::agreed */
+    bool                     is_copied;  /* this rank's part lies in the result already */
     fsdp_status              status;
     uint64_t                 number; /* of its letter in that lane */
     uint64_t                 sequence;

@@ -239,6 +239,15 @@ void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char 
     store(&recorder->section->ended, load(&recorder->section->ended) + 1); /* by one thread at a time */
 }
 
+uint64_t fsdpi_recorder_ended(const fsdpi_recorder *recorder, uint64_t sequence)
+{
+    if (recorder->section == NULL) {
+        return 0;
+    }
+    const _Atomic uint64_t *entry = entry_of(recorder, sequence);
+    return has_entry(entry, sequence) ? load(&entry[FSDPI_WORD_ENDED]) : 0;
+}
+
 void fsdpi_recorder_wait(fsdpi_recorder *recorder, uint64_t sequence)
 {
     if (recorder->section != NULL) {
@@ -252,7 +261,6 @@ void fsdpi_recorder_go_on(fsdpi_recorder *recorder, uint64_t sequence)
     if (recorder->section == NULL) {
         return;
     }
-    const _Atomic uint64_t *entry = entry_of(recorder, sequence);
-    const uint64_t          ended = has_entry(entry, sequence) ? load(&entry[FSDPI_WORD_ENDED]) : 0;
+    const uint64_t ended = fsdpi_recorder_ended(recorder, sequence);
     tell(recorder, FSDPI_DOING_USER, sequence, ended != 0 ? ended : fsdpi_ticks(recorder->clock));
 }

@@ -102,6 +102,9 @@ void fsdpi_recorder_begin(fsdpi_recorder *recorder, uint64_t sequence);
 void fsdpi_recorder_move(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, bool is_long);
 void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status);
 
+/** When it ended, in the recorder's ticks; 0: not yet, or it is no longer in the record. */
+uint64_t fsdpi_recorder_ended(const fsdpi_recorder *recorder, uint64_t sequence);
+
 /** The program waits for an operation; it goes on with its own work since that has ended, or since now. */
 void fsdpi_recorder_wait(fsdpi_recorder *recorder, uint64_t sequence);
 void fsdpi_recorder_go_on(fsdpi_recorder *recorder, uint64_t sequence);

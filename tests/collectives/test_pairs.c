@@ -384,7 +384,7 @@ static void halves_of_calls_that_differ_leave_nothing_behind(void **state)
     world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
 }
 
-/* ---- parts that are only announced at first --------------------------------------------------------------------------- */
+/* ---- parts, and when they are sent and copied ------------------------------------------------------------------ */
 
 /* One rank's input lies where its part belongs, so that it has nothing to copy and sends at once. */
 static void check_in_place(int odd)
@@ -402,14 +402,12 @@ static void check_in_place(int odd)
     }
 }
 
-/* As where MPI reads the sender's memory. */
-static void parts_are_sent_when_all_have_agreed(void **state)
+static void check_gathers_over(void **state, fsdpi_link link)
 {
-    const fsdpi_link link = world.ctx->link;
+    const fsdpi_link measured = world.ctx->link;
 
-    world.ctx->link.pulls = true;
-    world.ctx->link.cut   = 0;
-    world.forgets         = true;
+    world.ctx->link = link;
+    world.forgets   = true;
     data_is_expected(state);
     lengths_that_differ_leave_nothing_behind(state);
     one_without_data_among_others_leaves_nothing_behind(state);
@@ -417,7 +415,30 @@ static void parts_are_sent_when_all_have_agreed(void **state)
         check_in_place(odd);
     }
     world.forgets   = false;
-    world.ctx->link = link;
+    world.ctx->link = measured;
+}
+
+/* As where MPI reads the sender's memory, and its caches are faster than that, or not. */
+static void parts_are_sent_when_all_have_agreed(void **state)
+{
+    fsdpi_link link = world.ctx->link;
+
+    link.pulls = true;
+    link.cut   = 0;
+    link.cold  = 0;
+    check_gathers_over(state, link);
+    link.fresh = 1e9;
+    link.cold  = 2e9;
+    check_gathers_over(state, link);
+}
+
+/* As where the sender brings them. */
+static void own_parts_are_copied_while_others_come(void **state)
+{
+    fsdpi_link link = world.ctx->link;
+
+    link.pulls = false;
+    check_gathers_over(state, link);
 }
 
 /* ---- data in pieces ------------------------------------------------------------------------------------------------- */
@@ -517,6 +538,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_too_long_goes_another_way),
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
         cmocka_unit_test(parts_are_sent_when_all_have_agreed),
+        cmocka_unit_test(own_parts_are_copied_while_others_come),
         cmocka_unit_test(one_without_data_among_others_leaves_nothing_behind),
         cmocka_unit_test(pieces_do_as_one_message_does),
         cmocka_unit_test(what_has_just_been_reduced_rides_again),
