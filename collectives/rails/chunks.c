@@ -68,15 +68,27 @@ size_t fsdpi_rails_vector(const fsdp_request *request)
 }
 
 /*
+ * Whether a rank only announces the chunks of a stream, which need no place: as many as there are, so that the receiver need not
+ * wait until this rank looks again, which brings chunks meanwhile, or computes.
+ */
+static bool is_announced(const fsdpi_demand *demand, int stream)
+{
+    return stream == FSDPI_PARTS_OUT && !demand->is_placed[stream] && demand->chunks[stream] > 0;
+}
+
+/*
  * Chunks of a stream that may be under way, so many to and from each rank at once. Where the receiver's own core brings a chunk in
  * the call that asks for it, nothing is gained by asking for more than one: it is reduced while it is in that core's caches, and no
  * call takes longer than one chunk does.
  */
 static size_t under_way(const fsdp_request *request, const fsdpi_demand *demand, int stream, size_t depth)
 {
-    const bool comes = stream == FSDPI_PARTIALS_IN || stream == FSDPI_PARTS_IN;
+    const bool comes = stream == FSDPI_PARTIALS_IN || stream == FSDPI_PARTS_IN, pulls = fsdpi_rails_pulls(request);
 
-    return window_of(request, (comes && fsdpi_rails_pulls(request) ? 1 : depth) * demand->chunks[stream]);
+    if (pulls && is_announced(demand, stream)) {
+        return fsdpi_rails_window(request->ctx->size);
+    }
+    return window_of(request, (comes && pulls ? 1 : depth) * demand->chunks[stream]);
 }
 
 /* BYTES of a chunk that staging memory has room for, so many to and from each rank at once, and one that is being reduced. */

@@ -26,7 +26,8 @@ typedef enum fsdpi_stream_kind {
 
 enum {
     FSDPI_RAILS_DEPTH  = 4,   /* chunks to or from one rank that are under way at once, at most */
-    FSDPI_RAILS_WINDOW = 128, /* chunks of a stream, at most */
+    FSDPI_RAILS_FEW    = 64,  /* chunks of a stream, at most, where there are few ranks */
+    FSDPI_RAILS_WINDOW = 128, /* and where there are many */
     FSDPI_RAILS_FOLDS  = 4    /* reductions under way at once, at most */
 };
 
@@ -144,7 +145,7 @@ static inline size_t fsdpi_rails_window(int size)
 {
     const size_t all = (size_t)2 * FSDPI_RAILS_DEPTH * (size_t)size;
 
-    return all < FSDPI_RAILS_WINDOW ? all : FSDPI_RAILS_WINDOW;
+    return all < FSDPI_RAILS_FEW ? FSDPI_RAILS_FEW : all < FSDPI_RAILS_WINDOW ? all : FSDPI_RAILS_WINDOW;
 }
 
 /** A number for each chunk under way, and for its message and its mark; behind them come those of reductions, and one more. */

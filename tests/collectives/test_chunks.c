@@ -182,6 +182,30 @@ static void what_the_own_core_brings_is_asked_for_one_by_one(void **state)
     assert_true(ctx.link.pulls && !fsdpi_rails_pulls(&request));
 }
 
+/* Who brings a chunk does not wait for the other's next look; what is pushed is on its way, and takes room. */
+static void what_the_other_core_brings_is_announced_far_ahead(void **state)
+{
+    static fsdp_context ctx;
+    const fsdpi_stream *out = &ctx.rails.streams[FSDPI_PARTS_OUT];
+
+    (void)state;
+    make_world(&ctx, 2, 1, 1);
+    ctx.link.rate  = 20e9;
+    ctx.link.pulls = true;
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
+    assert_int_equal(FSDPI_RAILS_FEW, out->window);
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false);
+    assert_int_equal(FSDPI_RAILS_FEW, out->window);
+    ctx.link.pulls = false;
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
+    assert_int_equal(FSDPI_RAILS_DEPTH, out->window);
+    make_world(&ctx, 3, 1, 1);
+    ctx.link.rate  = 20e9;
+    ctx.link.pulls = true;
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
+    assert_int_equal(fsdpi_rails_window(3), out->window);
+}
+
 /* A turn says which peer is next: one peer needs none, and would only be sent less at once. */
 static void two_nodes_take_no_turns(void **state)
 {
@@ -352,6 +376,7 @@ int main(void)
         cmocka_unit_test(where_memory_is_faster_than_caches_own_parts_come_last_and_chunks_are_longer),
         cmocka_unit_test(the_halves_of_a_short_vector_come_whole_from_large_pages),
         cmocka_unit_test(what_the_own_core_brings_is_asked_for_one_by_one),
+        cmocka_unit_test(what_the_other_core_brings_is_announced_far_ahead),
         cmocka_unit_test(two_nodes_take_no_turns),
         cmocka_unit_test(a_slow_link_takes_one_chunk_at_a_time),
         cmocka_unit_test(more_data_rides_behind_a_head_over_a_slow_link),
