@@ -67,13 +67,20 @@ size_t fsdpi_rails_vector(const fsdp_request *request)
     return request->ctx->nodes.count == 2 ? request->call.whole * request->call.width : SIZE_MAX;
 }
 
+static bool copies_last(const fsdp_request *request)
+{
+    return fsdpi_rails_pulls(request) && fsdpi_link_copies_last(&request->ctx->link, fsdpi_rails_vector(request));
+}
+
 /*
  * Whether a rank only announces the chunks of a stream, which need no place: as many as there are, so that the receiver need not
- * wait until this rank looks again, which brings chunks meanwhile, or computes.
+ * wait until this rank looks again, which brings chunks meanwhile, or computes. Where own parts are copied meanwhile, each finds in
+ * the caches what the other has just read, as long as neither runs ahead.
  */
-static bool is_announced(const fsdpi_demand *demand, int stream)
+static bool is_announced(const fsdp_request *request, const fsdpi_demand *demand, int stream)
 {
-    return stream == FSDPI_PARTS_OUT && !demand->is_placed[stream] && demand->chunks[stream] > 0;
+    return stream == FSDPI_PARTS_OUT && !demand->is_placed[stream] && demand->chunks[stream] > 0 &&
+           copies_last(request);
 }
 
 /*
@@ -83,12 +90,12 @@ static bool is_announced(const fsdpi_demand *demand, int stream)
  */
 static size_t under_way(const fsdp_request *request, const fsdpi_demand *demand, int stream, size_t depth)
 {
-    const bool comes = stream == FSDPI_PARTIALS_IN || stream == FSDPI_PARTS_IN, pulls = fsdpi_rails_pulls(request);
+    const bool comes = stream == FSDPI_PARTIALS_IN || stream == FSDPI_PARTS_IN;
 
-    if (pulls && is_announced(demand, stream)) {
+    if (is_announced(request, demand, stream)) {
         return fsdpi_rails_window(request->ctx->size);
     }
-    return window_of(request, (comes && pulls ? 1 : depth) * demand->chunks[stream]);
+    return window_of(request, (comes && fsdpi_rails_pulls(request) ? 1 : depth) * demand->chunks[stream]);
 }
 
 /* BYTES of a chunk that staging memory has room for, so many to and from each rank at once, and one that is being reduced. */
@@ -272,15 +279,14 @@ void fsdpi_rails_size_chunks(fsdp_request *request, unsigned route)
     const size_t       wanted = fsdpi_rails_ops_of(request)->wanted_bytes(request);
     size_t             bytes  = smaller(wanted, size_streams(request, &demand, largest * width, wanted));
 
-    bytes          = smaller(bytes, longest);
-    bytes          = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
-    rails->chunk   = bytes / width > 0 ? bytes / width : 1;
-    rails->most    = fsdpi_rails_chunks(request, largest);
-    rails->in_turn = chunks_in_turn(rails, &demand);
-    rails->at_once = sent_at_once(request);
-    rails->copies_last =
-        fsdpi_rails_pulls(request) && fsdpi_link_copies_last(&request->ctx->link, fsdpi_rails_vector(request));
-    rails->has_turns = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
+    bytes              = smaller(bytes, longest);
+    bytes              = bytes / FSDPI_LINE > 0 ? bytes / FSDPI_LINE * FSDPI_LINE : bytes;
+    rails->chunk       = bytes / width > 0 ? bytes / width : 1;
+    rails->most        = fsdpi_rails_chunks(request, largest);
+    rails->in_turn     = chunks_in_turn(rails, &demand);
+    rails->at_once     = sent_at_once(request);
+    rails->copies_last = copies_last(request);
+    rails->has_turns   = request->ctx->nodes.count > 2 && request->ctx->nodes.largest == request->ctx->nodes.smallest;
     place_streams(rails, &demand);
 }
 

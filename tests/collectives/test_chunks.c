@@ -182,16 +182,17 @@ static void what_the_own_core_brings_is_asked_for_one_by_one(void **state)
     assert_true(ctx.link.pulls && !fsdpi_rails_pulls(&request));
 }
 
-/* Who brings a chunk does not wait for the other's next look; what is pushed is on its way, and takes room. */
+/* Who brings a chunk does not wait for the other's next look, unless both read the same at the same time. */
 static void what_the_other_core_brings_is_announced_far_ahead(void **state)
 {
+    const fsdpi_link    near = {.rate = 19.2e9, .fresh = 13.3e9, .cold = 10.0e9, .pulls = true};
+    const fsdpi_link    far  = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9, .pulls = true};
     static fsdp_context ctx;
     const fsdpi_stream *out = &ctx.rails.streams[FSDPI_PARTS_OUT];
 
     (void)state;
     make_world(&ctx, 2, 1, 1);
-    ctx.link.rate  = 20e9;
-    ctx.link.pulls = true;
+    ctx.link = far;
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(FSDPI_RAILS_FEW, out->window);
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false);
@@ -199,9 +200,13 @@ static void what_the_other_core_brings_is_announced_far_ahead(void **state)
     ctx.link.pulls = false;
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(FSDPI_RAILS_DEPTH, out->window);
+    ctx.link = near;
+    (void)chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_GATHERS, false);
+    assert_int_equal(FSDPI_RAILS_FEW, out->window);
+    (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
+    assert_int_equal(FSDPI_RAILS_DEPTH, out->window);
     make_world(&ctx, 3, 1, 1);
-    ctx.link.rate  = 20e9;
-    ctx.link.pulls = true;
+    ctx.link = far;
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(fsdpi_rails_window(3), out->window);
 }
