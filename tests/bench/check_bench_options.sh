@@ -59,6 +59,8 @@ wrong "--overlap, --floor, .* are runs of their own; use one" --device gpu --ker
 wrong "--floor takes two ranks on two nodes, and here are 2 on 1; start one rank on each of two hosts, or two on this one with FSDP_NODE_SIZE=1" --floor
 run=("$@" env FSDP_PROGRESS=inline)
 wrong "--async measures the progress thread, and there is none; leave out FSDP_PROGRESS, and use an MPI" --async
+run=("$@" env FSDP_RECORD=0)
+wrong "--async takes from the flight recorder when an operation ended, and there is none; leave out FSDP_RECORD" --async
 run=("$@")
 wrong "--plot is 'x.svg', but only the plain sweep" --step --plot x.svg
 wrong "--nodes is '1'; give a whole number" --algorithms --nodes 1
