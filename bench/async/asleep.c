@@ -8,7 +8,7 @@
 #include "lib/progress/request.h"
 
 #define ENOUGH       1.5   /* times what is usual */
-#define FORGETS      0.9   /* of what was usual, where the last ones took less */
+#define KEPT         0.9   /* of what was usual, where the last ones took less */
 #define SHORTEST_NAP 50e-6 /* SECONDS */
 
 static void nap(double seconds)
@@ -29,14 +29,16 @@ static int is_done(const fsdp_request *request)
     return atomic_load_explicit(&request->state, memory_order_acquire) == FSDPI_REQUEST_DONE;
 }
 
+/* Few looks, also where nothing is known yet. */
 static void sleep_until_done(const bench_asleep *asleep, const fsdp_request *request)
 {
-    double length = ENOUGH * asleep->usual;
+    double length = ENOUGH * asleep->usual, slept = 0;
 
     do {
         length = length < SHORTEST_NAP ? SHORTEST_NAP : length;
         nap(length);
-        length /= 2;
+        slept += length;
+        length = slept / 2;
     } while (!is_done(request));
 }
 
@@ -65,7 +67,7 @@ fsdp_status bench_asleep_run(bench_asleep *asleep, const bench_case *c, fsdp_con
     const uint64_t              ended = fsdpi_recorder_ended(&ctx->recorder, last->sequence);
     const double                took  = seconds_between(&begin, ended != 0 ? ended : now.ticks, &now);
 
-    asleep->usual = took > FORGETS * asleep->usual ? took : FORGETS * asleep->usual;
+    asleep->usual = took > KEPT * asleep->usual ? took : KEPT * asleep->usual;
     *seconds      = took / BENCH_ASLEEP_AT_ONCE;
     return fsdp_wait_all(BENCH_ASLEEP_AT_ONCE, requests);
 }

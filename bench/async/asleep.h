@@ -7,12 +7,12 @@
 
 #include "bench/base/collective.h"
 
-/** Operations issued at once: what it takes to begin and to end counts less. */
+/** Operations issued at once, so that the time to begin and to end them counts less. */
 #define BENCH_ASLEEP_AT_ONCE 4
 
 /** All 0 before the first operations of a kind. */
 typedef struct bench_asleep {
-    double usual; /* SECONDS that they take: not much less than the most */
+    double usual; /* SECONDS that they take, slow ones rather than fast ones */
 } bench_asleep;
 
 /** Whether the context keeps a record, without which the end of an operation is not known. */
@@ -21,9 +21,9 @@ int bench_asleep_can(const fsdp_context *ctx);
 /**
  * Issues the operation so many times, of the same data into the same place, and ends all when they are done.
  *
- * A caller that looked whether they are would take the core from the thread: a timer alone costs it up to 50 us in a virtual
- * machine. So it sleeps half as long again as is usual, then looks. What it does next does not help peers whose own operation is not
- * over. Collective.
+ * A caller that looked earlier would take the core from the thread: on a virtual machine, for up to 50 us each time. So it sleeps
+ * half as long again as is usual, by when its peers have mostly ended theirs, too, and nothing that it does next helps them.
+ * Collective.
  *
  * @param[out] seconds  for each operation, from the first issue to the last end, on this rank
  */

@@ -104,27 +104,28 @@ static void what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chu
     assert_int_equal(FAST_CHUNK, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
 }
 
-/* Far cores as measured over vader. */
+/* As measured over vader. */
+static const fsdpi_link NEAR = {.rate = 19.2e9, .fresh = 13.3e9, .cold = 10.0e9, .pulls = true};
+static const fsdpi_link FAR  = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9, .pulls = true};
+
 static void where_memory_is_faster_than_caches_own_parts_come_last_and_chunks_are_longer(void **state)
 {
-    const fsdpi_link    near    = {.rate = 19.2e9, .fresh = 13.3e9, .cold = 10.0e9, .pulls = true};
-    const fsdpi_link    far     = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9, .pulls = true};
     const fsdpi_link    pushed  = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9};
     const fsdpi_link    unknown = {.rate = 17.7e9, .fresh = 8.2e9, .pulls = true};
     static fsdp_context ctx;
 
     (void)state;
-    assert_true(fsdpi_link_copies_last(&near, (size_t)4 * MIB));
-    assert_false(fsdpi_link_copies_last(&near, (size_t)16 * MIB));
-    assert_true(fsdpi_link_copies_last(&far, (size_t)16 * MIB));
-    assert_true(fsdpi_link_copies_last(&far, SIZE_MAX));
+    assert_true(fsdpi_link_copies_last(&NEAR, (size_t)4 * MIB));
+    assert_false(fsdpi_link_copies_last(&NEAR, (size_t)16 * MIB));
+    assert_true(fsdpi_link_copies_last(&FAR, (size_t)16 * MIB));
+    assert_true(fsdpi_link_copies_last(&FAR, SIZE_MAX));
     assert_false(fsdpi_link_copies_last(&pushed, (size_t)4 * MIB));
     assert_false(fsdpi_link_copies_last(&unknown, (size_t)16 * MIB));
     make_world(&ctx, 2, 1, 1);
-    ctx.link = near;
+    ctx.link = NEAR;
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
     assert_false(ctx.rails.copies_last);
-    ctx.link = far;
+    ctx.link = FAR;
     assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, true));
     assert_true(ctx.rails.copies_last);
     assert_int_equal(MIB, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true));
@@ -133,7 +134,7 @@ static void where_memory_is_faster_than_caches_own_parts_come_last_and_chunks_ar
     assert_int_equal((size_t)2 * MIB, waited_chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_GATHERS));
     assert_int_equal(MIB, waited_chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES)); /* for which there are places */
     make_world(&ctx, 4, 1, 1);
-    ctx.link = far;
+    ctx.link = FAR;
     assert_int_equal(MIB / 2, waited_chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS));
     assert_int_equal(MIB / 2, chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES, true));
 }
@@ -185,14 +186,12 @@ static void what_the_own_core_brings_is_asked_for_one_by_one(void **state)
 /* Who brings a chunk does not wait for the other's next look, unless both read the same at the same time. */
 static void what_the_other_core_brings_is_announced_far_ahead(void **state)
 {
-    const fsdpi_link    near = {.rate = 19.2e9, .fresh = 13.3e9, .cold = 10.0e9, .pulls = true};
-    const fsdpi_link    far  = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9, .pulls = true};
     static fsdp_context ctx;
     const fsdpi_stream *out = &ctx.rails.streams[FSDPI_PARTS_OUT];
 
     (void)state;
     make_world(&ctx, 2, 1, 1);
-    ctx.link = far;
+    ctx.link = FAR;
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(FSDPI_RAILS_FEW, out->window);
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_REDUCES | FSDPI_GATHERS, false);
@@ -200,13 +199,13 @@ static void what_the_other_core_brings_is_announced_far_ahead(void **state)
     ctx.link.pulls = false;
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(FSDPI_RAILS_DEPTH, out->window);
-    ctx.link = near;
+    ctx.link = NEAR;
     (void)chunk_bytes(&ctx, (size_t)4 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(FSDPI_RAILS_FEW, out->window);
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(FSDPI_RAILS_DEPTH, out->window);
     make_world(&ctx, 3, 1, 1);
-    ctx.link = far;
+    ctx.link = FAR;
     (void)chunk_bytes(&ctx, (size_t)64 * MIB, FSDPI_GATHERS, false);
     assert_int_equal(fsdpi_rails_window(3), out->window);
 }

@@ -418,8 +418,8 @@ static void check_gathers_over(void **state, fsdpi_link link)
     world.ctx->link = measured;
 }
 
-/* As where MPI reads the sender's memory, and its caches are faster than that, or not. */
-static void parts_are_sent_when_all_have_agreed(void **state)
+/* As where MPI reads the sender's memory: first where the sender's caches are faster than memory, then where they are not. */
+static void parts_are_sent_when_all_have_agreed_or_at_once(void **state)
 {
     fsdpi_link link = world.ctx->link;
 
@@ -537,7 +537,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(only_the_root_is_sent_to_or_sends),
         cmocka_unit_test(what_is_too_long_goes_another_way),
         cmocka_unit_test(lengths_that_differ_leave_nothing_behind),
-        cmocka_unit_test(parts_are_sent_when_all_have_agreed),
+        cmocka_unit_test(parts_are_sent_when_all_have_agreed_or_at_once),
         cmocka_unit_test(own_parts_are_copied_while_others_come),
         cmocka_unit_test(one_without_data_among_others_leaves_nothing_behind),
         cmocka_unit_test(pieces_do_as_one_message_does),
