@@ -366,7 +366,13 @@ static void stay_in_short(fsdpi_queue *queue)
     }
 }
 
-bool fsdpi_look(fsdpi_queue *queue)
+/* The thread goes on with the long lane; who waits for an operation that is over need not take one more step there first. */
+static bool may_go(const fsdpi_queue *queue, const fsdp_request *last)
+{
+    return queue->has_thread && last != NULL && fsdpi_is_done(last);
+}
+
+bool fsdpi_look(fsdpi_queue *queue, const fsdp_request *last)
 {
     bool moved;
 
@@ -375,7 +381,7 @@ bool fsdpi_look(fsdpi_queue *queue)
     if (moved && queue->share >= 1.0 && fsdpi_waits_twice(queue)) {
         stay_in_short(queue);
     }
-    if (fsdpi_head(queue, FSDPI_LANE_LONG) != NULL) {
+    if (fsdpi_head(queue, FSDPI_LANE_LONG) != NULL && !may_go(queue, last)) {
         moved = advance_head(queue, FSDPI_LANE_LONG) || moved;
     }
     return moved;
@@ -430,7 +436,7 @@ void fsdpi_hand_back(fsdpi_queue *queue)
 
 bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last, bool gives_way)
 {
-    while (fsdpi_look(queue)) {
+    while (fsdpi_look(queue, last)) {
         if (last != NULL && fsdpi_is_done(last)) {
             return true;
         }

@@ -267,7 +267,7 @@ static bool try_to_give_up(fsdpi_queue *queue)
     const uint64_t moves = atomic_load(&queue->moves);
 
     fsdpi_mailbox_doubt(box, true);
-    (void)fsdpi_look(queue);
+    (void)fsdpi_look(queue, NULL);
     if (atomic_load(&queue->moves) != moves) {
         fsdpi_mailbox_doubt(box, false);
         return false;

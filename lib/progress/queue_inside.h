@@ -103,9 +103,9 @@ static inline bool fsdpi_was_passed_over(fsdpi_queue *queue)
 
 /**
  * One look at both lanes: the short one as far as it gets without waiting, then one step of the operation at the head of the
- * long one. True where anything has moved.
+ * long one, unless `last`, which may be NULL, is over by then and the thread can take that step. True where anything has moved.
  */
-bool fsdpi_look(fsdpi_queue *queue);
+bool fsdpi_look(fsdpi_queue *queue, const fsdp_request *last);
 
 /**
  * Carries out what can be, up to the end of `last` or, if that is NULL, of all; or, with `gives_way`, until another thread waits.

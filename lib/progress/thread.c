@@ -90,18 +90,23 @@ static void nap_until_roused(fsdpi_queue *queue, bool unroused, double seconds)
  * unless it has one for itself.
  * While messages are under way the next piece is due at any moment, and a nap may let the link run dry, so that for a while the
  * thread only gives way, unless that takes longer than a nap; what takes longer than that while is not hurried by looking.
- * Whoever begins to wait ends the nap.
+ * Whoever begins to wait ends the nap. A look that took LONG, though nothing came to its end, has moved bytes: UCX brings some of a
+ * long message in each, and what is left of it waits for the next one, not for a peer. Over a slow link they come by themselves.
  */
-static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience)
+static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience, double took)
 {
-    static const double GIVING_WAY_SECONDS = 1e-3, LATE = 200e-6, FIRST = 50e-6, LAST = 1e-3;
+    static const double GIVING_WAY_SECONDS = 1e-3, LONG = 20e-6, LATE = 200e-6, FIRST = 50e-6, LAST = 1e-3;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
     if ((!messages && fsdpi_help_peers(queue)) || queue->own_core.has) {
         (void)sched_yield();
         return;
     }
-    if (messages && patience->waited < queue->share * GIVING_WAY_SECONDS && fsdpi_may_give_way(&queue->giving_way)) {
+    const bool soon = messages && patience->waited < queue->share * GIVING_WAY_SECONDS;
+    if (soon && took > LONG && !queue->link_is_slow) {
+        return;
+    }
+    if (soon && fsdpi_may_give_way(&queue->giving_way)) {
         (void)sched_yield();
         fsdpi_gave_way(&queue->giving_way, fsdpi_seconds() - patience->looked > LATE);
         return;
@@ -120,12 +125,15 @@ static void check_core(fsdpi_queue *queue, double now)
     }
 }
 
-/* MPI does not yield meanwhile: it would be milliseconds late, and the thread pauses by itself. */
-static void look(fsdpi_queue *queue)
+/* MPI does not yield meanwhile: it would be milliseconds late, and the thread pauses by itself. Returns when it began. */
+static double look(fsdpi_queue *queue)
 {
+    const double now = fsdpi_seconds();
+
     fsdpi_mpi_suspend_yields();
     (void)fsdpi_advance(queue, NULL, true);
     fsdpi_mpi_resume_yields();
+    return now;
 }
 
 /*
@@ -148,13 +156,13 @@ static void work(fsdpi_queue *queue)
 
     fsdpi_own_core_begin(&queue->own_core, patience.looked);
     while (atomic_load(&queue->waiters) == 0 && !fsdpi_queue_is_empty(queue)) {
-        look(queue);
-        const bool moved = fsdpi_have_moved(queue, &patience);
+        const double began = look(queue);
+        const bool   moved = fsdpi_have_moved(queue, &patience);
         check_core(queue, patience.looked);
         if (moved) {
             let_others_compute(queue);
         } else if (!fsdpi_inquest_look(queue, &patience)) {
-            pause_between_looks(queue, &patience);
+            pause_between_looks(queue, &patience, patience.looked - began);
         }
     }
     fsdpi_own_core_end(&queue->own_core, patience.looked);
