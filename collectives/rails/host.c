@@ -13,16 +13,15 @@ static bool is_passed_on(const fsdp_request *request)
     return (request->ctx->rails.route & FSDPI_AROUND) != 0 && request->call.division == FSDPI_DIVISION_ROOT;
 }
 
-/* What is reduced needs a place in staging memory, however long its caller waits. */
 static unsigned kind_of_pieces(const fsdp_request *request)
 {
     const fsdp_context *ctx     = request->ctx;
     const bool          gathers = ctx->rails.route == FSDPI_GATHERS;
     const bool          alone   = ctx->nodes.largest == 1 && (gathers || fsdpi_rails_pulls(request));
     const bool          plain   = (request->flags & (FSDPI_FLAG_SYMMETRIC | FSDPI_FLAG_AGAIN)) == 0;
-    const bool          waited  = gathers && request->is_still && (request->flags & FSDPI_FLAG_WAITED) != 0;
 
-    return (alone ? FSDPI_PIECES_ALONE : 0U) | (plain ? FSDPI_PIECES_PLAIN : 0U) | (waited ? FSDPI_PIECES_WAITED : 0U);
+    return (alone ? FSDPI_PIECES_ALONE : 0U) | (plain ? FSDPI_PIECES_PLAIN : 0U) |
+           (gathers ? FSDPI_PIECES_GATHERED : 0U);
 }
 
 /* FSDP_CHUNK_BYTES decides where it is set. */

@@ -167,8 +167,7 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
         bytes <= request->ctx->table.inline_up_to[selection->base.collective.id]) {
         return fsdpi_publish_inline(request, selection->base.pattern, letter);
     }
-    request->flags = fsdpi_offer_places(request, letter) | is_again(request) |
-                     (request->is_blocking ? (unsigned)FSDPI_FLAG_WAITED : 0U);
+    request->flags = fsdpi_offer_places(request, letter) | is_again(request);
     if (may_ride(request, fits)) {
         fsdpi_select_remember(request);
         return fsdpi_publish_inline(request, offered(request), letter);

@@ -314,12 +314,12 @@ static size_t share_of(const fsdpi_link *link, size_t vector)
 /* BYTES that a call of MPI's may bring. */
 static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vector)
 {
-    enum { MOST_BYTES = 512 << 10, FAR_BYTES = 1 << 20, WAITED_BYTES = 2 << 20 };
+    enum { MOST_BYTES = 512 << 10, FAR_BYTES = 1 << 20, FAR_GATHERED_BYTES = 2 << 20 };
 
-    const bool is_waited = (kind & FSDPI_PIECES_WAITED) != 0, is_short = vector <= SHORT_VECTOR;
+    const bool is_gathered = (kind & FSDPI_PIECES_GATHERED) != 0, is_short = vector <= SHORT_VECTOR;
 
-    if (vector < SIZE_MAX && fsdpi_link_memory_is_faster(link) && (is_waited || !is_short)) {
-        return is_waited ? WAITED_BYTES : FAR_BYTES;
+    if (vector < SIZE_MAX && fsdpi_link_memory_is_faster(link) && (is_gathered || !is_short)) {
+        return is_gathered ? FAR_GATHERED_BYTES : FAR_BYTES;
     }
     return is_short ? share_of(link, vector) : MOST_BYTES;
 }
@@ -330,18 +330,18 @@ static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vecto
  * moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There should
  * still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter, the
  * more so in plain memory, which takes longer to read than a message costs. Between two nodes where memory is faster than the other
- * core's caches, messages twice as long took 3 to 7% less time, and as much less again where nothing else waits for them. Where
+ * core's caches, messages twice as long took 3 to 7% less time, and as much less again those of a gather, four times as long. Where
  * nobody has to bring them, each rank copies or reduces one while others are on their way, and there should be four each way.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector)
 {
     enum { LEAST_BYTES = 64 << 10, FAST_BYTES = 256 << 10 };
-    static const double LONGEST_CALL = 80e-6, LONGEST_WAITED = 400e-6;
+    static const double LONGEST_REDUCED = 80e-6, LONGEST_GATHERED = 200e-6;
 
     const bool   alone = (kind & FSDPI_PIECES_ALONE) != 0 && link->pulls;
     const size_t share = share_of(link, vector), most = longest_pulled(link, kind, vector);
     const size_t least = alone && (kind & FSDPI_PIECES_PLAIN) == 0 ? 2 * LEAST_BYTES : LEAST_BYTES;
-    const double call  = (kind & FSDPI_PIECES_WAITED) != 0 ? LONGEST_WAITED : LONGEST_CALL;
+    const double call  = (kind & FSDPI_PIECES_GATHERED) != 0 ? LONGEST_GATHERED : LONGEST_REDUCED;
     size_t       bytes = FAST_BYTES;
 
     if (link->rate <= FAST) {

@@ -36,9 +36,9 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
 /**
  * What is known of data that travels in pieces. `ALONE`: nothing is done with a piece but to receive it where it belongs, or nothing
  * could be done while another one comes, so that longer ones do not keep any work waiting. `PLAIN`: it is not the library's memory.
- * `WAITED`: every rank's caller does nothing until it is done, and no other long operation is under way.
+ * `GATHERED`: none of it is reduced.
  */
-typedef enum fsdpi_pieces { FSDPI_PIECES_ALONE = 1, FSDPI_PIECES_PLAIN = 2, FSDPI_PIECES_WAITED = 4 } fsdpi_pieces;
+typedef enum fsdpi_pieces { FSDPI_PIECES_ALONE = 1, FSDPI_PIECES_PLAIN = 2, FSDPI_PIECES_GATHERED = 4 } fsdpi_pieces;
 
 /**
  * BYTES of the pieces in which long data travels over a link. `kind`: fsdpi_pieces. `vector`: BYTES of all of it between two nodes;

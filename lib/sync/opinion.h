@@ -14,17 +14,16 @@
 
 /** What holds on a rank, and, after the agreement, on all. */
 typedef enum fsdpi_flags {
-    FSDPI_FLAG_OFFERED   = 1,    /* the letter carries the data */
-    FSDPI_FLAG_PLACES    = 2,    /* the letter says where the buffers are */
-    FSDPI_FLAG_SYMMETRIC = 4,    /* these are symmetric */
-    FSDPI_FLAG_SEPARATE  = 8,    /* input and output are different memory */
-    FSDPI_FLAG_SHARED    = 16,   /* the output is one buffer for the whole node */
-    FSDPI_FLAG_DEVICE    = 64,   /* the buffers are on GPUs */
-    FSDPI_FLAG_WAITED    = 1024, /* the caller does nothing until it is done */
-    FSDPI_FLAG_SAME      = 32,   /* in what several say: all of them call the same */
-    FSDPI_FLAG_STILL     = 256,  /* no data of earlier operations moves any more */
-    FSDPI_FLAG_AGAIN     = 512,  /* of two ranks: the input is that of the last allreduce, which has only just ended */
-    FSDPI_FLAG_ONE_PLACE = 128   /* likewise, joined in a tree: the output is at one place of one buffer */
+    FSDPI_FLAG_OFFERED   = 1,   /* the letter carries the data */
+    FSDPI_FLAG_PLACES    = 2,   /* the letter says where the buffers are */
+    FSDPI_FLAG_SYMMETRIC = 4,   /* these are symmetric */
+    FSDPI_FLAG_SEPARATE  = 8,   /* input and output are different memory */
+    FSDPI_FLAG_SHARED    = 16,  /* the output is one buffer for the whole node */
+    FSDPI_FLAG_DEVICE    = 64,  /* the buffers are on GPUs */
+    FSDPI_FLAG_SAME      = 32,  /* in what several say: all of them call the same */
+    FSDPI_FLAG_STILL     = 256, /* no data of earlier operations moves any more */
+    FSDPI_FLAG_AGAIN     = 512, /* of two ranks: the input is that of the last allreduce, which has only just ended */
+    FSDPI_FLAG_ONE_PLACE = 128  /* likewise, joined in a tree: the output is at one place of one buffer */
 } fsdpi_flags;
 
 typedef struct fsdpi_opinion {
