@@ -366,10 +366,16 @@ static void stay_in_short(fsdpi_queue *queue)
     }
 }
 
-/* The thread goes on with the long lane; who waits for an operation that is over need not take one more step there first. */
-static bool may_go(const fsdpi_queue *queue, const fsdp_request *last)
+/*
+ * Whether the next step in the long lane is left to the thread, since what this one waits for is over. Not twice in a row: one short
+ * operation right after another would keep the thread from its turn.
+ */
+static bool leaves_long_step(fsdpi_queue *queue, const fsdp_request *last)
 {
-    return queue->has_thread && last != NULL && fsdpi_is_done(last);
+    const bool leaves = queue->has_thread && last != NULL && fsdpi_is_done(last) && !queue->has_left_long_step;
+
+    queue->has_left_long_step = leaves;
+    return leaves;
 }
 
 bool fsdpi_look(fsdpi_queue *queue, const fsdp_request *last)
@@ -381,7 +387,7 @@ bool fsdpi_look(fsdpi_queue *queue, const fsdp_request *last)
     if (moved && queue->share >= 1.0 && fsdpi_waits_twice(queue)) {
         stay_in_short(queue);
     }
-    if (fsdpi_head(queue, FSDPI_LANE_LONG) != NULL && !may_go(queue, last)) {
+    if (fsdpi_head(queue, FSDPI_LANE_LONG) != NULL && !leaves_long_step(queue, last)) {
         moved = advance_head(queue, FSDPI_LANE_LONG) || moved;
     }
     return moved;

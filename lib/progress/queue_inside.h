@@ -103,7 +103,8 @@ static inline bool fsdpi_was_passed_over(fsdpi_queue *queue)
 
 /**
  * One look at both lanes: the short one as far as it gets without waiting, then one step of the operation at the head of the
- * long one, unless `last`, which may be NULL, is over by then and the thread can take that step. True where anything has moved.
+ * long one, which is left to the thread, if there is one, where `last` is over by then. `last` may be NULL. True where anything has
+ * moved.
  */
 bool fsdpi_look(fsdpi_queue *queue, const fsdp_request *last);
 

@@ -58,13 +58,14 @@ typedef struct fsdpi_queue {
     fsdpi_request_pool       ordinary, reserved;
     size_t                   n_reserved;
     uint64_t                 sequence;
-    bool                     running;     /* a thread is carrying out the heads */
-    bool                     passed_over; /* the progress thread found it running, and sleeps */
-    _Atomic uint64_t         moves;       /* steps of operations: who waits sees whether there were any */
-    double                   share;       /* of a core, that this rank has: less than 1 where ranks take turns */
-    fsdpi_helping            helping;     /* of who carries it out */
-    fsdpi_patience           tests;       /* of fsdp_test() */
-    _Atomic int              waiters;     /* threads in fsdp_wait(): the progress thread leaves the work to them */
+    bool                     running;            /* a thread is carrying out the heads */
+    bool                     passed_over;        /* the progress thread found it running, and sleeps */
+    bool                     has_left_long_step; /* who carries it out, to the thread, which has not taken it yet */
+    _Atomic uint64_t         moves;              /* steps of operations: who waits sees whether there were any */
+    double                   share;              /* of a core, that this rank has: less than 1 where ranks take turns */
+    fsdpi_helping            helping;            /* of who carries it out */
+    fsdpi_patience           tests;              /* of fsdp_test() */
+    _Atomic int              waiters; /* threads in fsdp_wait(): the progress thread leaves the work to them */
     pthread_t                thread;
     _Atomic uint32_t         bell;     /* rung when the thread may have something to do */
     _Atomic int              sleeping; /* it waits for that */

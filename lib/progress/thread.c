@@ -90,8 +90,10 @@ static void nap_until_roused(fsdpi_queue *queue, bool unroused, double seconds)
  * unless it has one for itself.
  * While messages are under way the next piece is due at any moment, and a nap may let the link run dry, so that for a while the
  * thread only gives way, unless that takes longer than a nap; what takes longer than that while is not hurried by looking.
- * Whoever begins to wait ends the nap. A look that took LONG, though nothing came to its end, has moved bytes: UCX brings some of a
- * long message in each, and what is left of it waits for the next one, not for a peer. Over a slow link they come by themselves.
+ * Whoever begins to wait ends the nap.
+ * A look that took LONG, though nothing came to its end, has moved bytes: UCX brings some of a long message in each, and the rest
+ * waits for the next look, not for a peer. Or others had the core, and one more look costs little. Over a slow link bytes come by
+ * themselves.
  */
 static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience, double took)
 {

@@ -330,8 +330,8 @@ static size_t longest_pulled(const fsdpi_link *link, unsigned kind, size_t vecto
  * moves a whole one in a call, and nothing else goes on meanwhile; that matters less where all of it is over soon. There should
  * still be two each way, so that one can be reduced and sent on while the next one comes: those of a short vector are shorter, the
  * more so in plain memory, which takes longer to read than a message costs. Between two nodes where memory is faster than the other
- * core's caches, messages twice as long took 3 to 7% less time, and as much less again those of a gather, four times as long. Where
- * nobody has to bring them, each rank copies or reduces one while others are on their way, and there should be four each way.
+ * core's caches, messages twice as long took 3 to 7% less time, and a gather's, four times as long, as much less again. Where nobody
+ * has to bring them, each rank copies or reduces one while others are on their way, and there should be four each way.
  */
 size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector)
 {
