@@ -22,6 +22,10 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
+#define HUGE_PAGE ((intptr_t)2 << 20)
+#define GIB       ((intptr_t)1 << 30)
+#define AWAY      (64 * GIB) /* further than a program's own memory reaches, mostly */
+
 enum { NAME_BYTES = 64, PATH_BYTES = 640, WHY_BYTES = 448 };
 
 bool fsdpi_segment_room(const char *folder, uintmax_t *bytes)
@@ -100,10 +104,38 @@ static fsdp_status claim(fsdpi_core *core, const fsdpi_segment *segment, int fil
     return file < 0 || posix_fallocate(file, (off_t)need->own, (off_t)need->n_own) == 0 ? FSDP_OK : no_room(core, need);
 }
 
+/*
+ * Where huge pages go: a GiB of addresses away from the program's own memory. On virtual machines whose host keeps page
+ * tables of its own, as under PVM, the host forgets a whole GiB when the guest's kernel looks which huge pages in it are in
+ * use. All small pages there are slow then until each has been used again. Where the address is taken, the kernel finds
+ * another one. NULL leaves it the choice.
+ */
+static void *away_from_others(size_t bytes)
+{
+    static atomic_intptr_t end; /* of the next; each lies below the one before */
+    const intptr_t         room = (intptr_t)(bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    intptr_t               at;
+
+    if ((intptr_t)bytes < HUGE_PAGE) {
+        return NULL;
+    }
+    if (atomic_load(&end) == 0) {
+        void *others = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (others == MAP_FAILED) {
+            return NULL;
+        }
+        (void)munmap(others, 1);
+        atomic_store(&end, ((intptr_t)others - AWAY) / GIB * GIB);
+    }
+    at = atomic_fetch_sub(&end, room) - room;
+    return at > 0 ? (void *)at : NULL;
+}
+
 static fsdp_status map(fsdpi_core *core, fsdpi_segment *segment, size_t bytes, int file)
 {
     const int kind   = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    void     *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, kind, file, 0);
+    void     *memory = mmap(file < 0 ? away_from_others(bytes) : NULL, bytes, PROT_READ | PROT_WRITE, kind, file, 0);
 
     if (memory == MAP_FAILED) {
         return cannot_use(core, core->config.shm_dir, "map a file");

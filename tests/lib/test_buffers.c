@@ -1,7 +1,9 @@
 /** @file Symmetric buffers: what they are, what is refused, and what is left of them. */
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "fsdp/buffer.h"
 #include "fsdp/collectives.h"
@@ -477,6 +479,38 @@ static void a_rank_may_write_its_next_part_as_soon_as_its_allgather_has_ended(vo
     }
 }
 
+/* Not under valgrind. */
+static bool is_mapped_where_asked(void *place, size_t bytes)
+{
+    void *memory = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(MAP_FAILED, memory);
+    assert_int_equal(0, munmap(memory, bytes));
+    return memory == place;
+}
+
+/* On some virtual machines huge pages make small pages next to them slow: see lib/node/segment.c. */
+static void what_may_have_huge_pages_lies_away_from_other_memory(void **state)
+{
+    const size_t   bytes = (size_t)5 << 20;
+    const intptr_t gib   = (intptr_t)1 << 30;
+    fsdp_context  *ctx   = open_nodes(1);
+    void          *other = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(MAP_FAILED, other);
+    for (int i = 0; is_mapped_where_asked((char *)other - 20 * gib, bytes) && i < 3; i++) {
+        void *first = allocate(ctx, FSDP_BUFFER_PER_RANK, bytes), *second = allocate(ctx, FSDP_BUFFER_PER_RANK, bytes);
+
+        assert_true(imaxabs((intptr_t)first - (intptr_t)other) > gib);
+        assert_true(imaxabs((intptr_t)second - (intptr_t)other) > gib);
+        assert_int_equal(FSDP_OK, fsdp_buffer_free(ctx, first));
+        assert_int_equal(FSDP_OK, fsdp_buffer_free(ctx, second));
+    }
+    assert_int_equal(0, munmap(other, bytes));
+    assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -501,6 +535,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_bytes_anywhere_are_no_buffer),
         cmocka_unit_test(a_rank_that_asks_for_nothing_gets_null_and_frees_it_with_its_peers),
         cmocka_unit_test(an_address_in_the_first_page_is_refused_by_collectives),
+        cmocka_unit_test(what_may_have_huge_pages_lies_away_from_other_memory),
     };
 
     return fsdp_test_main(argc, argv, tests, fsdp_test_open_context, fsdp_test_close_context);
