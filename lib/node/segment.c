@@ -24,7 +24,8 @@
 
 #define HUGE_PAGE ((intptr_t)2 << 20)
 #define GIB       ((intptr_t)1 << 30)
-#define AWAY      (64 * GIB) /* further than a program's own memory reaches, mostly */
+#define AWAY      (64 * GIB)   /* further than a program's own memory reaches, mostly */
+#define MOST      (1024 * GIB) /* that a segment may take of the addresses there, which do not come back */
 
 enum { NAME_BYTES = 64, PATH_BYTES = 640, WHY_BYTES = 448 };
 
@@ -113,10 +114,8 @@ static fsdp_status claim(fsdpi_core *core, const fsdpi_segment *segment, int fil
 static void *away_from_others(size_t bytes)
 {
     static atomic_intptr_t end; /* of the next; each lies below the one before */
-    const intptr_t         room = (intptr_t)(bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    intptr_t               at;
 
-    if ((intptr_t)bytes < HUGE_PAGE) {
+    if (bytes < (size_t)HUGE_PAGE || bytes > (size_t)MOST) {
         return NULL;
     }
     if (atomic_load(&end) == 0) {
@@ -128,7 +127,8 @@ static void *away_from_others(size_t bytes)
         (void)munmap(others, 1);
         atomic_store(&end, ((intptr_t)others - AWAY) / GIB * GIB);
     }
-    at = atomic_fetch_sub(&end, room) - room;
+    const intptr_t room = ((intptr_t)bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const intptr_t at   = atomic_fetch_sub(&end, room) - room;
     return at > 0 ? (void *)at : NULL;
 }
 
