@@ -254,4 +254,7 @@ extern const fsdpi_kernels fsdpi_kernels_scalar;
  */
 const fsdpi_kernels *fsdpi_kernels_find(const char *name);
 
+/** Whether on this processor what no cache of this core holds is best written past the caches, however little it is. */
+bool fsdpi_kernels_favour_past(void);
+
 #endif

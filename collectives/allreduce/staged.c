@@ -78,7 +78,7 @@ static void reduce(fsdp_request *request)
     const fsdpi_call   *call  = &request->call;
     const fsdpi_slice   mine  = window_of(request, ctx->rank);
     const size_t        begin = mine.begin * call->width;
-    const bool          past  = fsdpi_is_large(request) && call->in != call->out;
+    const bool          past  = fsdpi_goes_past(request) && call->in != call->out;
     void *const         to[]  = {(unsigned char *)call->out + begin, result_of(request, ctx->rank)};
 
     for (int p = 0; p < ctx->size; p++) {

@@ -66,35 +66,21 @@ static void fetch_result(const fsdp_request *request)
     }
 }
 
-/* Whether the input is one of the last few, and caches may hold it; remembers it in place of the oldest. */
-static bool has_just_been_read(fsdp_request *request)
-{
-    fsdpi_read *reads = request->ctx->rails.gathered, *place = reads;
-
-    for (int i = 0; i < FSDPI_RECENT_READS && place->input != request->call.in; i++) {
-        place = reads[i].input == request->call.in || reads[i].at < place->at ? &reads[i] : place;
-    }
-    const bool just = fsdpi_is_recent(place, request->call.in);
-
-    *place = fsdpi_read_now(request->call.in);
-    return just;
-}
-
 /*
  * A part for which MPI reads the sender's memory is sent from the result, into which it is copied when all have agreed: the receiver
- * finds it in the sender's caches, and the input is read from memory once, not twice. Where what is in those caches comes more slowly
+ * finds it in the sender's caches, and the input is read from memory once, not twice. Where what is in those caches comes no faster
  * than from memory, that takes up to a third longer. An input that has just been read is in the receiver's caches already.
  */
-static bool is_to_be_put_off(fsdp_request *request, fsdpi_pattern pattern)
+static bool is_to_be_put_off(const fsdp_request *request, fsdpi_pattern pattern)
 {
     enum { LEAST_BYTES = 32 << 10 };
     const fsdpi_call *call  = &request->call;
     const fsdpi_link *link  = &request->ctx->link;
     const size_t      bytes = call->in_bytes;
 
-    return pattern == FSDPI_GATHER && bytes >= LEAST_BYTES && link->pulls && !fsdpi_link_memory_is_faster(link) &&
+    return pattern == FSDPI_GATHER && bytes >= LEAST_BYTES && link->pulls && fsdpi_link_caches_are_faster(link) &&
            sends_input(request) && bytes > link->cut && bytes > request->lane->exchange.together &&
-           !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes) && !has_just_been_read(request);
+           !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes) && request->is_cold;
 }
 
 unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdpi_letter *letter)
@@ -162,11 +148,14 @@ static bool is_copied_meanwhile(const fsdp_request *request)
 
 void fsdpi_agreed_inline(fsdp_request *request)
 {
-    if (request->is_put_off || is_copied_meanwhile(request)) {
-        /* into the caches, which the copies of our kernels may pass by */
+    if (request->is_put_off) { /* into the caches, which the copies of our kernels may pass by */
         memcpy(own_place(request), request->call.in, request->call.in_bytes);
-        request->is_copied = true;
+    } else if (is_copied_meanwhile(request)) {
+        fsdpi_host_mover.place(request, own_place(request), request->call.in, request->call.in_bytes);
+    } else {
+        return;
     }
+    request->is_copied = true;
 }
 
 fsdpi_portion fsdpi_portion_inline(fsdp_request *request, fsdpi_pattern pattern, int node)
@@ -260,7 +249,7 @@ static void take_parts(const fsdpi_published *from)
         const void       *data     = r == ctx->rank ? request->call.in : part_of(from, r);
 
         if (part.count > 0 && data != to && !is_there) {
-            ctx->kernels->copy(to, data, part.count * request->call.width);
+            fsdpi_host_mover.place(request, to, data, part.count * request->call.width);
         }
     }
 }

@@ -301,7 +301,7 @@ static void take_transposed(const fsdpi_published *from, const fsdpi_block *b)
         const unsigned char *data =
             (size_t)q == me ? (const unsigned char *)request->call.in + begin : transposed_by(from, q, offset);
         if (data != out + begin) {
-            fsdpi_mover_of(request)->move(request, out + begin, data, bytes);
+            fsdpi_mover_of(request)->place(request, out + begin, data, bytes);
         }
     }
 }
@@ -326,8 +326,8 @@ static void take_from_root(const fsdpi_published *from, const fsdpi_block *b)
     const fsdpi_slice   w       = fsdpi_window_of(request, FSDPI_FROM_ROOT, b, 0);
 
     if (ctx->rank != root && w.count > 0) {
-        fsdpi_mover_of(request)->move(request, (unsigned char *)request->call.out + w.begin * request->call.width,
-                                      data_of_root(from), w.count * request->call.width);
+        fsdpi_mover_of(request)->place(request, (unsigned char *)request->call.out + w.begin * request->call.width,
+                                       data_of_root(from), w.count * request->call.width);
     }
 }
 

@@ -104,10 +104,9 @@ void fsdpi_rails_copy_own_part(fsdp_request *request, bool *moved, bool *done)
     const unsigned char *const from  = (const unsigned char *)request->call.in + (skip + at) * width;
     const size_t               piece = to == from ? mine.count - at : own_piece(request, mine.count - at);
 
-    /* Through the caches, however long it is: past them, MPI's own copies of what comes meanwhile took up to a fifth longer. */
     fsdpi_rails_ops_of(request)->turn(request, FSDPI_COMING);
     if (to != from) {
-        fsdpi_mover_of(request)->move(request, to, from, piece * width);
+        fsdpi_mover_of(request)->place(request, to, from, piece * width);
     }
     rails->own_copied += piece;
     *moved = true;

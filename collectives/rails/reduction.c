@@ -101,8 +101,12 @@ static fsdp_status reduce_step(fsdp_request *request, const fold_step *s)
     if (more > 0) {
         ctx->operands[0] = sum;
     }
-    fsdpi_mover_of(request)->reduce(request, s->is_last ? s->to : sum, more + (size_t)(s->end - s->first), s->c.count,
-                                    op_of(request, s->is_last), (size_t)ctx->size);
+    const fsdpi_mover *mover = fsdpi_mover_of(request);
+    const bool         stays = s->is_last && (ctx->rails.route & FSDPI_MOVES) == 0; /* nobody is sent it */
+
+    (stays ? mover->place_reduced : mover->reduce)(request, s->is_last ? s->to : sum,
+                                                   more + (size_t)(s->end - s->first), s->c.count,
+                                                   op_of(request, s->is_last), (size_t)ctx->size);
     return FSDP_OK;
 }
 

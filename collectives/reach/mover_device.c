@@ -85,10 +85,12 @@ static unsigned char *in_mailbox(const fsdp_request *request, void *memory)
 }
 
 const fsdpi_mover fsdpi_device_mover = {.move          = fsdpi_gpu_move,
+                                        .place         = fsdpi_gpu_move,
                                         .copy          = copy,
                                         .settle        = settle,
                                         .reduce        = reduce,
                                         .reduce_result = reduce,
+                                        .place_reduced = reduce,
                                         .widen         = widen,
                                         .narrow        = narrow,
                                         .reduce_wide   = reduce_wide,

@@ -64,7 +64,7 @@ fsdp_status fsdpi_reduce_inputs_to(fsdp_request *request, size_t begin, size_t c
     const fsdp_context *ctx      = request->ctx;
     const fsdpi_call   *call     = &request->call;
     const bool          in_place = fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes);
-    const size_t        n_past   = fsdpi_is_large(request) && !in_place ? (size_t)n_to : 0;
+    const size_t        n_past   = fsdpi_goes_past(request) && !in_place ? (size_t)n_to : 0;
 
     FSDP_TRY(gather_operands(request, begin, count));
     ctx->kernels->reduce_into((void *const *)(const void *)to, (size_t)n_to, ctx->operands, (size_t)ctx->nodes.size,

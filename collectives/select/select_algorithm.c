@@ -1,6 +1,7 @@
 #include "collectives/select/select_algorithm.h"
 
 #include "collectives/blocks/inline.h"
+#include "collectives/reach/mover.h"
 #include "collectives/reach/reach.h"
 #include "collectives/select/able.h"
 #include "lib/context/context.h"
@@ -161,6 +162,7 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
     if (request->call.on_device) {
         return fsdpi_offer_places(request, letter);
     }
+    fsdpi_note_memory(request);
     request->in_halves = in_halves(request);
     const bool fits    = is_brief(request) && fsdpi_fits_inline(request, offered(request));
     if (fits && request->ctx->buffers.n_per_node == 0 &&

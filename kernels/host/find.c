@@ -11,6 +11,7 @@
 
 atomic_size_t fsdpi_pages_walked = 1;
 atomic_bool   fsdpi_lines_asked  = false;
+atomic_bool   fsdpi_past_faster  = false;
 
 #ifdef FSDPI_KERNELS_X86_64
 #include <cpuid.h>
@@ -43,6 +44,11 @@ static bool gains_by_asking(void)
 {
     return __builtin_cpu_is("amd");
 }
+
+static bool writes_past(void)
+{
+    return __builtin_cpu_is("intel");
+}
 #else
 static size_t pages_to_walk(void)
 {
@@ -50,6 +56,11 @@ static size_t pages_to_walk(void)
 }
 
 static bool gains_by_asking(void)
+{
+    return false;
+}
+
+static bool writes_past(void)
 {
     return false;
 }
@@ -75,12 +86,18 @@ static const struct {
     {&fsdpi_kernels_scalar, runs_everywhere},
 };
 
+bool fsdpi_kernels_favour_past(void)
+{
+    return atomic_load_explicit(&fsdpi_past_faster, memory_order_relaxed);
+}
+
 const fsdpi_kernels *fsdpi_kernels_find(const char *name)
 {
     bool any = strcmp(name, "auto") == 0;
 
     atomic_store_explicit(&fsdpi_pages_walked, pages_to_walk(), memory_order_relaxed);
     atomic_store_explicit(&fsdpi_lines_asked, gains_by_asking(), memory_order_relaxed);
+    atomic_store_explicit(&fsdpi_past_faster, writes_past(), memory_order_relaxed);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here()) {
             return tables[i].kernels;

@@ -67,6 +67,7 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->in_halves   = false;
     request->is_put_off  = false;
     request->is_copied   = false;
+    request->is_cold     = false;
     request->aside       = false;
     request->unprinted   = false;
     request->error[0]    = '\0';

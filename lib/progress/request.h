@@ -182,6 +182,7 @@ struct fsdp_request {
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
     bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::agreed */
     bool                     is_copied;  /* this rank's part lies in the result already */
+    bool                     is_cold;    /* caches may not hold its memory: no operation has just read its input */
     fsdp_status              status;
     uint64_t                 number; /* of its letter in that lane */
     uint64_t                 sequence;

@@ -47,10 +47,10 @@ typedef enum fsdpi_pieces { FSDPI_PIECES_ALONE = 1, FSDPI_PIECES_PLAIN = 2, FSDP
 size_t fsdpi_link_chunk(const fsdpi_link *link, unsigned kind, size_t vector);
 
 /**
- * Whether data comes faster from memory than from the caches of a core on another node that has just written it: cores that are far
- * from each other. False if that is not known.
+ * Whether data comes clearly faster from the caches of a core on another node that has just written it than from memory: not between
+ * cores that are far from each other. True if that is not known.
  */
-bool fsdpi_link_memory_is_faster(const fsdpi_link *link);
+bool fsdpi_link_caches_are_faster(const fsdpi_link *link);
 
 /**
  * Whether a rank does best to copy its own part of `vector` BYTES when all that comes from another node has come, and not meanwhile:

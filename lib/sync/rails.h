@@ -137,7 +137,7 @@ typedef struct fsdpi_rails {
     bool             is_still;   /* the last look has found nothing to do */
     fsdpi_giving_way giving_way; /* to MPI, behind each chunk on a slow link */
     fsdpi_read       summed;     /* by the last allreduce of two ranks */
-    fsdpi_read       gathered[FSDPI_RECENT_READS]; /* by allgathers, in no order */
+    fsdpi_read       reads[FSDPI_RECENT_READS]; /* by the last operations on host memory, in no order */
 } fsdpi_rails;
 
 /** Chunks of a stream that may be under way in a context of `size` ranks. */

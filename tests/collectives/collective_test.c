@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fsdp/random.h"
+#include "kernels/host/walk.h"
 #include "kernels/kernels.h"
 
 enum { GUARD_BYTES = 64, GUARD = 0xa5 };
@@ -40,6 +41,8 @@ int open_contexts(void **state)
     note_nodes(opened->each[0]);
     opened->rank = fsdp_rank(opened->each[0]);
     opened->size = fsdp_size(opened->each[0]);
+    atomic_store(&fsdpi_past_faster,
+                 opened->rank % 2 == 0); /* results go past the caches and through them, on any processor */
     return 0;
 }
 

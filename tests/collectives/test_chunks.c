@@ -96,8 +96,10 @@ static void what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chu
 /* As measured over vader. */
 static const fsdpi_link NEAR = {.rate = 19.2e9, .fresh = 13.3e9, .cold = 10.0e9, .pulls = true};
 static const fsdpi_link FAR  = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9, .pulls = true};
+static const fsdpi_link EVEN = {
+    .rate = 14.5e9, .fresh = 5.6e9, .cold = 5.3e9, .pulls = true}; /* on another processor */
 
-static void where_memory_is_faster_than_caches_own_parts_come_last_and_chunks_are_longer(void **state)
+static void unless_caches_are_faster_own_parts_come_last_and_chunks_are_longer(void **state)
 {
     const fsdpi_link    pushed  = {.rate = 17.7e9, .fresh = 8.2e9, .cold = 10.5e9};
     const fsdpi_link    unknown = {.rate = 17.7e9, .fresh = 8.2e9, .pulls = true};
@@ -107,6 +109,7 @@ static void where_memory_is_faster_than_caches_own_parts_come_last_and_chunks_ar
     assert_true(fsdpi_link_copies_last(&NEAR, (size_t)4 * MIB));
     assert_false(fsdpi_link_copies_last(&NEAR, (size_t)16 * MIB));
     assert_true(fsdpi_link_copies_last(&FAR, (size_t)16 * MIB));
+    assert_true(fsdpi_link_copies_last(&EVEN, (size_t)16 * MIB));
     assert_true(fsdpi_link_copies_last(&FAR, SIZE_MAX));
     assert_false(fsdpi_link_copies_last(&pushed, (size_t)4 * MIB));
     assert_false(fsdpi_link_copies_last(&unknown, (size_t)16 * MIB));
@@ -280,6 +283,7 @@ static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void *
     }
     assert_int_equal(MIB / 2, fsdpi_link_whole(&near, false));
     assert_int_equal(MIB / 8, fsdpi_link_whole(&far, false));
+    assert_int_equal(MIB / 2, fsdpi_link_whole(&EVEN, false));
     assert_int_equal(MIB / 2, fsdpi_link_whole(&beyond, false));
     assert_int_equal(MIB / 2, fsdpi_link_whole(&near, true));
     assert_int_equal(4 * MIB, fsdpi_link_whole(&far, true));
@@ -364,7 +368,7 @@ int main(void)
         cmocka_unit_test(a_fast_link_has_longer_chunks),
         cmocka_unit_test(where_nobody_pulls_four_chunks_are_on_their_way),
         cmocka_unit_test(what_the_own_core_brings_between_ranks_that_are_nodes_has_longer_chunks_still),
-        cmocka_unit_test(where_memory_is_faster_than_caches_own_parts_come_last_and_chunks_are_longer),
+        cmocka_unit_test(unless_caches_are_faster_own_parts_come_last_and_chunks_are_longer),
         cmocka_unit_test(the_halves_of_a_short_vector_come_whole_from_large_pages),
         cmocka_unit_test(what_the_own_core_brings_is_asked_for_one_by_one),
         cmocka_unit_test(what_the_other_core_brings_is_announced_far_ahead),

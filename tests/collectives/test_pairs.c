@@ -52,7 +52,7 @@ int __wrap_MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag
 static void fill_input(void)
 {
     if (world.forgets) {
-        memset(world.ctx->rails.gathered, 0, sizeof world.ctx->rails.gathered);
+        memset(world.ctx->rails.reads, 0, sizeof world.ctx->rails.reads);
     }
     for (size_t i = 0; i < (size_t)world.size * LONG; i++) {
         world.in[i] = (float)(world.rank + 1) * (float)(i % 17 + 1);
