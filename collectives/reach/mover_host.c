@@ -56,9 +56,11 @@ static bool is_large(const fsdp_request *request)
     return own > (share < most ? share : most);
 }
 
+/* What is reduced in halves is sent on from the caches. */
 bool fsdpi_goes_past(const fsdp_request *request)
 {
-    return is_large(request) || (fsdpi_kernels_favour_past() && request->is_cold && !is_rewritten(&request->call));
+    return is_large(request) ||
+           (fsdpi_kernels_favour_past() && request->is_cold && !request->in_halves && !is_rewritten(&request->call));
 }
 
 static void move(fsdp_request *request, void *to, const void *from, size_t bytes)

@@ -115,6 +115,9 @@ static void what_caches_do_not_hold_goes_past_them_where_that_is_faster(void **s
     assert_false(goes_past(ctx, 32 * KIB, 16 * KIB, true, true));
     assert_true(goes_past(ctx, 16 * KIB, 32 * KIB, true, true)); /* most of a gathered one does not */
     assert_true(goes_past(ctx, 3 * MIB, 3 * MIB, false, false));
+    fsdp_request halves = request_of(ctx, 0, 32 * KIB, 32 * KIB);
+    halves.is_cold = halves.in_halves = true; /* it is sent on */
+    assert_false(fsdpi_goes_past(&halves));
     ctx = make_context(false);
     assert_false(goes_past(ctx, 16 * KIB, 32 * KIB, true, false));
     assert_false(goes_past(ctx, 3 * MIB, 3 * MIB, true, false));
