@@ -9,9 +9,9 @@
 #include "kernels/host/walk.h"
 #include "kernels/kernels.h"
 
-atomic_size_t fsdpi_pages_walked = 1;
-atomic_bool   fsdpi_lines_asked  = false;
-atomic_bool   fsdpi_past_faster  = false;
+atomic_size_t fsdpi_pages_walked  = 1;
+atomic_bool   fsdpi_lines_asked   = false;
+atomic_bool   fsdpi_past_favoured = false;
 
 #ifdef FSDPI_KERNELS_X86_64
 #include <cpuid.h>
@@ -45,7 +45,7 @@ static bool gains_by_asking(void)
     return __builtin_cpu_is("amd");
 }
 
-static bool writes_past(void)
+static bool favours_past(void)
 {
     return __builtin_cpu_is("intel");
 }
@@ -60,7 +60,7 @@ static bool gains_by_asking(void)
     return false;
 }
 
-static bool writes_past(void)
+static bool favours_past(void)
 {
     return false;
 }
@@ -88,7 +88,7 @@ static const struct {
 
 bool fsdpi_kernels_favour_past(void)
 {
-    return atomic_load_explicit(&fsdpi_past_faster, memory_order_relaxed);
+    return atomic_load_explicit(&fsdpi_past_favoured, memory_order_relaxed);
 }
 
 const fsdpi_kernels *fsdpi_kernels_find(const char *name)
@@ -97,7 +97,7 @@ const fsdpi_kernels *fsdpi_kernels_find(const char *name)
 
     atomic_store_explicit(&fsdpi_pages_walked, pages_to_walk(), memory_order_relaxed);
     atomic_store_explicit(&fsdpi_lines_asked, gains_by_asking(), memory_order_relaxed);
-    atomic_store_explicit(&fsdpi_past_faster, writes_past(), memory_order_relaxed);
+    atomic_store_explicit(&fsdpi_past_favoured, favours_past(), memory_order_relaxed);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if ((any || strcmp(name, tables[i].kernels->name) == 0) && tables[i].runs_here()) {
             return tables[i].kernels;

@@ -11,7 +11,7 @@
  * 128 KiB took 8 us, and 9.3 without (a Zen 5). Reductions of eight lose by it: 45 us instead of 31.
  *
  * A store that misses the caches reads its line first. On Intel's that costs more than a result in a cache is worth, if nothing was
- * there before: 16 KiB to 4 MiB went 1.3 to 1.9 times as fast past the caches (an Ice Lake; collectives of two ranks, each time other
+ * there before: 16 KiB to 4 MiB went 1.3 to 2.0 times as fast past the caches (an Ice Lake; collectives of two ranks, each time other
  * memory), and half as fast where caches held them. AMD's were slower past them, in an allgather of 64 MiB by a fifth (a Zen 5).
  */
 #ifndef FSDPI_KERNELS_HOST_WALK_H
@@ -28,7 +28,7 @@ extern atomic_size_t fsdpi_pages_walked;
 extern atomic_bool fsdpi_lines_asked;
 
 /** Likewise, what fsdpi_kernels_favour_past() says. */
-extern atomic_bool fsdpi_past_faster;
+extern atomic_bool fsdpi_past_favoured;
 
 static inline size_t fsdpi_pages_at_once(void)
 {

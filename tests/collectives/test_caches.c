@@ -47,7 +47,7 @@ static fsdp_context *make_context(bool favours_past)
     ctx.kernels             = &KERNELS;
     ctx.nodes.size          = 2;
     ctx.machine.cache_bytes = (size_t)64 * MIB;
-    atomic_store(&fsdpi_past_faster, favours_past);
+    atomic_store(&fsdpi_past_favoured, favours_past);
     return &ctx;
 }
 
@@ -127,10 +127,10 @@ static void what_caches_do_not_hold_goes_past_them_where_that_is_faster(void **s
 /* Beside what MPI copies, only where it is always faster; on one node, where a call is large, too. */
 static void parts_are_placed_past_the_caches_only_where_that_is_faster(void **state)
 {
+    (void)state;
     for (int favours = 0; favours < 2; favours++) {
         fsdp_request request = request_of(make_context(favours != 0), 0, (size_t)8 * MIB, (size_t)8 * MIB);
 
-        (void)state;
         streamed = copied = reduced = reduced_past = 0;
         fsdpi_host_mover.place(&request, memory[15], memory[0], KIB);
         fsdpi_host_mover.place_reduced(&request, memory[15], 2, KIB, FSDP_SUM, 2);
