@@ -230,27 +230,37 @@ static const unsigned char *data_of(const fsdpi_published *from, int rank, size_
 }
 
 /* The part of a rank, which may have come straight to where it belongs. */
-static const void *part_of(const fsdpi_published *from, int rank)
+static const void *part_of(const fsdpi_published *from, int rank, size_t bytes)
 {
-    const void *placed = from->in_pairs ? fsdpi_place_in_result(from->request, FSDPI_GATHER, rank) : NULL;
+    const bool  may_be_placed = from->in_pairs && bytes > from->request->lane->exchange.together;
+    const void *placed        = may_be_placed ? fsdpi_place_in_result(from->request, FSDPI_GATHER, rank) : NULL;
 
     return placed != NULL ? placed : data_of(from, rank, 0);
 }
 
-static void take_parts(const fsdpi_published *from)
+/* So few bytes are in the caches, and no kernel has to be asked how they are best copied. */
+static void place(fsdp_request *request, void *to, const void *from, size_t bytes)
 {
-    fsdp_request       *request = from->request;
-    const fsdp_context *ctx     = request->ctx;
+    enum { FEW_BYTES = 1024 };
 
-    for (int r = 0; r < ctx->size; r++) {
-        const fsdpi_slice part     = fsdpi_slice_of(request, r);
-        unsigned char    *to       = (unsigned char *)request->call.out + part.begin * request->call.width;
-        const bool        is_there = r == ctx->rank && request->is_copied;
-        const void       *data     = r == ctx->rank ? request->call.in : part_of(from, r);
+    if (bytes <= FEW_BYTES) {
+        memcpy(to, from, bytes);
+    } else {
+        fsdpi_host_mover.place(request, to, from, bytes);
+    }
+}
 
-        if (part.count > 0 && data != to && !is_there) {
-            fsdpi_host_mover.place(request, to, data, part.count * request->call.width);
-        }
+static void take_part(const fsdpi_published *from, int rank)
+{
+    fsdp_request     *request = from->request;
+    const fsdpi_slice part    = fsdpi_slice_of(request, rank);
+    const size_t      bytes   = part.count * request->call.width;
+    unsigned char    *to      = (unsigned char *)request->call.out + part.begin * request->call.width;
+    const bool        is_own  = rank == request->ctx->rank;
+    const void       *data    = is_own ? request->call.in : part_of(from, rank, bytes);
+
+    if (bytes > 0 && data != to && !(is_own && request->is_copied)) {
+        place(request, to, data, bytes);
     }
 }
 
@@ -275,7 +285,9 @@ void fsdpi_take_inline(fsdp_request *request, fsdpi_pattern pattern)
     const bool            straight = is_taken_straight(&from);
 
     if (straight && pattern == FSDPI_GATHER) {
-        take_parts(&from);
+        for (int r = 0; r < request->ctx->size; r++) {
+            take_part(&from, r);
+        }
     } else if (straight && pattern == FSDPI_SCATTER) {
         take_reduction(&from, fsdpi_slice_of(request, request->ctx->rank), fsdpi_own_result(request));
     } else if (straight && pattern == FSDPI_COMBINE) {

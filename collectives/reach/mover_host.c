@@ -5,6 +5,8 @@
 #include "collectives/reach/mover.h"
 #include "lib/context/context.h"
 
+enum { LEAST_BYTES = 16 << 10 }; /* of input and output, for which it pays to ask */
+
 /* Whether the input is one of the last few, and caches may hold it; remembers it in place of the oldest. */
 static bool has_just_been_read(fsdp_request *request)
 {
@@ -21,8 +23,6 @@ static bool has_just_been_read(fsdp_request *request)
 
 void fsdpi_note_memory(fsdp_request *request)
 {
-    enum { LEAST_BYTES = 16 << 10 };
-
     request->is_cold = request->call.in_bytes + request->call.out_bytes >= LEAST_BYTES && !has_just_been_read(request);
 }
 
@@ -59,8 +59,11 @@ static bool is_large(const fsdp_request *request)
 /* What is reduced in halves is sent on from the caches. */
 bool fsdpi_goes_past(const fsdp_request *request)
 {
-    return is_large(request) ||
-           (fsdpi_kernels_favour_past() && request->is_cold && !request->in_halves && !is_rewritten(&request->call));
+    const fsdpi_call *call = &request->call;
+
+    return call->in_bytes + call->out_bytes >= LEAST_BYTES &&
+           (is_large(request) ||
+            (fsdpi_kernels_favour_past() && request->is_cold && !request->in_halves && !is_rewritten(call)));
 }
 
 static void move(fsdp_request *request, void *to, const void *from, size_t bytes)

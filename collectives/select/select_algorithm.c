@@ -180,6 +180,16 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
     return request->flags;
 }
 
+bool fsdpi_select_is_brief(const fsdp_request *request)
+{
+    enum { MOST_BYTES = 1024 };
+    const size_t bytes = whole_bytes(request);
+
+    return bytes <= MOST_BYTES && bytes <= request->lane->exchange.together && !request->call.on_device &&
+           request->ctx->buffers.n_per_node == 0 &&
+           bytes <= request->ctx->table.inline_up_to[request->call.collective->id];
+}
+
 size_t fsdpi_select_record(fsdp_request *request, unsigned char *payload)
 {
     return fsdpi_record_inline(request, offered(request), payload);

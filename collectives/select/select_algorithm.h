@@ -26,6 +26,7 @@ static inline const fsdpi_selection *fsdpi_selection_of(const fsdp_request *requ
 }
 
 /** What the queue calls; the same for all collectives that have a selection. */
+bool                   fsdpi_select_is_brief(const fsdp_request *request);
 unsigned               fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter);
 size_t                 fsdpi_select_record(fsdp_request *request, unsigned char *payload);
 fsdpi_portion          fsdpi_select_portion(fsdp_request *request, int node);
@@ -40,6 +41,7 @@ const fsdpi_algorithm *fsdpi_select_choose(fsdp_request *request);
         .collective = {.name     = (text),                                                                             \
                        .id       = (number),                                                                           \
                        .prepare  = (before),                                                                           \
+                       .is_brief = fsdpi_select_is_brief,                                                              \
                        .offer    = fsdpi_select_offer,                                                                 \
                        .record   = fsdpi_select_record,                                                                \
                        .portion  = fsdpi_select_portion,                                                               \

@@ -55,15 +55,22 @@ void fsdpi_mapped_forget(fsdpi_mapped *known);
 /** Whether these two bytes are mapped: fsdpi_is_mapped() where they are not in one region or page that is known. */
 bool fsdpi_are_mapped(fsdpi_mapped *known, uintptr_t first, uintptr_t last);
 
-/** Whether the first and the last of these BYTES, from 1, are mapped. The first page never is. Every operation asks. */
-static inline bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes)
+/** Whether the first and the last of these BYTES, from 1, are in one region or page that is known to be mapped. */
+static inline bool fsdpi_is_known(const fsdpi_mapped *known, const void *memory, size_t bytes)
 {
     const uintptr_t first = (uintptr_t)memory, last = first + bytes - 1;
     const uintptr_t region = first >> FSDPI_REGION_BITS, page = first >> known->pages.bits;
 
     return (region == last >> FSDPI_REGION_BITS && fsdpi_page_is_known(&known->regions, region)) ||
-           (page == last >> known->pages.bits && fsdpi_page_is_known(&known->pages, page)) ||
-           fsdpi_are_mapped(known, first, last);
+           (page == last >> known->pages.bits && fsdpi_page_is_known(&known->pages, page));
+}
+
+/** Whether they are mapped. The first page never is. Every operation asks. */
+static inline bool fsdpi_is_mapped(fsdpi_mapped *known, const void *memory, size_t bytes)
+{
+    const uintptr_t first = (uintptr_t)memory;
+
+    return fsdpi_is_known(known, memory, bytes) || fsdpi_are_mapped(known, first, first + bytes - 1);
 }
 
 #endif

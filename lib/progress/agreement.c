@@ -92,15 +92,20 @@ static fsdpi_opinion opinion_of_node(const fsdp_request *request)
     return all;
 }
 
+static void agree(fsdp_request *request, const fsdpi_opinion *all, bool *agreed)
+{
+    request->flags    = all->flags & ~(unsigned)FSDPI_FLAG_STILL;
+    request->is_still = (all->flags & FSDPI_FLAG_STILL) != 0;
+    *agreed           = true;
+}
+
 static fsdp_status conclude(fsdp_request *request, const fsdpi_opinion *all, fsdpi_progress *progress, bool *agreed)
 {
     const fsdpi_engine *engine = request->engine;
 
     *progress = FSDPI_MOVED;
     if (fsdpi_is_consent(all)) {
-        request->flags    = all->flags & ~(unsigned)FSDPI_FLAG_STILL;
-        request->is_still = (all->flags & FSDPI_FLAG_STILL) != 0;
-        *agreed           = true;
+        agree(request, all, agreed);
         return FSDP_OK;
     }
     if (request->verdict.status == FSDP_OK) {
@@ -210,6 +215,15 @@ static bool may_take_early(const fsdp_request *request)
            (in + call->in_bytes <= out || out + call->out_bytes <= in);
 }
 
+/* Whether the heads of all nodes have come: then what follows them is under way. */
+static fsdp_status hear_pairs(fsdp_request *request)
+{
+    fsdpi_exchange *exchange = &request->lane->exchange;
+
+    FSDP_TRY(fsdpi_pairs_heard(exchange, &exchange->heard));
+    return exchange->heard && exchange->apart ? exchange_portions(request) : FSDP_OK;
+}
+
 static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress)
 {
     fsdpi_exchange *exchange  = &request->lane->exchange;
@@ -217,12 +231,9 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
     bool            complete  = false;
 
     if (!had_heard) {
-        FSDP_TRY(fsdpi_pairs_heard(exchange, &exchange->heard));
+        FSDP_TRY(hear_pairs(request));
         if (!exchange->heard) {
             return FSDP_OK;
-        }
-        if (exchange->apart) {
-            FSDP_TRY(exchange_portions(request));
         }
     }
     FSDP_TRY(exchange->apart && may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)
@@ -301,6 +312,48 @@ fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progr
     default:
         return arriving(request, progress, agreed);
     }
+}
+
+/* ---- in one step ------------------------------------------------------------------------------------------------- */
+
+bool fsdpi_agreement_is_brief(const fsdp_request *request)
+{
+    const fsdpi_collective *collective = request->call.collective;
+
+    return request->is_at_once && collective != NULL && collective->is_brief != NULL && collective->prepare == NULL &&
+           request->verdict.status == FSDP_OK && request->lane->exchange.in_pairs &&
+           request->engine->nodes->largest == 1 && collective->is_brief(request);
+}
+
+/* All heads have come: whether nothing is left of it but to take what came with them. */
+static bool is_settled(fsdp_request *request, const fsdpi_opinion *all)
+{
+    return request->lane->messages.n == 0 && !request->lane->exchange.apart && fsdpi_carries(all) &&
+           fsdpi_inquest_lets_end(request->queue, request);
+}
+
+fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed)
+{
+    const fsdpi_nodes  *nodes    = request->engine->nodes;
+    fsdpi_exchange     *exchange = &request->lane->exchange;
+    const fsdpi_opinion mine     = {.call  = fingerprint(request->engine, &request->call),
+                                    .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | FSDPI_FLAG_OFFERED |
+                                             flag_of_lanes(request)};
+
+    request->number                 = ++request->lane->box.number;
+    const fsdpi_record_head *record = fsdpi_pairs_begin(exchange, &mine);
+    for (int k = 1; k < nodes->count; k++) {
+        const int to = fsdpi_node_behind(nodes, k);
+        FSDP_TRY(fsdpi_pairs_send(exchange, to, request->call.collective->portion(request, to)));
+    }
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
+    FSDP_TRY(fsdpi_pairs_listen(exchange));
+    fsdpi_queue_record(request->queue, request, true); /* while messages are under way */
+    FSDP_TRY(hear_pairs(request));
+    if (exchange->heard && is_settled(request, &record->all)) {
+        agree(request, &record->all, agreed);
+    }
+    return FSDP_OK;
 }
 
 /* ---- no agreement ------------------------------------------------------------------------------------------------ */

@@ -11,6 +11,13 @@
 /** Posts this rank's letter for an operation. */
 void fsdpi_agreement_post(fsdp_request *request);
 
+/**
+ * Instead, of the shortest operations, where each rank is a node: all of the agreement in one step, whose end is left to
+ * fsdpi_agreement_advance() where the others have not come within a moment, or call something else.
+ */
+bool        fsdpi_agreement_is_brief(const fsdp_request *request);
+fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed);
+
 /** One step; `agreed` is set once it is known that all do. Else the request goes on to FSDPI_REQUEST_EXCHANGING_DETAILS. */
 fsdp_status fsdpi_agreement_advance(fsdp_request *request, fsdpi_progress *progress, bool *agreed);
 

@@ -2,6 +2,7 @@
  * Carries out the operations at the heads of the two lanes, by one thread at a time. Their states are steps that never block:
  * queued, then the agreement, in the other lane a meeting, the steps of its algorithm, and leaving.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -164,15 +165,11 @@ static inline fsdp_status go_on(fsdp_request *request, fsdpi_progress *progress,
     return FSDP_OK;
 }
 
-static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
+/* All have: goes on with what that leads to. */
+static fsdp_status have_agreed(fsdp_request *request, fsdpi_progress *progress)
 {
     const fsdpi_collective *collective = request->call.collective;
-    bool                    agreed     = false;
 
-    FSDP_TRY(fsdpi_agreement_advance(request, progress, &agreed));
-    if (!agreed) {
-        return FSDP_OK;
-    }
     if (request->closing) {
         *progress = FSDPI_FINISHED;
         return end_agreed(request);
@@ -193,6 +190,14 @@ static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
     }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
     return go_on(request, progress, moving);
+}
+
+static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
+{
+    bool agreed = false;
+
+    FSDP_TRY(fsdpi_agreement_advance(request, progress, &agreed));
+    return agreed ? have_agreed(request, progress) : FSDP_OK;
 }
 
 static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
@@ -326,6 +331,37 @@ static bool advance_head(fsdpi_queue *queue, int lane)
         return true;
     }
     return moves > 0;
+}
+
+/* The steps of such an operation, one right after the other: what is left of it after these goes on as any other. */
+static fsdp_status brief_steps(fsdp_request *request, fsdpi_progress *progress)
+{
+    bool agreed = false;
+
+    FSDP_TRY(fsdpi_agreement_brief(request, &agreed));
+    if (!agreed) {
+        return FSDP_OK;
+    }
+    request->algorithm = request->call.collective->choose(request);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
+    return moving(request, progress);
+}
+
+void fsdpi_carry_out_briefly(fsdpi_queue *queue, fsdp_request *request)
+{
+    enum { STEPS = 3 };
+    fsdpi_progress progress = FSDPI_MOVED;
+
+    request->begun           = fsdpi_trace_now(request->engine->trace);
+    const fsdp_status status = brief_steps(request, &progress);
+    count_moves(queue, STEPS);
+    if (status != FSDP_OK) { /* recorded in the context, by the thread that will be told of it */
+        (void)snprintf(request->error, sizeof request->error, "%s", fsdpi_error_recorded(request->ctx));
+        fsdpi_dump_fail(request->error);
+    }
+    if (status != FSDP_OK || progress == FSDPI_FINISHED) {
+        complete_head(queue, FSDPI_LANE_SHORT, status);
+    }
 }
 
 /* There is other work than to look at a word again and again. */

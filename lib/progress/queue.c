@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "lib/base/error.h"
+#include "lib/progress/agreement.h"
 #include "lib/progress/inquest.h"
 #include "lib/progress/queue_inside.h"
 #include "lib/sync/trace.h"
@@ -187,7 +188,10 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
     bool          run     = false;
 
     FSDP_TRY(issue(queue, call, status, true, &run, &request));
-    if (run) {
+    if (fsdpi_agreement_is_brief(request)) {
+        fsdpi_carry_out_briefly(queue, request);
+    }
+    if (run && !fsdpi_is_done(request)) {
         (void)fsdpi_advance(queue, request, false);
     }
     if (!fsdpi_is_done(request)) {

@@ -120,6 +120,11 @@ bool fsdpi_advance(fsdpi_queue *queue, const fsdp_request *last, bool gives_way)
  */
 void fsdpi_give_up(fsdpi_queue *queue, bool printed);
 
+/**
+ * The first steps of one that fsdpi_agreement_is_brief() names, by its issuer, with nothing else in either lane; mostly all of them.
+ */
+void fsdpi_carry_out_briefly(fsdpi_queue *queue, fsdp_request *request);
+
 /** Says that the context is broken; returns why. */
 fsdp_status fsdpi_record_broken(fsdpi_queue *queue, fsdp_status broken);
 

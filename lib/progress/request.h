@@ -50,6 +50,11 @@ typedef struct fsdpi_collective {
 
     /** Before the agreement: claims memory. Local. NULL: needs none. */
     fsdp_status (*prepare)(fsdp_request *request);
+    /**
+     * Whether its data is so short that it always rides on the agreement, with nothing else to be said of it: `offer` and `record`
+     * need not be asked then. Where each rank is a node that exchanges in pairs with the others, and its caller waits. NULL: never.
+     */
+    bool (*is_brief)(const fsdp_request *request);
     /** Fills in what the letter carries, and returns the flags that hold on this rank. */
     unsigned (*offer)(fsdp_request *request, struct fsdpi_letter *letter);
     /** On a leader, where all ranks of its node offer: what the other nodes need of it. Returns how many BYTES. */

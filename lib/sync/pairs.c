@@ -89,7 +89,9 @@ static fsdpi_record_head *record_before(const fsdpi_exchange *exchange, int k)
 
 const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int node)
 {
-    return (const unsigned char *)(record_of(exchange, node) + 1);
+    const fsdpi_record_head *record = record_of(exchange, node);
+
+    return (const unsigned char *)(exchange->is_bare && node != exchange->nodes->mine ? record : record + 1);
 }
 
 /* In `bytes` of a head: what it announces is sent later. */
@@ -172,6 +174,8 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     exchange->sent     = false;
     exchange->outgoing = outgoing(exchange);
     exchange->expected = 0;
+    exchange->is_bare  = false;
+    exchange->bare_tag = has_bare_tag(exchange, opinion) ? bare_tag(exchange, opinion) : 0;
     return record;
 }
 
@@ -258,15 +262,28 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
     const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
 
-    if (portion.bytes <= MOST_BARE && portion.bytes <= exchange->together && has_bare_tag(exchange, &own->all)) {
-        return fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader,
-                                     bare_tag(exchange, &own->all));
+    if (portion.bytes <= MOST_BARE && portion.bytes <= exchange->together && exchange->bare_tag != 0) {
+        return fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader, exchange->bare_tag);
     }
     if (portion.bytes == 0) {
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
     }
     return portion.bytes <= exchange->together ? send_together(exchange, leader, &head, portion.data)
                                                : send_apart(exchange, leader, &head, portion.data);
+}
+
+/*
+ * Whether all that has come, where nobody but this rank looks, has the tag that this node's call has: then there are no heads, nothing
+ * to join, and nothing that follows.
+ */
+static bool all_is_bare(const fsdpi_exchange *exchange)
+{
+    bool same = exchange->bare_tag != 0 && !exchange->apart && exchange->nodes->largest == 1;
+
+    for (int k = 1; k < exchange->nodes->count && same; k++) {
+        same = exchange->statuses[k - 1].MPI_TAG == exchange->bare_tag;
+    }
+    return same;
 }
 
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
@@ -283,8 +300,12 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     if (!*heard) {
         return FSDP_OK;
     }
-    messages->n              = exchange->sent ? 0 : exchange->heads;
-    exchange->heads          = messages->n; /* and what follows them takes their places */
+    messages->n       = exchange->sent ? 0 : exchange->heads;
+    exchange->heads   = messages->n; /* and what follows them takes their places */
+    exchange->is_bare = all_is_bare(exchange);
+    if (exchange->is_bare) {
+        return FSDP_OK;
+    }
     const fsdpi_opinion mine = own->all;
     for (int k = 1; k < nodes->count; k++) {
         fsdpi_record_head *record = record_before(exchange, k);
