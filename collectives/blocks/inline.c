@@ -54,18 +54,6 @@ static bool fits_letter(const fsdp_request *request, fsdpi_pattern pattern)
     return most * request->call.width <= FSDPI_SHORT_BYTES;
 }
 
-/* Fetches the result's memory into the caches while the others' data is on its way: a short operation would wait for it at its end. */
-static void fetch_result(const fsdp_request *request)
-{
-    enum { MOST_BYTES = 2048 };
-    const unsigned char *out   = request->call.out;
-    const size_t         bytes = request->call.out_bytes < MOST_BYTES ? request->call.out_bytes : MOST_BYTES;
-
-    for (size_t i = 0; i < bytes; i += FSDPI_LINE) {
-        __builtin_prefetch(out + i, 1);
-    }
-}
-
 /*
  * A part for which MPI reads the sender's memory is sent from the result, into which it is copied when all have agreed: the receiver
  * finds it in the sender's caches, and the input is read from memory once, not twice. Where what is in those caches comes no faster
@@ -74,12 +62,13 @@ static void fetch_result(const fsdp_request *request)
 static bool is_to_be_put_off(const fsdp_request *request, fsdpi_pattern pattern)
 {
     enum { LEAST_BYTES = 32 << 10 };
-    const fsdpi_call *call  = &request->call;
-    const fsdpi_link *link  = &request->ctx->link;
-    const size_t      bytes = call->in_bytes;
+    const fsdpi_call     *call     = &request->call;
+    const fsdpi_link     *link     = &request->ctx->link;
+    const fsdpi_exchange *exchange = &request->lane->exchange;
+    const size_t          bytes    = call->in_bytes;
 
     return pattern == FSDPI_GATHER && bytes >= LEAST_BYTES && link->pulls && fsdpi_link_caches_are_faster(link) &&
-           sends_input(request) && bytes > link->cut && bytes > request->lane->exchange.together &&
+           sends_input(request) && bytes > exchange->led_until && bytes > exchange->together &&
            !fsdpi_overlap(call->in, call->in_bytes, call->out, call->out_bytes) && request->is_cold;
 }
 
@@ -87,7 +76,7 @@ unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdp
 {
     unsigned char *to = fits_letter(request, pattern) ? letter->payload : (unsigned char *)(letter + 1);
 
-    fetch_result(request);
+    fsdpi_fetch_result(&request->call);
     request->is_put_off = is_to_be_put_off(request, pattern);
     if (!sends_input(request) && fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
         memcpy(to, request->call.in, request->call.in_bytes); /* the whole input, packed as it is */

@@ -182,7 +182,7 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
 
 bool fsdpi_select_is_brief(const fsdp_request *request)
 {
-    enum { MOST_BYTES = 1024 };
+    enum { MOST_BYTES = 8192 };
     const size_t bytes = whole_bytes(request);
 
     return bytes <= MOST_BYTES && bytes <= request->lane->exchange.together && !request->call.on_device &&

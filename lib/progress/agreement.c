@@ -348,6 +348,7 @@ fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed)
     }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
     FSDP_TRY(fsdpi_pairs_listen(exchange));
+    fsdpi_fetch_result(&request->call);
     fsdpi_queue_record(request->queue, request, true); /* while messages are under way */
     FSDP_TRY(hear_pairs(request));
     if (exchange->heard && is_settled(request, &record->all)) {

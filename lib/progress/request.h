@@ -208,6 +208,18 @@ struct fsdp_request {
 /** "fsdp_reduce of 5 f32 elements, sum, root 2, for unit h.0", in a context of `ranks`. */
 void fsdpi_describe(const fsdpi_call *call, int ranks, char *text, size_t size);
 
+/** Fetches the result's memory into the caches while the others' data is on its way: a short operation would wait for it at its end. */
+static inline void fsdpi_fetch_result(const fsdpi_call *call)
+{
+    enum { MOST_BYTES = 2048, LINE = 64 };
+    const unsigned char *out   = call->out;
+    const size_t         bytes = call->out_bytes < MOST_BYTES ? call->out_bytes : MOST_BYTES;
+
+    for (size_t i = 0; i < bytes; i += LINE) {
+        __builtin_prefetch(out + i, 1);
+    }
+}
+
 /** Keeps this rank's own verdict with the request, and its detail from the context. */
 void fsdpi_take_local_verdict(fsdp_request *request, fsdp_status status);
 

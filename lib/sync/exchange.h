@@ -33,10 +33,11 @@ typedef struct fsdpi_exchange {
     unsigned char *others;   /* the first of these */
     size_t         most;     /* BYTES of the longest payload; 0: there is no room for pairs */
     size_t         together; /* BYTES of data that follow a head in its message, at most; the same on all ranks */
-    bool           heard;    /* in pairs: all heads have come */
-    size_t         heads;    /* the first message of these, or of what is received behind them; the others follow */
-    bool           apart; /* data travels in messages of its own, from this node or, once these have come, from any */
-    bool           sent;  /* nothing of what precedes the heads is */
+    size_t led_until;        /* BYTES of data whose beginning follows the head, and the rest apart, at most; likewise */
+    bool   heard;            /* in pairs: all heads have come */
+    size_t heads;            /* the first message of these, or of what is received behind them; the others follow */
+    bool   apart; /* data travels in messages of its own, from this node or, once these have come, from any */
+    bool   sent;  /* nothing of what precedes the heads is */
     unsigned char *outgoing; /* where the next message of theirs is put together */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */

@@ -44,7 +44,7 @@ void fsdpi_pairs_close(fsdpi_exchange *exchange)
     exchange->n_kept = 0;
 }
 
-void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together)
+void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together, size_t led_until)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
 
@@ -55,12 +55,13 @@ void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together)
     if (exchange->most == 0) {
         return;
     }
-    const size_t room  = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
-    const size_t fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
-    const size_t least = fits < exchange->most ? fits : exchange->most;
-    exchange->place    = exchange->most + sizeof(fsdpi_record_head);
-    exchange->others   = fsdpi_rest_of(exchange->box, 0) + (nodes->largest == 1 ? FSDPI_LINE : exchange->place);
-    exchange->together = least < together ? least : together;
+    const size_t room   = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
+    const size_t fits   = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
+    const size_t least  = fits < exchange->most ? fits : exchange->most;
+    exchange->place     = exchange->most + sizeof(fsdpi_record_head);
+    exchange->others    = fsdpi_rest_of(exchange->box, 0) + (nodes->largest == 1 ? FSDPI_LINE : exchange->place);
+    exchange->together  = least < together ? least : together;
+    exchange->led_until = led_until;
 }
 
 /* This node's place is the first. */
@@ -100,6 +101,15 @@ static const uint64_t LATER = (uint64_t)1 << 63;
 static size_t announced(const fsdpi_record_head *head)
 {
     return (size_t)(head->bytes & ~LATER);
+}
+
+/*
+ * Of data that is cut into messages which MPI sends without asking, as much follows the head as fits the first of them: BYTES. Data that
+ * is sent later has no lead; it is longer.
+ */
+static size_t lead_of(const fsdpi_exchange *exchange, size_t bytes)
+{
+    return bytes > exchange->together && bytes <= exchange->led_until ? exchange->together : 0;
 }
 
 /* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
@@ -224,27 +234,35 @@ static fsdp_status send_together(fsdpi_exchange *exchange, int leader, const fsd
     return fsdpi_post_send_whole(exchange->messages, message, bytes, leader, FSDPI_TAG_RECORDS);
 }
 
-static fsdp_status send_head(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head)
+/* A head, and so much behind it of longer data, the rest of which has messages of its own. */
+static fsdp_status send_head(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head, const void *data,
+                             size_t bytes)
 {
     unsigned char *message = exchange->outgoing;
 
     memcpy(message, head, sizeof *head);
+    if (bytes > 0) {
+        memcpy(message + sizeof *head, data, bytes);
+    }
     exchange->apart = true;
-    exchange->outgoing += sizeof *head;
-    return fsdpi_post_send_whole(exchange->messages, message, sizeof *head, leader, FSDPI_TAG_RECORDS);
+    exchange->outgoing += sizeof *head + bytes;
+    return fsdpi_post_send_whole(exchange->messages, message, sizeof *head + bytes, leader, FSDPI_TAG_RECORDS);
 }
 
 static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_record_head *head, const void *data)
 {
-    FSDP_TRY(send_head(exchange, leader, head));
-    return fsdpi_post_send(exchange->messages, data, head->bytes, leader, portion_tag(exchange, head));
+    const size_t lead = lead_of(exchange, head->bytes);
+
+    FSDP_TRY(send_head(exchange, leader, head, data, lead));
+    return fsdpi_post_send(exchange->messages, (const unsigned char *)data + lead, head->bytes - lead, leader,
+                           portion_tag(exchange, head));
 }
 
 fsdp_status fsdpi_pairs_announce(fsdpi_exchange *exchange, int node, size_t bytes)
 {
     const fsdpi_record_head head = {.all = own_record(exchange)->all, .bytes = bytes | LATER};
 
-    return send_head(exchange, fsdpi_rank_at(exchange->nodes, node, 0), &head);
+    return send_head(exchange, fsdpi_rank_at(exchange->nodes, node, 0), &head, NULL, 0);
 }
 
 fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
@@ -257,12 +275,11 @@ fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_por
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
 {
-    enum { MOST_BARE = 256 }; /* BYTES: in front of longer data, a head takes no time that could be measured */
     const fsdpi_record_head *own    = own_record(exchange);
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
     const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
 
-    if (portion.bytes <= MOST_BARE && portion.bytes <= exchange->together && exchange->bare_tag != 0) {
+    if (portion.bytes <= exchange->together && exchange->bare_tag != 0) {
         return fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader, exchange->bare_tag);
     }
     if (portion.bytes == 0) {
@@ -335,6 +352,16 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
     }
 }
 
+/* What comes behind a head, and behind its lead. */
+static fsdp_status receive_rest(fsdpi_exchange *exchange, int node, void *to, size_t bytes, int tag)
+{
+    unsigned char *data = to != NULL ? to : (void *)(record_of(exchange, node) + 1);
+    const size_t   lead = lead_of(exchange, bytes);
+
+    return fsdpi_post_receive(exchange->messages, data + lead, bytes - lead, fsdpi_rank_at(exchange->nodes, node, 0),
+                              tag);
+}
+
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes)
 {
     const fsdpi_record_head expected = {.all = own_record(exchange)->all, .bytes = bytes};
@@ -342,8 +369,7 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
     exchange->apart    = true;
     exchange->expected = portion_tag(exchange, &expected);
     exchange->awaited  = exchange->messages->n;
-    FSDP_TRY(fsdpi_post_receive(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
-                                fsdpi_rank_at(exchange->nodes, node, 0), exchange->expected));
+    FSDP_TRY(receive_rest(exchange, node, to, bytes, exchange->expected));
     exchange->n_awaited = exchange->messages->n - exchange->awaited;
     return FSDP_OK;
 }
@@ -355,15 +381,16 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     const bool         comes   = announced(record) > exchange->together && is_sent;
     const int          tag = comes ? portion_tag(exchange, record) : 0, expected = exchange->expected;
 
+    if (comes && to != NULL) {
+        memcpy(to, record + 1, lead_of(exchange, announced(record)));
+    }
     if (comes && tag == expected) {
         return FSDP_OK;
     }
     if (expected != 0) {
         FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, exchange->n_awaited));
     }
-    return comes ? fsdpi_post_receive(exchange->messages, to != NULL ? to : record + 1, announced(record),
-                                      fsdpi_rank_at(exchange->nodes, node, 0), tag)
-                 : FSDP_OK;
+    return comes ? receive_rest(exchange, node, to, announced(record), tag) : FSDP_OK;
 }
 
 /* What was expected is received before anything is sent, and what was not, behind the heads. */

@@ -10,9 +10,10 @@
  * nobody who expects it. Data that a head has announced may also be sent later, when all heads have come; if not all call the
  * same, it is not.
  *
- * Data of up to 256 bytes has no head where nothing but the call has to be agreed on: the tag then carries 20 bits or more of the
- * call's hash. Such a message is as long as that of MPI's own collective, which for some lengths saves a cache line, or a request of
- * MPI's.
+ * Short data has no head where nothing but the call has to be agreed on: the tag then carries 20 bits or more of the call's hash. Such
+ * a message is as long as that of MPI's own collective, which for some lengths saves a cache line, or a request of MPI's, and it need
+ * not be copied behind a head. Of longer data that is cut into messages so short that MPI sends them without asking, the beginning
+ * follows the head: one message less.
  *
  * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
  * too. The leader's staging memory holds its own record first, with what its node has for the others, then a place for each
@@ -34,9 +35,10 @@ size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
 
 /**
  * Before the first exchange in pairs, and not for each, since divisions show in the shortest operations: what there is room for.
- * Data of up to `together` BYTES travels in the message of its head, as far as there is room for that.
+ * Data of up to `together` BYTES travels in the message of its head, as far as there is room for that, and of data of up to `led_until`
+ * as much does.
  */
-void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together);
+void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together, size_t led_until);
 
 /** Frees what receives heads: before the lane's communicator, while MPI has not ended, and with no exchange under way. */
 void fsdpi_pairs_close(fsdpi_exchange *exchange);

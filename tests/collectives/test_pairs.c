@@ -11,7 +11,7 @@
 #include "lib/sync/pairs.h"
 #include "tests/collectives/collective_test.h"
 
-enum { HEAD = sizeof(fsdpi_record_head), MOST_BARE = 256, SHORT = 100, LONG = 8192, MOST_RANKS = 16 };
+enum { HEAD = sizeof(fsdpi_record_head), SHORT = 100, LONG = 8192, MOST_RANKS = 16 };
 
 static struct {
     fsdp_context *ctx;
@@ -73,16 +73,26 @@ static size_t pieces_of(size_t bytes)
     return bytes <= cut->until ? (bytes + cut->piece - 1) / cut->piece : 1;
 }
 
-/* The messages to each other node with `portion` BYTES, which are behind its head or in messages of their own. */
+/* BYTES of a portion that has messages of its own; the first of it may be behind its head. */
+static size_t apart_of(size_t portion)
+{
+    const fsdpi_exchange *exchange = &world.ctx->lanes[FSDPI_LANE_SHORT].exchange;
+
+    return portion <= exchange->together ? 0 : portion <= exchange->led_until ? portion - exchange->together : portion;
+}
+
+/* The messages to each other node with `portion` BYTES. */
 static size_t messages_with(size_t portion)
 {
-    return portion > world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together ? 1 + pieces_of(portion) : 1;
+    const size_t apart = apart_of(portion);
+
+    return apart > 0 ? 1 + pieces_of(apart) : 1;
 }
 
 /* BYTES of what a node is sent in front of a portion: the tag of a short one says enough. */
 static size_t head_of(size_t portion)
 {
-    return portion <= MOST_BARE ? 0 : HEAD;
+    return portion <= world.ctx->lanes[FSDPI_LANE_SHORT].exchange.together ? 0 : HEAD;
 }
 
 static void assert_sent_behind(size_t head, size_t portion)
@@ -256,11 +266,11 @@ static void data_is_expected(void **state)
 {
     (void)state;
     check_allgather(LONG);
-    assert_int_equal(world.size == 2 ? LONG * sizeof(float) : 0, sent.expected);
+    assert_int_equal(world.size == 2 ? apart_of(LONG * sizeof(float)) : 0, sent.expected);
     check_reduce_scatter(LONG);
-    assert_int_equal(world.size == 2 ? LONG * sizeof(float) : 0, sent.expected);
+    assert_int_equal(world.size == 2 ? apart_of(LONG * sizeof(float)) : 0, sent.expected);
     check_alltoall(LONG, false);
-    assert_int_equal(world.size == 2 ? LONG * sizeof(float) : 0, sent.expected);
+    assert_int_equal(world.size == 2 ? apart_of(LONG * sizeof(float)) : 0, sent.expected);
     check_allreduce(SHORT);
     assert_int_equal(0, sent.expected);
 }
@@ -272,10 +282,10 @@ static void only_the_root_is_sent_to_or_sends(void **state)
     (void)state;
     begin();
     assert_int_equal(FSDP_OK, fsdp_reduce(world.ctx, world.in, world.out, SHORT, FSDP_F32, FSDP_SUM, root));
-    assert_int_equal(world.rank != root ? HEAD + SHORT * sizeof(float) : 0, sent.bytes);
+    assert_int_equal(world.rank != root ? SHORT * sizeof(float) : 0, sent.bytes);
     begin();
     assert_int_equal(FSDP_OK, fsdp_broadcast(world.ctx, world.in, SHORT, FSDP_F32, root));
-    assert_int_equal(world.rank == root ? (size_t)(world.size - 1) * (HEAD + SHORT * sizeof(float)) : 0, sent.bytes);
+    assert_int_equal(world.rank == root ? (size_t)(world.size - 1) * SHORT * sizeof(float) : 0, sent.bytes);
     assert_true(world.in[3] == (float)world.size * 4);
 }
 
@@ -443,20 +453,26 @@ static void own_parts_are_copied_while_others_come(void **state)
 
 /* ---- data in pieces ------------------------------------------------------------------------------------------------- */
 
-/* All of the above, where a message of 1000 bytes is the longest that MPI sends at once; and where data up to a length is cut. */
+/*
+ * All of the above, where a message of 1000 bytes is the longest that MPI sends at once; where data up to a length is cut; and where
+ * the beginning of that follows its head.
+ */
 static void pieces_do_as_one_message_does(void **state)
 {
-    const fsdpi_cut cuts[] = {{1000, SIZE_MAX}, {1000, 4 * LONG - 4}, {12288, 4 * LONG}};
+    const fsdpi_cut cuts[] = {{1000, SIZE_MAX}, {1000, 4 * LONG - 4}, {12288, 4 * LONG}, {12288, 4 * LONG}};
+    const size_t    led[]  = {0, 0, 0, 4 * LONG};
 
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
-        world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = cuts[i];
+        world.ctx->lanes[FSDPI_LANE_SHORT].exchange.led_until = led[i];
+        world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut       = cuts[i];
         data_travels_with_the_agreement(state);
         data_is_expected(state);
         halves_send_each_byte_twice(state);
         lengths_that_differ_leave_nothing_behind(state);
         one_without_data_among_others_leaves_nothing_behind(state);
     }
-    world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = (fsdpi_cut){0};
+    world.ctx->lanes[FSDPI_LANE_SHORT].exchange.led_until = 0;
+    world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut       = (fsdpi_cut){0};
 }
 
 /* ---- the context ---------------------------------------------------------------------------------------------------- */
@@ -484,7 +500,8 @@ static int open_world(void **state)
         return -1;
     }
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
-    fsdpi_pairs_settle(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange, fsdpi_link_together(&(fsdpi_link){.rate = 3e9}));
+    fsdpi_pairs_settle(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange, fsdpi_link_together(&(fsdpi_link){.rate = 3e9}),
+                       0);
     world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = (fsdpi_cut){0};
     return 0;
 }
