@@ -345,7 +345,7 @@ static void settle_lanes(fsdp_context *ctx)
         fsdpi_lane *lane = &ctx->lanes[i];
 
         fsdpi_mailbox_set_cores(&lane->box, cores);
-        fsdpi_pairs_settle(&lane->exchange, fsdpi_link_together(&ctx->link), ctx->link.cut);
+        fsdpi_pairs_settle(&lane->exchange, &ctx->link);
         lane->exchange.in_pairs = in_pairs;
         lane->messages.cut      = fsdpi_link_cut(&ctx->link);
     }

@@ -132,16 +132,23 @@ static void ask_nodes(fsdp_request *request, fsdpi_opinion node)
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
 }
 
-/* What the other one of two nodes will send, if it calls the same. */
-static fsdp_status expect_portion(fsdp_request *request)
+/* What the other one of two nodes will send, if it calls the same; `swaps`: and what this one sends in turn. */
+static fsdp_status expect_portion(fsdp_request *request, bool *swaps)
 {
     const fsdpi_collective *collective = request->call.collective;
     fsdpi_exchange         *exchange   = &request->lane->exchange;
-    const int               from       = fsdpi_node_before(request->engine->nodes, 1);
-    const size_t            bytes      = collective->expected(request, from);
+    const int               other      = fsdpi_node_before(request->engine->nodes, 1);
+    const size_t            bytes      = collective->expected(request, other);
 
-    return bytes > exchange->together ? fsdpi_pairs_expect(exchange, from, collective->place(request, from), bytes)
-                                      : FSDP_OK;
+    if (bytes <= exchange->together) {
+        return FSDP_OK;
+    }
+    void               *place   = collective->place(request, other);
+    const fsdpi_portion portion = collective->portion(request, other);
+
+    *swaps = !request->is_put_off && fsdpi_pairs_may_swap(exchange, portion.bytes, bytes);
+    return *swaps ? fsdpi_pairs_swap(exchange, other, portion, place, bytes)
+                  : fsdpi_pairs_expect(exchange, other, place, bytes);
 }
 
 /* The same where nodes exchange in pairs: with what each other one needs. */
@@ -154,8 +161,12 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
 
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
     const bool carries = fsdpi_carries(&node);
+    bool       swaps   = false;
     if (carries && nodes->count == 2) {
-        FSDP_TRY(expect_portion(request));
+        FSDP_TRY(expect_portion(request, &swaps));
+    }
+    if (swaps) {
+        return FSDP_OK;
     }
     if (carries && nodes->largest > 1) { /* else each sends its input as it is */
         (void)collective->record(request, (unsigned char *)(record + 1));
@@ -236,8 +247,8 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
             return FSDP_OK;
         }
     }
-    FSDP_TRY(exchange->apart && may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)
-                                                        : fsdpi_messages_complete(&request->lane->messages, &complete));
+    FSDP_TRY(may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)
+                                     : fsdpi_messages_complete(&request->lane->messages, &complete));
     *progress = complete ? FSDPI_FINISHED : had_heard ? FSDPI_WAITING : FSDPI_MOVED;
     return FSDP_OK;
 }
@@ -328,7 +339,8 @@ bool fsdpi_agreement_is_brief(const fsdp_request *request)
 /* All heads have come: whether nothing is left of it but to take what came with them. */
 static bool is_settled(fsdp_request *request, const fsdpi_opinion *all)
 {
-    return request->lane->messages.n == 0 && !request->lane->exchange.apart && fsdpi_carries(all) &&
+    return !request->lane->exchange.apart && fsdpi_carries(all) &&
+           (request->lane->messages.n == 0 || may_take_early(request)) &&
            fsdpi_inquest_lets_end(request->queue, request);
 }
 

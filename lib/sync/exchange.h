@@ -19,6 +19,9 @@
 #include "lib/sync/messages.h"
 #include "lib/sync/records.h"
 
+/** Of two nodes that send each other long data without heads: lib/sync/pairs.h. */
+typedef enum fsdpi_swap { FSDPI_NO_SWAP, FSDPI_SWAPPING, FSDPI_SWAP_IN_DOUBT } fsdpi_swap;
+
 /** Nodes that may exchange in pairs, at most: lib/sync/pairs.h. */
 enum { FSDPI_MOST_IN_PAIRS = 16 };
 
@@ -30,16 +33,18 @@ typedef struct fsdpi_exchange {
     bool               posted;   /* a round is under way */
     bool               in_pairs; /* agreements: lib/sync/pairs.h instead; the same on all ranks */
     size_t         place; /* in pairs: BYTES of another node's place; this and the next three by fsdpi_pairs_settle() */
-    unsigned char *others;   /* the first of these */
-    size_t         most;     /* BYTES of the longest payload; 0: there is no room for pairs */
-    size_t         together; /* BYTES of data that follow a head in its message, at most; the same on all ranks */
-    size_t led_until;        /* BYTES of data whose beginning follows the head, and the rest apart, at most; likewise */
-    bool   heard;            /* in pairs: all heads have come */
-    size_t heads;            /* the first message of these, or of what is received behind them; the others follow */
-    bool   apart; /* data travels in messages of its own, from this node or, once these have come, from any */
-    bool   sent;  /* nothing of what precedes the heads is */
+    unsigned char *others;     /* the first of these */
+    size_t         most;       /* BYTES of the longest payload; 0: there is no room for pairs */
+    size_t         together;   /* BYTES of data that follow a head in its message, at most; the same on all ranks */
+    size_t         swap_until; /* BYTES of data that two nodes swap without heads, at most */
+    size_t led_until; /* BYTES of data whose beginning follows the head, and the rest apart, at most; likewise */
+    bool   heard;     /* in pairs: all heads have come */
+    size_t heads;     /* the first message of these, or of what is received behind them; the others follow */
+    bool   apart;     /* data travels in messages of its own, from this node or, once these have come, from any */
+    bool   sent;      /* nothing of what precedes the heads is */
     unsigned char *outgoing; /* where the next message of theirs is put together */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
+    fsdpi_swap     swap;     /* both data that it sends and what it receives has no head */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */
     int         expected;                          /* the tag of data that is received already; 0: none is */
     size_t      awaited, n_awaited;                /* the first of its messages, and how many they are */

@@ -23,7 +23,8 @@ enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_EACH = 6, BUSY_EACH = 16 };
  */
 enum { N_EAGER = 2, HALVES_EACH = 16 };
 static const int    EAGER[N_EAGER] = {8 << 10, (4 << 10) - FSDPI_LINE}; /* longest first */
-static const double NOTABLY = 0.92; /* 0.80 to 0.87 over vader, on an Ice Lake and an EPYC; 1.15 to 1.3 over UCX */
+static const double NOTABLY =
+    0.92; /* of what vader takes whole, it takes 0.79 to 0.87 in two on an Ice Lake; UCX 1.15 to 1.3 */
 
 /* BYTES per second that no Ethernet of 10 Gbit/s reaches. */
 static const double FAST = 1.6e9;
@@ -189,18 +190,36 @@ static fsdp_status ask_late(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
 
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
-/* A message, and two of half as many bytes. */
+/*
+ * A message, and two of half as many bytes, by turns: of the two times, those that took least together. The best of each may be from times
+ * in which cores were nearer to each other than in the other's, as on virtual ones.
+ */
+static fsdp_status time_halves_of(trial *t, int bytes, double *whole, double *halves)
+{
+    enum { TURNS = 8 };
+    double one = 0, two = 0;
+
+    for (int i = 0; i < TURNS; i++) {
+        t->n     = 1;
+        t->bytes = 2 * bytes;
+        FSDP_TRY(time_exchanges(t, 1, HALVES_EACH, &one));
+        t->n     = 2;
+        t->bytes = bytes;
+        FSDP_TRY(time_exchanges(t, 1, HALVES_EACH, &two));
+        if (i == 0 || one + two < *whole + *halves) {
+            *whole  = one;
+            *halves = two;
+        }
+    }
+    return FSDP_OK;
+}
+
 static fsdp_status time_halves(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, double times[N_TIMES])
 {
     trial t = trial_of(nodes, box);
 
     for (int i = 0; i < N_EAGER; i++) {
-        t.n     = 1;
-        t.bytes = 2 * EAGER[i];
-        FSDP_TRY(time_exchanges(&t, SERIES, HALVES_EACH, &times[WHOLE + i]));
-        t.n     = 2;
-        t.bytes = EAGER[i];
-        FSDP_TRY(time_exchanges(&t, SERIES, HALVES_EACH, &times[HALVES + i]));
+        FSDP_TRY(time_halves_of(&t, EAGER[i], &times[WHOLE + i], &times[HALVES + i]));
     }
     return FSDP_OK;
 }

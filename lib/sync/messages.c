@@ -95,6 +95,11 @@ static size_t piece_bytes(const fsdpi_messages *messages, size_t bytes)
     return bytes <= messages->cut.until && messages->cut.piece < most ? messages->cut.piece : most;
 }
 
+bool fsdpi_is_one_message(const fsdpi_messages *messages, size_t bytes)
+{
+    return bytes <= piece_bytes(messages, bytes);
+}
+
 fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag)
 {
     const size_t most = piece_bytes(messages, bytes);

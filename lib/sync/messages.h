@@ -46,6 +46,9 @@ fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core, MPI_
 void        fsdpi_messages_close(fsdpi_messages *messages);
 size_t      fsdpi_messages_bookkeeping(void);
 
+/** Whether data of so many BYTES is not cut. */
+bool fsdpi_is_one_message(const fsdpi_messages *messages, size_t bytes);
+
 /** Cut into pieces as the link and config.message_bytes say; 0 bytes are no message. */
 fsdp_status fsdpi_post_send(fsdpi_messages *messages, const void *data, size_t bytes, int peer, int tag);
 fsdp_status fsdpi_post_receive(fsdpi_messages *messages, void *data, size_t bytes, int peer, int tag);

@@ -44,24 +44,29 @@ void fsdpi_pairs_close(fsdpi_exchange *exchange)
     exchange->n_kept = 0;
 }
 
-void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together, size_t led_until)
+void fsdpi_pairs_settle(fsdpi_exchange *exchange, const fsdpi_link *link)
 {
-    const fsdpi_nodes *nodes = exchange->nodes;
+    enum {
+        SWAP_WHERE_PUSHED = 32 << 10
+    }; /* BYTES: beside what comes longer, a rank copies its own part when it has heard */
+    const fsdpi_nodes *nodes    = exchange->nodes;
+    const size_t       together = fsdpi_link_together(link);
 
     fsdpi_pairs_close(exchange);
-    exchange->most     = fsdpi_pairs_capacity(exchange->box->rest_bytes, nodes->count, nodes->largest);
-    exchange->place    = 0;
-    exchange->together = 0;
+    exchange->most       = fsdpi_pairs_capacity(exchange->box->rest_bytes, nodes->count, nodes->largest);
+    exchange->place      = 0;
+    exchange->together   = 0;
+    exchange->led_until  = link->cut;
+    exchange->swap_until = link->pulls || exchange->most < SWAP_WHERE_PUSHED ? exchange->most : SWAP_WHERE_PUSHED;
     if (exchange->most == 0) {
         return;
     }
-    const size_t room   = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
-    const size_t fits   = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
-    const size_t least  = fits < exchange->most ? fits : exchange->most;
-    exchange->place     = exchange->most + sizeof(fsdpi_record_head);
-    exchange->others    = fsdpi_rest_of(exchange->box, 0) + (nodes->largest == 1 ? FSDPI_LINE : exchange->place);
-    exchange->together  = least < together ? least : together;
-    exchange->led_until = led_until;
+    const size_t room  = fsdpi_slot_capacity(exchange->box) / ((size_t)nodes->count - 1) / 8 * 8;
+    const size_t fits  = room > sizeof(fsdpi_record_head) ? room - sizeof(fsdpi_record_head) : 0;
+    const size_t least = fits < exchange->most ? fits : exchange->most;
+    exchange->place    = exchange->most + sizeof(fsdpi_record_head);
+    exchange->others   = fsdpi_rest_of(exchange->box, 0) + (nodes->largest == 1 ? FSDPI_LINE : exchange->place);
+    exchange->together = least < together ? least : together;
 }
 
 /* This node's place is the first. */
@@ -95,12 +100,12 @@ const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int nod
     return (const unsigned char *)(exchange->is_bare && node != exchange->nodes->mine ? record : record + 1);
 }
 
-/* In `bytes` of a head: what it announces is sent later. */
-static const uint64_t LATER = (uint64_t)1 << 63;
+/* In `bytes` of a head: what it announces is sent later; of a message without one: long data has come in it. */
+static const uint64_t LATER = (uint64_t)1 << 63, HERE = (uint64_t)1 << 62;
 
 static size_t announced(const fsdpi_record_head *head)
 {
-    return (size_t)(head->bytes & ~LATER);
+    return (size_t)(head->bytes & ~(LATER | HERE));
 }
 
 /*
@@ -168,7 +173,8 @@ static void complete_record(const fsdpi_exchange *exchange, fsdpi_record_head *r
     }
     (void)MPI_Get_count(status, MPI_BYTE, &bytes);
     memmove(record + 1, record, (size_t)bytes);
-    *record = (fsdpi_record_head){.all = opinion_of_tag(exchange, own, status->MPI_TAG), .bytes = (uint64_t)bytes};
+    *record = (fsdpi_record_head){.all   = opinion_of_tag(exchange, own, status->MPI_TAG),
+                                  .bytes = (uint64_t)bytes | ((size_t)bytes > exchange->together ? HERE : 0)};
 }
 
 /* ---- an exchange ---------------------------------------------------------------------------------------------------- */
@@ -184,6 +190,7 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     exchange->sent     = false;
     exchange->outgoing = outgoing(exchange);
     exchange->expected = 0;
+    exchange->swap     = FSDPI_NO_SWAP;
     exchange->is_bare  = false;
     exchange->bare_tag = has_bare_tag(exchange, opinion) ? bare_tag(exchange, opinion) : 0;
     return record;
@@ -196,7 +203,7 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
 static fsdp_status keep_receives(fsdpi_exchange *exchange)
 {
     const fsdpi_nodes *nodes = exchange->nodes;
-    const size_t       most  = sizeof(fsdpi_record_head) + exchange->together;
+    const size_t       most  = nodes->count == 2 ? exchange->place : sizeof(fsdpi_record_head) + exchange->together;
 
     for (int k = 1; k < nodes->count; k++) {
         const int leader = fsdpi_rank_at(nodes, fsdpi_node_before(nodes, k), 0);
@@ -289,6 +296,83 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
                                                : send_apart(exchange, leader, &head, portion.data);
 }
 
+/* ---- two nodes that swap long data without heads -------------------------------------------------------------------- */
+
+bool fsdpi_pairs_may_swap(const fsdpi_exchange *exchange, size_t sent, size_t received)
+{
+    const uint32_t all   = USUAL | MAYBE;
+    const size_t   least = sent < received ? sent : received, longest = sent < received ? received : sent;
+
+    return exchange->bare_tag != 0 && (own_record(exchange)->all.flags & all) == all && exchange->nodes->largest == 1 &&
+           least > exchange->together && longest <= exchange->swap_until &&
+           fsdpi_is_one_message(exchange->messages, least) && fsdpi_is_one_message(exchange->messages, longest);
+}
+
+fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion portion, void *to, size_t bytes)
+{
+    const int leader = fsdpi_rank_at(exchange->nodes, node, 0);
+
+    exchange->apart     = true;
+    exchange->swap      = FSDPI_SWAPPING;
+    exchange->expected  = exchange->bare_tag;
+    exchange->awaited   = exchange->messages->n;
+    exchange->n_awaited = 1;
+    FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
+                                      leader, exchange->bare_tag));
+    FSDP_TRY(fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader, exchange->bare_tag));
+    exchange->heads = exchange->messages->n;
+    return FSDP_OK;
+}
+
+/* Where something else has come than what the same call sends: unless that has come before it, takes back what was to receive that. */
+static fsdp_status doubt_swap(fsdpi_exchange *exchange)
+{
+    const fsdpi_nodes *nodes = exchange->nodes;
+    int                found = 0;
+
+    FSDPI_TRY_MPI(exchange->messages->core->ctx,
+                  MPI_Iprobe(fsdpi_rank_at(nodes, fsdpi_node_before(nodes, 1), 0), MPI_ANY_TAG,
+                             exchange->messages->comm, &found, MPI_STATUS_IGNORE));
+    if (found != 0) {
+        exchange->swap = FSDPI_SWAP_IN_DOUBT;
+        FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, 1));
+    }
+    return FSDP_OK;
+}
+
+/* What was to be received is there, or has been taken back: then the other node's head is received, as if there had been no swap. */
+static fsdp_status end_swap(fsdpi_exchange *exchange, const MPI_Status *status, bool *heard)
+{
+    int taken_back = 0;
+
+    if (exchange->swap == FSDPI_SWAP_IN_DOUBT) {
+        FSDPI_TRY_MPI(exchange->messages->core->ctx, MPI_Test_cancelled(status, &taken_back));
+    }
+    *heard = taken_back == 0;
+    if (taken_back != 0) {
+        exchange->swap     = FSDPI_NO_SWAP;
+        exchange->expected = 0;
+        return fsdpi_pairs_listen(exchange);
+    }
+    return FSDP_OK;
+}
+
+static fsdp_status hear_swap(fsdpi_exchange *exchange, bool *heard)
+{
+    enum { LOOKS_FOR_LONG = 4 * LOOKS }; /* which takes microseconds when it has begun to come */
+    bool complete = false;
+
+    for (int look = 0; look < LOOKS_FOR_LONG && !complete; look++) {
+        FSDP_TRY(fsdpi_messages_received(exchange->messages, exchange->awaited, 1, exchange->statuses, &complete));
+    }
+    if (complete) {
+        return end_swap(exchange, &exchange->statuses[0], heard);
+    }
+    return exchange->swap == FSDPI_SWAPPING ? doubt_swap(exchange) : FSDP_OK;
+}
+
+/* ---- what has come -------------------------------------------------------------------------------------------------- */
+
 /*
  * Whether all that has come, where nobody but this rank looks, has the tag that this node's call has: then there are no heads, nothing
  * to join, and nothing that follows.
@@ -309,6 +393,9 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     fsdpi_messages    *messages = exchange->messages;
     fsdpi_record_head *own      = own_record(exchange);
 
+    if (exchange->swap != FSDPI_NO_SWAP) {
+        return hear_swap(exchange, heard);
+    }
     /* Heads that come within a moment are found sooner without all that is done between two looks. */
     for (int look = 0; look < LOOKS && !*heard; look++) {
         FSDP_TRY(fsdpi_messages_received(messages, exchange->heads, messages->n - exchange->heads, exchange->statuses,
@@ -376,13 +463,17 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
 
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
 {
+    if (exchange->swap != FSDPI_NO_SWAP) {
+        return FSDP_OK;
+    }
     fsdpi_record_head *record  = record_of(exchange, node);
+    const bool         is_here = (record->bytes & HERE) != 0;
     const bool         is_sent = (record->bytes & LATER) == 0 || fsdpi_carries(&own_record(exchange)->all);
-    const bool         comes   = announced(record) > exchange->together && is_sent;
+    const bool         comes   = announced(record) > exchange->together && is_sent && !is_here;
     const int          tag = comes ? portion_tag(exchange, record) : 0, expected = exchange->expected;
 
-    if (comes && to != NULL) {
-        memcpy(to, record + 1, lead_of(exchange, announced(record)));
+    if (to != NULL && (comes || is_here)) {
+        memcpy(to, record + 1, is_here ? announced(record) : lead_of(exchange, announced(record)));
     }
     if (comes && tag == expected) {
         return FSDP_OK;

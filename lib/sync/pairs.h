@@ -15,6 +15,11 @@
  * not be copied behind a head. Of longer data that is cut into messages so short that MPI sends them without asking, the beginning
  * follows the head: one message less.
  *
+ * Two nodes that are ranks swap long data without heads too, in messages with the same tag, which each receives straight to where the
+ * data belongs. A rank does so where it is as usual: it offers its data, and none of its earlier operations moves any more. If the other
+ * one calls something else, or does not do the same, what it sends finds nobody who expects it: MPI_Iprobe() sees that, and the rank
+ * takes back its receive and listens for a head. Whoever listens for heads has room for data that comes without one.
+ *
  * A context exchanges all its agreements in pairs, or all in rounds, since leaders whose calls differ must hear of each other
  * too. The leader's staging memory holds its own record first, with what its node has for the others, then a place for each
  * other node, with room for a head and what follows it.
@@ -23,6 +28,7 @@
 #define FSDPI_PAIRS_H
 
 #include "lib/sync/exchange.h"
+#include "lib/sync/link.h"
 
 /** Some of this node's data, for another one. */
 typedef struct fsdpi_portion {
@@ -34,11 +40,10 @@ typedef struct fsdpi_portion {
 size_t fsdpi_pairs_capacity(size_t rest_bytes, int nodes, int largest_node);
 
 /**
- * Before the first exchange in pairs, and not for each, since divisions show in the shortest operations: what there is room for.
- * Data of up to `together` BYTES travels in the message of its head, as far as there is room for that, and of data of up to `led_until`
- * as much does.
+ * Before the first exchange in pairs, and not for each, since divisions show in the shortest operations: what there is room for. How much
+ * data travels in the message of its head, and what without one, follows the link.
  */
-void fsdpi_pairs_settle(fsdpi_exchange *exchange, size_t together, size_t led_until);
+void fsdpi_pairs_settle(fsdpi_exchange *exchange, const fsdpi_link *link);
 
 /** Frees what receives heads: before the lane's communicator, while MPI has not ended, and with no exchange under way. */
 void fsdpi_pairs_close(fsdpi_exchange *exchange);
@@ -61,6 +66,13 @@ fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange);
  * NULL, behind its head, if it calls the same.
  */
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes);
+
+/**
+ * Instead of all these, where there are two nodes, each a rank: whether both may send long data of these BYTES without heads, as far as
+ * this one knows; and does so. If the other one then sends anything else, the exchange goes on as if it had sent a head.
+ */
+bool        fsdpi_pairs_may_swap(const fsdpi_exchange *exchange, size_t sent, size_t received);
+fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion portion, void *to, size_t bytes);
 
 /**
  * Whether the heads of all nodes have come: then the opinion of this node's record is that of all, and exchange->apart says whether

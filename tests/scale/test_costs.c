@@ -265,7 +265,7 @@ static void check_places(int nodes, int largest, size_t staging)
         const size_t         own_room = largest == 1 ? 0 : most;
         const unsigned char *end      = memory + 2 * slot;
 
-        fsdpi_pairs_settle(&exchange, fsdpi_link_together(&(fsdpi_link){.rate = 1e9}), 0);
+        fsdpi_pairs_settle(&exchange, &(fsdpi_link){.rate = 1e9});
         for (int k = 0; k < nodes; k++) { /* in the order in which they lie */
             const unsigned char *payload = fsdpi_pairs_payload(&exchange, (mine + k) % nodes);
 
