@@ -88,7 +88,7 @@ static fsdpi_published published(fsdp_request *request, fsdpi_pattern pattern)
 {
     return (fsdpi_published){.request   = request,
                              .number    = request->number,
-                             .in_letter = fits_letter(request, pattern),
+                             .in_letter = !sends_input(request) && fits_letter(request, pattern),
                              .in_pairs  = request->lane->exchange.in_pairs};
 }
 
