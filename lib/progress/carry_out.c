@@ -165,11 +165,15 @@ static inline fsdp_status go_on(fsdp_request *request, fsdpi_progress *progress,
     return FSDP_OK;
 }
 
-/* All have: goes on with what that leads to. */
-static fsdp_status have_agreed(fsdp_request *request, fsdpi_progress *progress)
+static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
 {
     const fsdpi_collective *collective = request->call.collective;
+    bool                    agreed     = false;
 
+    FSDP_TRY(fsdpi_agreement_advance(request, progress, &agreed));
+    if (!agreed) {
+        return FSDP_OK;
+    }
     if (request->closing) {
         *progress = FSDPI_FINISHED;
         return end_agreed(request);
@@ -190,14 +194,6 @@ static fsdp_status have_agreed(fsdp_request *request, fsdpi_progress *progress)
     }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_MOVING, memory_order_relaxed);
     return go_on(request, progress, moving);
-}
-
-static fsdp_status agreeing(fsdp_request *request, fsdpi_progress *progress)
-{
-    bool agreed = false;
-
-    FSDP_TRY(fsdpi_agreement_advance(request, progress, &agreed));
-    return agreed ? have_agreed(request, progress) : FSDP_OK;
 }
 
 static fsdp_status leaving(fsdp_request *request, fsdpi_progress *progress)
@@ -333,7 +329,7 @@ static bool advance_head(fsdpi_queue *queue, int lane)
     return moves > 0;
 }
 
-/* The steps of such an operation, one right after the other: what is left of it after these goes on as any other. */
+/* The steps of a brief operation, one right after the other: what is left of it after these goes on as any other. */
 static fsdp_status brief_steps(fsdp_request *request, fsdpi_progress *progress)
 {
     bool agreed = false;
@@ -357,6 +353,8 @@ void fsdpi_carry_out_briefly(fsdpi_queue *queue, fsdp_request *request)
     count_moves(queue, STEPS);
     if (status != FSDP_OK) { /* recorded in the context, by the thread that will be told of it */
         (void)snprintf(request->error, sizeof request->error, "%s", fsdpi_error_recorded(request->ctx));
+    }
+    if (status == FSDP_ERR_MPI) {
         fsdpi_dump_fail(request->error);
     }
     if (status != FSDP_OK || progress == FSDPI_FINISHED) {

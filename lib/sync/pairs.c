@@ -44,11 +44,10 @@ void fsdpi_pairs_close(fsdpi_exchange *exchange)
     exchange->n_kept = 0;
 }
 
+/* Where senders bring long data, a rank copies its own part while that comes, as soon as it has heard. */
 void fsdpi_pairs_settle(fsdpi_exchange *exchange, const fsdpi_link *link)
 {
-    enum {
-        SWAP_WHERE_PUSHED = 32 << 10
-    }; /* BYTES: beside what comes longer, a rank copies its own part when it has heard */
+    enum { SWAP_WHERE_PUSHED = 32 << 10 };
     const fsdpi_nodes *nodes    = exchange->nodes;
     const size_t       together = fsdpi_link_together(link);
 

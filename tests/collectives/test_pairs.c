@@ -382,29 +382,35 @@ static void one_without_data_among_others_leaves_nothing_behind(void **state)
 }
 
 /* A rank that waits for other operations too does not let data ride that others do. */
-static void halves_that_only_some_offer_go_another_way(void **state)
+static void check_what_only_some_offer(size_t count, int odd)
+{
+    fsdp_request *request;
+
+    fill_input();
+    if (world.rank == odd) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM, &request));
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+    } else {
+        assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, world.in, world.out, count, FSDP_F32, FSDP_SUM));
+    }
+    assert_true(world.out[count - 1] == sum_of(count - 1));
+}
+
+static void what_only_some_offer_goes_another_way(void **state)
 {
     const double rate = world.ctx->link.rate;
 
     (void)state;
-    world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
-    world.ctx->link.rate             = 1; /* so that only blocking calls are brief */
+    world.ctx->link.rate = 1; /* so that only blocking calls are brief */
     for (int odd = 0; odd < world.size; odd++) {
-        fsdp_request *request;
-
-        fill_input();
-        if (world.rank == odd) {
-            assert_int_equal(FSDP_OK,
-                             fsdp_iallreduce(world.ctx, world.in, world.out, LONG, FSDP_F32, FSDP_SUM, &request));
-            assert_int_equal(FSDP_OK, fsdp_wait(request));
-        } else {
-            assert_int_equal(FSDP_OK, fsdp_allreduce(world.ctx, world.in, world.out, LONG, FSDP_F32, FSDP_SUM));
-        }
+        check_what_only_some_offer(SHORT, odd);
+        assert_string_not_equal("inline", fsdp_last_algorithm(world.ctx));
+        world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
+        check_what_only_some_offer(LONG, odd);
         assert_string_not_equal("halves", fsdp_last_algorithm(world.ctx));
-        assert_true(world.out[LONG - 1] == sum_of(LONG - 1));
+        world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
     }
-    world.ctx->link.rate             = rate;
-    world.ctx->config.algo_allreduce = FSDP_ALGO_INLINE;
+    world.ctx->link.rate = rate;
 }
 
 static void halves_of_calls_that_differ_leave_nothing_behind(void **state)
@@ -571,7 +577,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(short_data_has_no_head),
         cmocka_unit_test(data_is_expected),
         cmocka_unit_test(halves_send_each_byte_twice),
-        cmocka_unit_test(halves_that_only_some_offer_go_another_way),
+        cmocka_unit_test(what_only_some_offer_goes_another_way),
         cmocka_unit_test(halves_of_calls_that_differ_leave_nothing_behind),
         cmocka_unit_test(only_the_root_is_sent_to_or_sends),
         cmocka_unit_test(what_is_too_long_goes_another_way),
