@@ -528,7 +528,9 @@ static int open_world(void **state)
     if (world.in == NULL || world.out == NULL || fsdp_init(MPI_COMM_WORLD, &config, &world.ctx) != FSDP_OK) {
         return -1;
     }
-    world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like */
+    world.ctx->lanes[FSDPI_LANE_SHORT].exchange.in_pairs = true; /* whatever the link is like; */
+    world.ctx->link.fresh                                = 1e9;  /* and nothing is put off */
+    world.ctx->link.cold                                 = 2e9;
     fsdpi_pairs_settle(&world.ctx->lanes[FSDPI_LANE_SHORT].exchange, &(fsdpi_link){.rate = 3e9, .pulls = true});
     world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut = (fsdpi_cut){0};
     return 0;
