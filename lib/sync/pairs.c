@@ -6,7 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 
-enum { LOOKS = 4 }; /* for heads, in a row */
+enum { LOOKS = 12 }; /* for heads, in a row: with 4, the shortest reductions took a sixth longer in MPICH */
 
 static size_t rounded_down(size_t bytes)
 {
@@ -358,7 +358,7 @@ static fsdp_status end_swap(fsdpi_exchange *exchange, const MPI_Status *status, 
 
 static fsdp_status hear_swap(fsdpi_exchange *exchange, bool *heard)
 {
-    enum { LOOKS_FOR_LONG = 4 * LOOKS }; /* which takes microseconds when it has begun to come */
+    enum { LOOKS_FOR_LONG = 16 }; /* which takes microseconds when it has begun to come */
     bool complete = false;
 
     for (int look = 0; look < LOOKS_FOR_LONG && !complete; look++) {
