@@ -188,7 +188,7 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
     bool          run     = false;
 
     FSDP_TRY(issue(queue, call, status, true, &run, &request));
-    if (fsdpi_agreement_is_brief(request)) {
+    if (run && fsdpi_agreement_is_brief(request)) { /* else another thread may be at it */
         fsdpi_carry_out_briefly(queue, request);
     }
     if (run && !fsdpi_is_done(request)) {

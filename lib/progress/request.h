@@ -211,11 +211,11 @@ void fsdpi_describe(const fsdpi_call *call, int ranks, char *text, size_t size);
 /** Fetches the result's memory into the caches while the others' data is on its way: a short operation would wait for it at its end. */
 static inline void fsdpi_fetch_result(const fsdpi_call *call)
 {
-    enum { MOST_BYTES = 2048, LINE = 64 };
+    enum { MOST_BYTES = 2048 };
     const unsigned char *out   = call->out;
     const size_t         bytes = call->out_bytes < MOST_BYTES ? call->out_bytes : MOST_BYTES;
 
-    for (size_t i = 0; i < bytes; i += LINE) {
+    for (size_t i = 0; i < bytes; i += FSDPI_LINE) {
         __builtin_prefetch(out + i, 1);
     }
 }

@@ -32,10 +32,10 @@ typedef struct fsdpi_exchange {
     fsdpi_records      records;  /* a leader's */
     bool               posted;   /* a round is under way */
     bool               in_pairs; /* agreements: lib/sync/pairs.h instead; the same on all ranks */
-    size_t         place; /* in pairs: BYTES of another node's place; this and the next three by fsdpi_pairs_settle() */
+    size_t place; /* in pairs: BYTES of another node's place; this and those up to led_until by fsdpi_pairs_settle() */
     unsigned char *others;     /* the first of these */
     size_t         most;       /* BYTES of the longest payload; 0: there is no room for pairs */
-    size_t         together;   /* BYTES of data that follow a head in its message, at most; the same on all ranks */
+    size_t         together;   /* BYTES of data that fit the message of its head, or have none; the same on all ranks */
     size_t         swap_until; /* BYTES of data that two nodes swap without heads, at most */
     size_t led_until; /* BYTES of data whose beginning follows the head, and the rest apart, at most; likewise */
     bool   heard;     /* in pairs: all heads have come */
@@ -44,7 +44,7 @@ typedef struct fsdpi_exchange {
     bool   sent;      /* nothing of what precedes the heads is */
     unsigned char *outgoing; /* where the next message of theirs is put together */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
-    fsdpi_swap     swap;     /* both data that it sends and what it receives has no head */
+    fsdpi_swap     swap;     /* what it sends and what it receives both have no head */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */
     int         expected;                          /* the tag of data that is received already; 0: none is */
     size_t      awaited, n_awaited;                /* the first of its messages, and how many they are */
