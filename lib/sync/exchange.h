@@ -44,13 +44,14 @@ typedef struct fsdpi_exchange {
     bool   sent;      /* nothing of what precedes the heads is */
     unsigned char *outgoing; /* where the next message of theirs is put together */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
-    fsdpi_swap     swap;     /* what it sends and what it receives both have no head */
+    int two; /* of two messages that the other node swaps, the first of which has come to the place of its head */
+    fsdpi_swap  swap;    /* what it sends and what it receives both have no head */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */
-    int         expected;                          /* the tag of data that is received already; 0: none is */
-    size_t      awaited, n_awaited;                /* the first of its messages, and how many they are */
-    MPI_Request kept[FSDPI_MOST_IN_PAIRS - 1];     /* persistent: receive the heads of the nodes before this one */
-    int         n_kept;                            /* of these there are; 0 until the first is needed */
-    MPI_Status  statuses[FSDPI_MOST_IN_PAIRS - 1]; /* of the heads, once all have come */
+    int         expected;                      /* the tag of data that is received already; 0: none is */
+    size_t      awaited, n_awaited;            /* the first of its messages, and how many they are */
+    MPI_Request kept[FSDPI_MOST_IN_PAIRS - 1]; /* persistent: receive the heads of the nodes before this one */
+    int         n_kept;                        /* of these there are; 0 until the first is needed */
+    MPI_Status  statuses[2 * (FSDPI_MOST_IN_PAIRS - 1)]; /* of the messages, once all have come */
 } fsdpi_exchange;
 
 /** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/device/memory.h"
+#include "lib/sync/bare_tags.h"
 
 enum { MESSAGES_AT_FIRST = 32 };
 
@@ -53,23 +54,12 @@ static int largest_tag(MPI_Comm comm)
                                                                                                              : LEAST;
 }
 
-/* The upper half of the tags, as far as their number is a power of two. */
-static int first_bare_tag(int largest_tag)
-{
-    int first = 1;
-
-    while (first <= (largest_tag - 3) / 4 + 1) { /* twice as many fit */
-        first *= 2;
-    }
-    return first;
-}
-
 fsdp_status fsdpi_messages_open(fsdpi_messages *messages, fsdpi_core *core, MPI_Comm comm)
 {
     messages->core           = core;
     messages->comm           = comm;
     messages->largest_tag    = largest_tag(comm);
-    messages->first_bare_tag = first_bare_tag(messages->largest_tag);
+    messages->first_bare_tag = fsdpi_first_bare_tag(messages->largest_tag);
     return grow(messages);
 }
 

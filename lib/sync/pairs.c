@@ -5,15 +5,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-
-/*
- * Looks in a row for what has come. With 4, the shortest reductions took a sixth longer in MPICH; but beside long messages, of which UCX
- * brings 512 KiB in each, 12 made a sum wait for 80 to 96 us instead of 50 to 68.
- */
-static int looks(const fsdpi_exchange *exchange)
-{
-    return exchange->box->hurried ? 4 : 12;
-}
+#include "lib/sync/bare_tags.h"
+#include "lib/sync/pairs_inside.h"
 
 static size_t rounded_down(size_t bytes)
 {
@@ -75,22 +68,6 @@ void fsdpi_pairs_settle(fsdpi_exchange *exchange, const fsdpi_link *link)
     exchange->together = least < together ? least : together;
 }
 
-/* This node's place is the first. */
-static fsdpi_record_head *own_record(const fsdpi_exchange *exchange)
-{
-    return (fsdpi_record_head *)(void *)fsdpi_rest_of(exchange->box, 0);
-}
-
-/* Those of the others follow, around. */
-static fsdpi_record_head *record_of(const fsdpi_exchange *exchange, int node)
-{
-    const fsdpi_nodes *nodes = exchange->nodes;
-    const int          place = node - nodes->mine + (node < nodes->mine ? nodes->count : 0);
-
-    return place == 0 ? own_record(exchange)
-                      : (fsdpi_record_head *)(void *)(exchange->others + (size_t)(place - 1) * exchange->place);
-}
-
 /* Of fsdpi_node_before(exchange->nodes, k). */
 static fsdpi_record_head *record_before(const fsdpi_exchange *exchange, int k)
 {
@@ -101,17 +78,20 @@ static fsdpi_record_head *record_before(const fsdpi_exchange *exchange, int k)
 
 const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int node)
 {
-    const fsdpi_record_head *record = record_of(exchange, node);
+    const fsdpi_record_head *record = fsdpi_record_of(exchange, node);
 
     return (const unsigned char *)(exchange->is_bare && node != exchange->nodes->mine ? record : record + 1);
 }
 
-/* In `bytes` of a head: what it announces is sent later; of a message without one: long data has come in it. */
-static const uint64_t LATER = (uint64_t)1 << 63, HERE = (uint64_t)1 << 62;
+/*
+ * In `bytes` of a head: what it announces is sent later; of a message without one: long data has come in it; or its beginning has, and
+ * one more message brings the rest.
+ */
+static const uint64_t LATER = (uint64_t)1 << 63, HERE = (uint64_t)1 << 62, BEGUN = (uint64_t)1 << 61;
 
 static size_t announced(const fsdpi_record_head *head)
 {
-    return (size_t)(head->bytes & ~(LATER | HERE));
+    return (size_t)(head->bytes & ~(LATER | HERE | BEGUN));
 }
 
 /*
@@ -126,7 +106,8 @@ static size_t lead_of(const fsdpi_exchange *exchange, size_t bytes)
 /* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
 static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *head)
 {
-    const uint64_t tags = (uint64_t)exchange->messages->first_bare_tag - FSDPI_TAG_PORTIONS;
+    const int      end  = fsdpi_end_of_other_tags(fsdpi_first_bare_tag_of(exchange));
+    const uint64_t tags = (uint64_t)(end - FSDPI_TAG_PORTIONS);
     const uint64_t call = fsdpi_hash_word(announced(head), head->all.call);
 
     return FSDPI_TAG_PORTIONS + (int)(call % tags);
@@ -134,60 +115,31 @@ static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *
 
 /* ---- messages without a head ---------------------------------------------------------------------------------------- */
 
-/* The two flags that such a message can have or not; it has those of `USUAL`, and a good status. */
-static const uint32_t USUAL = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE, MAYBE = FSDPI_FLAG_OFFERED | FSDPI_FLAG_STILL;
-
-/* From the first bare tag on, there are as many as that says, a power of two: for each call four. */
-static uint32_t bare_tags(const fsdpi_exchange *exchange)
-{
-    return (uint32_t)exchange->messages->first_bare_tag;
-}
-
-static bool has_bare_tag(const fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
-{
-    enum { LEAST_TAGS = 1 << 22 }; /* a million calls */
-
-    return bare_tags(exchange) >= LEAST_TAGS && opinion->status == FSDP_OK && (opinion->flags & ~MAYBE) == USUAL;
-}
-
-static int bare_tag(const fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
-{
-    const uint32_t offered = (opinion->flags & FSDPI_FLAG_OFFERED) != 0 ? 1 : 0;
-    const uint32_t still   = (opinion->flags & FSDPI_FLAG_STILL) != 0 ? 2 : 0;
-    const uint64_t call    = (fsdpi_hash_word(0, opinion->call) >> 32) * (bare_tags(exchange) / 4) >> 32;
-
-    return (int)(bare_tags(exchange) + (uint32_t)call * 4 + still + offered);
-}
-
-static fsdpi_opinion opinion_of_tag(const fsdpi_exchange *exchange, const fsdpi_opinion *own, int tag)
-{
-    const uint32_t offered = ((uint32_t)tag & 1) != 0 ? FSDPI_FLAG_OFFERED : 0;
-    const uint32_t still   = ((uint32_t)tag & 2) != 0 ? FSDPI_FLAG_STILL : 0;
-    const bool     is_same = ((uint32_t)(bare_tag(exchange, own) ^ tag) & ~3U) == 0;
-
-    return (fsdpi_opinion){.call = is_same ? own->call : ~own->call, .flags = USUAL | offered | still};
-}
-
 /* A message that has come to the place of a record: if its tag says what a head says, that is put in front of the data. */
-static void complete_record(const fsdpi_exchange *exchange, fsdpi_record_head *record, const fsdpi_opinion *own,
+static void complete_record(fsdpi_exchange *exchange, fsdpi_record_head *record, const fsdpi_opinion *own,
                             const MPI_Status *status)
 {
-    int bytes = 0;
+    const int tag   = status->MPI_TAG;
+    int       bytes = 0;
 
-    if (status->MPI_TAG == FSDPI_TAG_RECORDS) {
+    if (tag == FSDPI_TAG_RECORDS) {
         return;
     }
     (void)MPI_Get_count(status, MPI_BYTE, &bytes);
     memmove(record + 1, record, (size_t)bytes);
-    *record = (fsdpi_record_head){.all   = opinion_of_tag(exchange, own, status->MPI_TAG),
-                                  .bytes = (uint64_t)bytes | ((size_t)bytes > exchange->together ? HERE : 0)};
+    record->bytes = (uint64_t)bytes | ((size_t)bytes > exchange->together ? HERE : 0);
+    record->all   = fsdpi_opinion_of_tag(fsdpi_first_bare_tag_of(exchange), own, tag);
+    if (fsdpi_is_tag_of_two(fsdpi_first_bare_tag_of(exchange), tag)) {
+        record->bytes = ((uint64_t)bytes + exchange->messages->cut.piece) | BEGUN;
+        exchange->two = tag;
+    }
 }
 
 /* ---- an exchange ---------------------------------------------------------------------------------------------------- */
 
 fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opinion *opinion)
 {
-    fsdpi_record_head *record = own_record(exchange);
+    fsdpi_record_head *record = fsdpi_own_record(exchange);
 
     *record            = (fsdpi_record_head){.all = *opinion};
     exchange->posted   = false;
@@ -198,7 +150,7 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     exchange->expected = 0;
     exchange->swap     = FSDPI_NO_SWAP;
     exchange->is_bare  = false;
-    exchange->bare_tag = has_bare_tag(exchange, opinion) ? bare_tag(exchange, opinion) : 0;
+    exchange->bare_tag = fsdpi_bare_tag(fsdpi_first_bare_tag_of(exchange), opinion);
     return record;
 }
 
@@ -231,8 +183,9 @@ fsdp_status fsdpi_pairs_listen(fsdpi_exchange *exchange)
         FSDP_TRY(fsdpi_post_kept(exchange->messages, &exchange->kept[i]));
     }
     /* What is sent is tested here, while the heads come, rather than behind them: so short a message has mostly gone already. */
-    return exchange->apart ? FSDP_OK
-                           : fsdpi_messages_some_complete(exchange->messages, 0, exchange->heads, &exchange->sent);
+    return exchange->apart || FSDPI_EVERY_TEST_MOVES
+               ? FSDP_OK
+               : fsdpi_messages_some_complete(exchange->messages, 0, exchange->heads, &exchange->sent);
 }
 
 /* Short data behind a head of its own. */
@@ -273,14 +226,14 @@ static fsdp_status send_apart(fsdpi_exchange *exchange, int leader, const fsdpi_
 
 fsdp_status fsdpi_pairs_announce(fsdpi_exchange *exchange, int node, size_t bytes)
 {
-    const fsdpi_record_head head = {.all = own_record(exchange)->all, .bytes = bytes | LATER};
+    const fsdpi_record_head head = {.all = fsdpi_own_record(exchange)->all, .bytes = bytes | LATER};
 
     return send_head(exchange, fsdpi_rank_at(exchange->nodes, node, 0), &head, NULL, 0);
 }
 
 fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
 {
-    const fsdpi_record_head head = {.all = own_record(exchange)->all, .bytes = portion.bytes};
+    const fsdpi_record_head head = {.all = fsdpi_own_record(exchange)->all, .bytes = portion.bytes};
 
     return fsdpi_post_send(exchange->messages, portion.data, portion.bytes, fsdpi_rank_at(exchange->nodes, node, 0),
                            portion_tag(exchange, &head));
@@ -288,7 +241,7 @@ fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_por
 
 fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
 {
-    const fsdpi_record_head *own    = own_record(exchange);
+    const fsdpi_record_head *own    = fsdpi_own_record(exchange);
     const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
     const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
 
@@ -302,118 +255,55 @@ fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion p
                                                : send_apart(exchange, leader, &head, portion.data);
 }
 
-/* ---- two nodes that swap long data without heads -------------------------------------------------------------------- */
-
-bool fsdpi_pairs_may_swap(const fsdpi_exchange *exchange, size_t sent, size_t received)
-{
-    const uint32_t all   = USUAL | MAYBE;
-    const size_t   least = sent < received ? sent : received, longest = sent < received ? received : sent;
-
-    return exchange->bare_tag != 0 && (own_record(exchange)->all.flags & all) == all && exchange->nodes->largest == 1 &&
-           least > exchange->together && longest <= exchange->swap_until &&
-           fsdpi_is_one_message(exchange->messages, least) && fsdpi_is_one_message(exchange->messages, longest);
-}
-
-fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion portion, void *to, size_t bytes)
-{
-    const int leader = fsdpi_rank_at(exchange->nodes, node, 0);
-
-    exchange->apart     = true;
-    exchange->swap      = FSDPI_SWAPPING;
-    exchange->expected  = exchange->bare_tag;
-    exchange->awaited   = exchange->messages->n;
-    exchange->n_awaited = 1;
-    FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, to != NULL ? to : record_of(exchange, node) + 1, bytes,
-                                      leader, exchange->bare_tag));
-    FSDP_TRY(fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader, exchange->bare_tag));
-    exchange->heads = exchange->messages->n;
-    return FSDP_OK;
-}
-
-/* Where something else has come than what the same call sends: unless that has come before it, takes back what was to receive that. */
-static fsdp_status doubt_swap(fsdpi_exchange *exchange)
-{
-    const fsdpi_nodes *nodes = exchange->nodes;
-    int                found = 0;
-
-    FSDPI_TRY_MPI(exchange->messages->core->ctx,
-                  MPI_Iprobe(fsdpi_rank_at(nodes, fsdpi_node_before(nodes, 1), 0), MPI_ANY_TAG,
-                             exchange->messages->comm, &found, MPI_STATUS_IGNORE));
-    if (found != 0) {
-        exchange->swap = FSDPI_SWAP_IN_DOUBT;
-        FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, 1));
-    }
-    return FSDP_OK;
-}
-
-/* What was to be received is there, or has been taken back: then the other node's head is received, as if there had been no swap. */
-static fsdp_status end_swap(fsdpi_exchange *exchange, const MPI_Status *status, bool *heard)
-{
-    int taken_back = 0;
-
-    if (exchange->swap == FSDPI_SWAP_IN_DOUBT) {
-        FSDPI_TRY_MPI(exchange->messages->core->ctx, MPI_Test_cancelled(status, &taken_back));
-    }
-    *heard = taken_back == 0;
-    if (taken_back != 0) {
-        exchange->swap     = FSDPI_NO_SWAP;
-        exchange->expected = 0;
-        return fsdpi_pairs_listen(exchange);
-    }
-    return FSDP_OK;
-}
-
-static fsdp_status hear_swap(fsdpi_exchange *exchange, bool *heard)
-{
-    const int most     = looks(exchange);
-    bool      complete = false;
-
-    for (int look = 0; look < most && !complete; look++) {
-        FSDP_TRY(fsdpi_messages_received(exchange->messages, exchange->awaited, 1, exchange->statuses, &complete));
-    }
-    if (complete) {
-        return end_swap(exchange, &exchange->statuses[0], heard);
-    }
-    return exchange->swap == FSDPI_SWAPPING ? doubt_swap(exchange) : FSDP_OK;
-}
-
 /* ---- what has come -------------------------------------------------------------------------------------------------- */
 
 /*
  * Whether all that has come, where nobody but this rank looks, has the tag that this node's call has: then there are no heads, nothing
  * to join, and nothing that follows.
  */
-static bool all_is_bare(const fsdpi_exchange *exchange)
+static bool all_is_bare(const fsdpi_exchange *exchange, const MPI_Status *statuses)
 {
     bool same = exchange->bare_tag != 0 && !exchange->apart && exchange->nodes->largest == 1;
 
     for (int k = 1; k < exchange->nodes->count && same; k++) {
-        same = exchange->statuses[k - 1].MPI_TAG == exchange->bare_tag;
+        same = statuses[k - 1].MPI_TAG == exchange->bare_tag;
     }
     return same;
+}
+
+/* For the heads; or, where that is better, for all messages at first: one has been sent to each node, and one comes from each. */
+static fsdp_status look_for_heads(fsdpi_exchange *exchange, bool *heard, const MPI_Status **statuses)
+{
+    const size_t heads = exchange->heads, n = exchange->messages->n;
+    int          most = fsdpi_looks(exchange);
+
+    *statuses = exchange->statuses;
+    if (FSDPI_EVERY_TEST_MOVES && !exchange->apart) {
+        FSDP_TRY(fsdpi_look_for(exchange, 0, n, most, heard));
+        *statuses      = exchange->statuses + (*heard ? heads : 0);
+        exchange->sent = *heard;
+        most           = 1; /* what was sent may take long to leave */
+    }
+    return *heard ? FSDP_OK : fsdpi_look_for(exchange, heads, n - heads, most, heard);
 }
 
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
 {
     const fsdpi_nodes *nodes    = exchange->nodes;
     fsdpi_messages    *messages = exchange->messages;
-    fsdpi_record_head *own      = own_record(exchange);
+    fsdpi_record_head *own      = fsdpi_own_record(exchange);
+    const MPI_Status  *statuses;
 
     if (exchange->swap != FSDPI_NO_SWAP) {
-        return hear_swap(exchange, heard);
+        return fsdpi_hear_swap(exchange, heard);
     }
-    const int most = looks(exchange);
-    /* Heads that come within a moment are found sooner without all that is done between two looks. */
-    for (int look = 0; look < most && !*heard; look++) {
-        FSDP_TRY(fsdpi_messages_received(messages, exchange->heads, messages->n - exchange->heads, exchange->statuses,
-                                         heard));
-    }
+    FSDP_TRY(look_for_heads(exchange, heard, &statuses));
     if (!*heard) {
         return FSDP_OK;
     }
     messages->n       = exchange->sent ? 0 : exchange->heads;
     exchange->heads   = messages->n; /* and what follows them takes their places */
-    exchange->is_bare = all_is_bare(exchange);
+    exchange->is_bare = all_is_bare(exchange, statuses);
     if (exchange->is_bare) {
         return FSDP_OK;
     }
@@ -421,7 +311,7 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     for (int k = 1; k < nodes->count; k++) {
         fsdpi_record_head *record = record_before(exchange, k);
 
-        complete_record(exchange, record, &mine, &exchange->statuses[k - 1]);
+        complete_record(exchange, record, &mine, &statuses[k - 1]);
         fsdpi_join(&own->all, &record->all);
         exchange->apart = exchange->apart || record->bytes > exchange->together;
     }
@@ -447,10 +337,9 @@ void fsdpi_pairs_awaited(const fsdpi_exchange *exchange, fsdpi_rank_list *list)
 }
 
 /* What comes behind a head, and behind its lead. */
-static fsdp_status receive_rest(fsdpi_exchange *exchange, int node, void *to, size_t bytes, int tag)
+static fsdp_status receive_rest(fsdpi_exchange *exchange, int node, void *to, size_t bytes, size_t lead, int tag)
 {
-    unsigned char *data = to != NULL ? to : (void *)(record_of(exchange, node) + 1);
-    const size_t   lead = lead_of(exchange, bytes);
+    unsigned char *data = to != NULL ? to : (void *)(fsdpi_record_of(exchange, node) + 1);
 
     return fsdpi_post_receive(exchange->messages, data + lead, bytes - lead, fsdpi_rank_at(exchange->nodes, node, 0),
                               tag);
@@ -458,14 +347,25 @@ static fsdp_status receive_rest(fsdpi_exchange *exchange, int node, void *to, si
 
 fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, size_t bytes)
 {
-    const fsdpi_record_head expected = {.all = own_record(exchange)->all, .bytes = bytes};
+    const fsdpi_record_head expected = {.all = fsdpi_own_record(exchange)->all, .bytes = bytes};
 
     exchange->apart    = true;
     exchange->expected = portion_tag(exchange, &expected);
     exchange->awaited  = exchange->messages->n;
-    FSDP_TRY(receive_rest(exchange, node, to, bytes, exchange->expected));
+    FSDP_TRY(receive_rest(exchange, node, to, bytes, lead_of(exchange, bytes), exchange->expected));
     exchange->n_awaited = exchange->messages->n - exchange->awaited;
     return FSDP_OK;
+}
+
+static size_t lead_in(const fsdpi_exchange *exchange, const fsdpi_record_head *record)
+{
+    return (record->bytes & BEGUN) != 0 ? announced(record) - exchange->messages->cut.piece
+                                        : lead_of(exchange, announced(record));
+}
+
+static int tag_of_rest(const fsdpi_exchange *exchange, const fsdpi_record_head *record)
+{
+    return (record->bytes & BEGUN) != 0 ? exchange->two : portion_tag(exchange, record);
 }
 
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
@@ -473,14 +373,15 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     if (exchange->swap != FSDPI_NO_SWAP) {
         return FSDP_OK;
     }
-    fsdpi_record_head *record  = record_of(exchange, node);
+    fsdpi_record_head *record  = fsdpi_record_of(exchange, node);
     const bool         is_here = (record->bytes & HERE) != 0;
-    const bool         is_sent = (record->bytes & LATER) == 0 || fsdpi_carries(&own_record(exchange)->all);
+    const bool         is_sent = (record->bytes & LATER) == 0 || fsdpi_carries(&fsdpi_own_record(exchange)->all);
     const bool         comes   = announced(record) > exchange->together && is_sent && !is_here;
-    const int          tag = comes ? portion_tag(exchange, record) : 0, expected = exchange->expected;
+    const int          tag = comes ? tag_of_rest(exchange, record) : 0, expected = exchange->expected;
+    const size_t       lead = lead_in(exchange, record);
 
     if (to != NULL && (comes || is_here)) {
-        memcpy(to, record + 1, is_here ? announced(record) : lead_of(exchange, announced(record)));
+        memcpy(to, record + 1, is_here ? announced(record) : lead);
     }
     if (comes && tag == expected) {
         return FSDP_OK;
@@ -488,7 +389,7 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     if (expected != 0) {
         FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, exchange->n_awaited));
     }
-    return comes ? receive_rest(exchange, node, to, announced(record), tag) : FSDP_OK;
+    return comes ? receive_rest(exchange, node, to, announced(record), lead, tag) : FSDP_OK;
 }
 
 /* What was expected is received before anything is sent, and what was not, behind the heads. */

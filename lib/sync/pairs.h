@@ -15,8 +15,8 @@
  * not be copied behind a head. Of longer data that is cut into messages so short that MPI sends them without asking, the beginning
  * follows the head: one message less.
  *
- * Two nodes that are ranks swap long data without heads too, in messages with the same tag, which each receives straight to where the
- * data belongs. A rank does so where it is as usual: it offers its data, and none of its earlier operations moves any more. If the other
+ * Two nodes that are ranks swap long data without heads too, in one message each, or in two that MPI sends without asking, which each
+ * receives straight to where the data belongs. A rank does so where it is as usual: it offers its data, and none of its earlier operations moves any more. If the other
  * one calls something else, or does not do the same, what it sends finds nobody who expects it: MPI_Iprobe() sees that, and the rank
  * takes back its receive and listens for a head. Whoever listens for heads has room for data that comes without one.
  *

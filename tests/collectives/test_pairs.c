@@ -80,7 +80,7 @@ static bool are_swapped(size_t portion)
     const fsdpi_exchange *exchange = &world.ctx->lanes[FSDPI_LANE_SHORT].exchange;
 
     return world.size == 2 && portion > exchange->together && portion <= exchange->swap_until &&
-           pieces_of(portion) == 1;
+           (pieces_of(portion) == 1 || (pieces_of(portion) == 2 && portion <= exchange->led_until));
 }
 
 /* BYTES of a portion that has messages of its own; the first of it may be behind its head. */
@@ -89,6 +89,12 @@ static size_t apart_of(size_t portion)
     const fsdpi_exchange *exchange = &world.ctx->lanes[FSDPI_LANE_SHORT].exchange;
 
     return portion <= exchange->together ? 0 : portion <= exchange->led_until ? portion - exchange->together : portion;
+}
+
+/* BYTES of it that are received from before anything is sent on. */
+static size_t expected_of(size_t portion)
+{
+    return world.size > 2 ? 0 : are_swapped(portion) ? portion : apart_of(portion);
 }
 
 /* The messages to each other node with `portion` BYTES: behind a head, and without one if that can be. */
@@ -101,7 +107,7 @@ static size_t messages_behind_head(size_t portion)
 
 static size_t messages_with(size_t portion)
 {
-    return are_swapped(portion) ? 1 : messages_behind_head(portion);
+    return are_swapped(portion) ? pieces_of(portion) : messages_behind_head(portion);
 }
 
 /* BYTES of what a node is sent in front of a portion: the tag of a short one says enough. */
@@ -287,11 +293,11 @@ static void data_is_expected(void **state)
 {
     (void)state;
     check_allgather(LONG);
-    assert_int_equal(world.size == 2 ? apart_of(LONG * sizeof(float)) : 0, sent.expected);
+    assert_int_equal(expected_of(LONG * sizeof(float)), sent.expected);
     check_reduce_scatter(LONG);
-    assert_int_equal(world.size == 2 ? apart_of(LONG * sizeof(float)) : 0, sent.expected);
+    assert_int_equal(expected_of(LONG * sizeof(float)), sent.expected);
     check_alltoall(LONG, false);
-    assert_int_equal(world.size == 2 ? apart_of(LONG * sizeof(float)) : 0, sent.expected);
+    assert_int_equal(expected_of(LONG * sizeof(float)), sent.expected);
     check_allreduce(SHORT);
     assert_int_equal(0, sent.expected);
 }
@@ -405,6 +411,7 @@ static void what_only_some_offer_goes_another_way(void **state)
     for (int odd = 0; odd < world.size; odd++) {
         check_what_only_some_offer(SHORT, odd);
         assert_string_not_equal("inline", fsdp_last_algorithm(world.ctx));
+        check_what_only_some_offer(LONG, odd);
         world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
         check_what_only_some_offer(LONG, odd);
         assert_string_not_equal("halves", fsdp_last_algorithm(world.ctx));
@@ -484,12 +491,13 @@ static void own_parts_are_copied_while_others_come(void **state)
 
 /*
  * All of the above, where a message of 1000 bytes is the longest that MPI sends at once; where data up to a length is cut; and where
- * the beginning of that follows its head.
+ * the beginning of that follows its head, or, where it fits two messages, has none.
  */
 static void pieces_do_as_one_message_does(void **state)
 {
-    const fsdpi_cut cuts[] = {{1000, SIZE_MAX}, {1000, 4 * LONG - 4}, {12288, 4 * LONG}, {12288, 4 * LONG}};
-    const size_t    led[]  = {0, 0, 0, 4 * LONG};
+    const fsdpi_cut cuts[] = {
+        {1000, SIZE_MAX}, {1000, 4 * LONG - 4}, {12288, 4 * LONG}, {12288, 4 * LONG}, {20000, 4 * LONG}};
+    const size_t led[] = {0, 0, 0, 4 * LONG, 4 * LONG};
 
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         world.ctx->lanes[FSDPI_LANE_SHORT].exchange.led_until = led[i];
@@ -499,6 +507,7 @@ static void pieces_do_as_one_message_does(void **state)
         halves_send_each_byte_twice(state);
         lengths_that_differ_leave_nothing_behind(state);
         one_without_data_among_others_leaves_nothing_behind(state);
+        what_only_some_offer_goes_another_way(state);
     }
     world.ctx->lanes[FSDPI_LANE_SHORT].exchange.led_until = 0;
     world.ctx->lanes[FSDPI_LANE_SHORT].messages.cut       = (fsdpi_cut){0};

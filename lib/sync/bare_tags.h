@@ -1,0 +1,40 @@
+/**
+ * @file
+ * The tags of messages without a head, which say what a head says: that a call is made whose arguments are good, 20 bits or more of its
+ * hash, and two flags. Of the tags that an MPI has, one less than a power of two `first`, and as many again, are these.
+ *
+ *     first + 4 k + 2 still + offered   a message with all that its sender has to say of call k
+ *     first / 2 + k                     the same, with both flags, in two messages: see lib/sync/pairs.c
+ *
+ * All others are below first / 2.
+ */
+#ifndef FSDPI_BARE_TAGS_H
+#define FSDPI_BARE_TAGS_H
+
+#include <stdbool.h>
+
+#include "lib/sync/opinion.h"
+
+/** Where tags go up to there, which is 32767 at least. */
+int fsdpi_first_bare_tag(int largest_tag);
+
+/** What is left below, for others. */
+static inline int fsdpi_end_of_other_tags(int first)
+{
+    return first / 2;
+}
+
+/** Whether both flags are set, and all else is as such a tag says. */
+bool fsdpi_is_usual(const fsdpi_opinion *opinion);
+
+/** 0: no tag says that, or there are too few. */
+int fsdpi_bare_tag(int first, const fsdpi_opinion *opinion);
+
+/** Of two messages, for a bare tag with both flags. */
+int  fsdpi_tag_of_two(int first, int bare_tag);
+bool fsdpi_is_tag_of_two(int first, int tag);
+
+/** What a tag of either kind says, to who is of this opinion: its call is unknown if it is another one. */
+fsdpi_opinion fsdpi_opinion_of_tag(int first, const fsdpi_opinion *own, int tag);
+
+#endif
