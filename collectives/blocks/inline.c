@@ -106,18 +106,23 @@ size_t fsdpi_record_inline(fsdp_request *request, fsdpi_pattern pattern, unsigne
 /* What the ranks of a node own, of the block that is everything. */
 static fsdpi_slice needed_by(const fsdp_request *request, int node)
 {
+    if (ranks_are_nodes(request)) {
+        return fsdpi_slice_of(request, node);
+    }
     const fsdpi_block b = fsdpi_whole_block(request, FSDPI_SCATTER);
 
-    return ranks_are_nodes(request) ? fsdpi_slice_of(request, node) : fsdpi_needed_by(request, &b, node);
+    return fsdpi_needed_by(request, &b, node);
 }
 
 /* BYTES that they bring. */
 static size_t gathered_bytes(const fsdp_request *request, int node)
 {
+    if (ranks_are_nodes(request)) {
+        return fsdpi_slice_of(request, node).count * request->call.width;
+    }
     const fsdpi_block b = fsdpi_whole_block(request, FSDPI_GATHER);
 
-    return ranks_are_nodes(request) ? fsdpi_slice_of(request, node).count * request->call.width
-                                    : fsdpi_gathered_bytes(request, &b, node);
+    return fsdpi_gathered_bytes(request, &b, node);
 }
 
 /* Where this rank's part of a gathered result belongs. */

@@ -3,7 +3,9 @@
  * Whether giving the core away costs a moment or a time slice. Nobody says so beforehand: where others compute on the core, the
  * scheduler may let them go on until its next tick, milliseconds later (Linux 6.18 also charges the time of a slice to who gives
  * way), while a thread that sleeps comes back when its time is over. So one that has come back late sleeps instead for a while,
- * or leaves it, and then tries again, ever more seldom.
+ * or leaves it, and then tries again, ever more seldom. Once is no sign yet: a host takes a virtual core away at times. With 64
+ * naps after the first time instead of 8, 64 MiB over vader without single copy took the thread alone 1.09 of a blocking call's
+ * time instead of 1.05.
  */
 #ifndef FSDPI_GIVING_WAY_H
 #define FSDPI_GIVING_WAY_H
@@ -27,7 +29,7 @@ static inline bool fsdpi_may_give_way(fsdpi_giving_way *way)
 
 static inline void fsdpi_gave_way(fsdpi_giving_way *way, bool late)
 {
-    enum { FEW = 64, MANY = 4096 };
+    enum { FEW = 8, MANY = 4096 };
 
     if (!late) {
         way->after = 0;

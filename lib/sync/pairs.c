@@ -239,20 +239,25 @@ fsdp_status fsdpi_pairs_send_later(fsdpi_exchange *exchange, int node, fsdpi_por
                            portion_tag(exchange, &head));
 }
 
-fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
+static __attribute__((noinline)) fsdp_status send_with_head(fsdpi_exchange *exchange, int leader, fsdpi_portion portion)
 {
-    const fsdpi_record_head *own    = fsdpi_own_record(exchange);
-    const int                leader = fsdpi_rank_at(exchange->nodes, node, 0);
-    const fsdpi_record_head  head   = {.all = own->all, .bytes = portion.bytes};
+    const fsdpi_record_head *own  = fsdpi_own_record(exchange);
+    const fsdpi_record_head  head = {.all = own->all, .bytes = portion.bytes};
 
-    if (portion.bytes <= exchange->together && exchange->bare_tag != 0) {
-        return fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader, exchange->bare_tag);
-    }
     if (portion.bytes == 0) {
         return fsdpi_post_send_whole(exchange->messages, own, sizeof *own, leader, FSDPI_TAG_RECORDS);
     }
     return portion.bytes <= exchange->together ? send_together(exchange, leader, &head, portion.data)
                                                : send_apart(exchange, leader, &head, portion.data);
+}
+
+fsdp_status fsdpi_pairs_send(fsdpi_exchange *exchange, int node, fsdpi_portion portion)
+{
+    const int leader = fsdpi_rank_at(exchange->nodes, node, 0);
+
+    return portion.bytes <= exchange->together && exchange->bare_tag != 0
+               ? fsdpi_post_send_whole(exchange->messages, portion.data, portion.bytes, leader, exchange->bare_tag)
+               : send_with_head(exchange, leader, portion);
 }
 
 /* ---- what has come -------------------------------------------------------------------------------------------------- */
@@ -287,12 +292,24 @@ static fsdp_status look_for_heads(fsdpi_exchange *exchange, bool *heard, const M
     return *heard ? FSDP_OK : fsdpi_look_for(exchange, heads, n - heads, most, heard);
 }
 
+/* What has come with heads, or says something else than this node. */
+static __attribute__((noinline)) void join_heads(fsdpi_exchange *exchange, const MPI_Status *statuses)
+{
+    fsdpi_record_head  *own  = fsdpi_own_record(exchange);
+    const fsdpi_opinion mine = own->all;
+
+    for (int k = 1; k < exchange->nodes->count; k++) {
+        fsdpi_record_head *record = record_before(exchange, k);
+
+        complete_record(exchange, record, &mine, &statuses[k - 1]);
+        fsdpi_join(&own->all, &record->all);
+        exchange->apart = exchange->apart || record->bytes > exchange->together;
+    }
+}
+
 fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
 {
-    const fsdpi_nodes *nodes    = exchange->nodes;
-    fsdpi_messages    *messages = exchange->messages;
-    fsdpi_record_head *own      = fsdpi_own_record(exchange);
-    const MPI_Status  *statuses;
+    const MPI_Status *statuses;
 
     if (exchange->swap != FSDPI_NO_SWAP) {
         return fsdpi_hear_swap(exchange, heard);
@@ -301,19 +318,11 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     if (!*heard) {
         return FSDP_OK;
     }
-    messages->n       = exchange->sent ? 0 : exchange->heads;
-    exchange->heads   = messages->n; /* and what follows them takes their places */
-    exchange->is_bare = all_is_bare(exchange, statuses);
-    if (exchange->is_bare) {
-        return FSDP_OK;
-    }
-    const fsdpi_opinion mine = own->all;
-    for (int k = 1; k < nodes->count; k++) {
-        fsdpi_record_head *record = record_before(exchange, k);
-
-        complete_record(exchange, record, &mine, &statuses[k - 1]);
-        fsdpi_join(&own->all, &record->all);
-        exchange->apart = exchange->apart || record->bytes > exchange->together;
+    exchange->heads       = exchange->sent ? 0 : exchange->heads; /* and what follows them takes their places */
+    exchange->messages->n = exchange->heads;
+    exchange->is_bare     = all_is_bare(exchange, statuses);
+    if (!exchange->is_bare) {
+        join_heads(exchange, statuses);
     }
     return FSDP_OK;
 }
