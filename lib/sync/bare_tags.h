@@ -1,12 +1,12 @@
 /**
  * @file
  * The tags of messages without a head, which say what a head says: that a call is made whose arguments are good, 20 bits or more of its
- * hash, and two flags. Of the tags that an MPI has, one less than a power of two `first`, and as many again, are these.
+ * hash, and two flags. `first` is the highest power of two for which an MPI has the tags up to 2 first - 1. Call k has these:
  *
- *     first + 4 k + 2 still + offered   a message with all that its sender has to say of call k
- *     first / 2 + k                     the same, with both flags, in two messages: see lib/sync/pairs.c
+ *     first + 4 k + 2 still + offered   of a message with all that its sender has to say
+ *     first / 2 + k                     the same with both flags, of two messages that bring it: see lib/sync/pairs_swap.c
  *
- * All others are below first / 2.
+ * The tags of all other messages are below first / 2.
  */
 #ifndef FSDPI_BARE_TAGS_H
 #define FSDPI_BARE_TAGS_H
