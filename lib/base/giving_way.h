@@ -4,8 +4,8 @@
  * scheduler may let them go on until its next tick, milliseconds later (Linux 6.18 also charges the time of a slice to who gives
  * way), while a thread that sleeps comes back when its time is over. So one that has come back late sleeps instead for a while,
  * or leaves it, and then tries again, ever more seldom. Once is no sign yet: a host takes a virtual core away at times. With 64
- * naps after the first time instead of 8, 64 MiB over vader without single copy took the thread alone 1.09 of a blocking call's
- * time instead of 1.06.
+ * naps after the first time instead of 8, 64 MiB over vader without single copy took the thread alone 1.09 times as long as
+ * a blocking call instead of 1.06.
  */
 #ifndef FSDPI_GIVING_WAY_H
 #define FSDPI_GIVING_WAY_H

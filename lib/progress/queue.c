@@ -106,7 +106,7 @@ void fsdpi_queue_record(fsdpi_queue *queue, fsdp_request *request, bool begun)
 
 /*
  * Enqueues; `run` is set where the calling thread is to carry it out. If it also waits for it, the operation is recorded only when
- * the peers have been told: see record_late(). Every operation comes by, so that no call is spent on it.
+ * the peers have been told: see record_late(). Inlined, since every operation passes through it.
  */
 static inline __attribute__((always_inline)) fsdp_status
 issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status, bool blocking, bool *run, fsdp_request **request)

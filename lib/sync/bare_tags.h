@@ -15,10 +15,10 @@
 
 #include "lib/sync/opinion.h"
 
-/** Where tags go up to there, which is 32767 at least. */
+/** `first`, where tags go up to `largest_tag`: 32767 or more. */
 int fsdpi_first_bare_tag(int largest_tag);
 
-/** What is left below, for others. */
+/** The first that other messages cannot have. */
 static inline int fsdpi_end_of_other_tags(int first)
 {
     return first / 2;
@@ -27,14 +27,14 @@ static inline int fsdpi_end_of_other_tags(int first)
 /** Whether both flags are set, and all else is as such a tag says. */
 bool fsdpi_is_usual(const fsdpi_opinion *opinion);
 
-/** 0: no tag says that, or there are too few. */
+/** The tag that says this; 0: none does, or MPI has too few. */
 int fsdpi_bare_tag(int first, const fsdpi_opinion *opinion);
 
-/** Of two messages, for a bare tag with both flags. */
+/** The tag of two messages for the call of a bare tag that has both flags. */
 int  fsdpi_tag_of_two(int first, int bare_tag);
 bool fsdpi_is_tag_of_two(int first, int tag);
 
-/** What a tag of either kind says, to who is of this opinion: its call is unknown if it is another one. */
+/** What a tag of either kind says. `own`: what this node says; the hash of any other call is only known to differ from its. */
 fsdpi_opinion fsdpi_opinion_of_tag(int first, const fsdpi_opinion *own, int tag);
 
 #endif

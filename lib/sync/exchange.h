@@ -44,8 +44,8 @@ typedef struct fsdpi_exchange {
     bool   sent;      /* nothing of what precedes the heads is */
     unsigned char *outgoing; /* where the next message of theirs is put together */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
-    int two; /* of two messages that the other node swaps, the first of which has come to the place of its head */
-    fsdpi_swap  swap;    /* what it sends and what it receives both have no head */
+    int         begun_tag; /* of two messages that the other node swaps; the first has come to the place of its head */
+    fsdpi_swap  swap;      /* what it sends and what it receives both have no head */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */
     int         expected;                      /* the tag of data that is received already; 0: none is */
     size_t      awaited, n_awaited;            /* the first of its messages, and how many they are */

@@ -19,8 +19,8 @@ enum { SHORT_BYTES = 64, SEVERAL = 8, SHORT_EACH = 6, BUSY_EACH = 16 };
 
 /*
  * BYTES that some MPIs, UCX and Open MPI's vader, send without asking the receiver first, less a head of their own, but not twice as
- * many. So many exchanges use all buffers of MPI. Two messages of that length have to take notably less time than one of twice as many: on
- * an Ice Lake 0.79 to 0.87 of it over vader, but 1.15 to 1.3 over UCX.
+ * many. So many exchanges use all buffers of MPI. Two messages of that length have to take notably less time than one of twice as many. On
+ * an Ice Lake they take 0.8 to 0.9 of it, 4 KiB over vader and 8 over UCX; 1.1 to 1.3 of it where cores are near; 1.2, 4 KiB over UCX.
  */
 enum { N_EAGER = 2, HALVES_EACH = 16 };
 static const int    EAGER[N_EAGER] = {8 << 10, (4 << 10) - FSDPI_LINE}; /* longest first */

@@ -130,8 +130,8 @@ static void complete_record(fsdpi_exchange *exchange, fsdpi_record_head *record,
     record->bytes = (uint64_t)bytes | ((size_t)bytes > exchange->together ? HERE : 0);
     record->all   = fsdpi_opinion_of_tag(fsdpi_first_bare_tag_of(exchange), own, tag);
     if (fsdpi_is_tag_of_two(fsdpi_first_bare_tag_of(exchange), tag)) {
-        record->bytes = ((uint64_t)bytes + exchange->messages->cut.piece) | BEGUN;
-        exchange->two = tag;
+        record->bytes       = ((uint64_t)bytes + exchange->messages->cut.piece) | BEGUN;
+        exchange->begun_tag = tag;
     }
 }
 
@@ -280,16 +280,16 @@ static bool all_is_bare(const fsdpi_exchange *exchange, const MPI_Status *status
 static fsdp_status look_for_heads(fsdpi_exchange *exchange, bool *heard, const MPI_Status **statuses)
 {
     const size_t heads = exchange->heads, n = exchange->messages->n;
-    int          most = fsdpi_looks(exchange);
+    int          most = fsdpi_pairs_looks(exchange);
 
     *statuses = exchange->statuses;
     if (FSDPI_EVERY_TEST_MOVES && !exchange->apart) {
-        FSDP_TRY(fsdpi_look_for(exchange, 0, n, most, heard));
+        FSDP_TRY(fsdpi_pairs_look_for(exchange, 0, n, most, heard));
         *statuses      = exchange->statuses + (*heard ? heads : 0);
         exchange->sent = *heard;
         most           = 1; /* what was sent may take long to leave */
     }
-    return *heard ? FSDP_OK : fsdpi_look_for(exchange, heads, n - heads, most, heard);
+    return *heard ? FSDP_OK : fsdpi_pairs_look_for(exchange, heads, n - heads, most, heard);
 }
 
 /* What has come with heads, or says something else than this node. */
@@ -312,7 +312,7 @@ fsdp_status fsdpi_pairs_heard(fsdpi_exchange *exchange, bool *heard)
     const MPI_Status *statuses;
 
     if (exchange->swap != FSDPI_NO_SWAP) {
-        return fsdpi_hear_swap(exchange, heard);
+        return fsdpi_pairs_hear_swap(exchange, heard);
     }
     FSDP_TRY(look_for_heads(exchange, heard, &statuses));
     if (!*heard) {
@@ -374,7 +374,7 @@ static size_t lead_in(const fsdpi_exchange *exchange, const fsdpi_record_head *r
 
 static int tag_of_rest(const fsdpi_exchange *exchange, const fsdpi_record_head *record)
 {
-    return (record->bytes & BEGUN) != 0 ? exchange->two : portion_tag(exchange, record);
+    return (record->bytes & BEGUN) != 0 ? exchange->begun_tag : portion_tag(exchange, record);
 }
 
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)

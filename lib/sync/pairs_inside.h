@@ -33,13 +33,14 @@ static inline fsdpi_record_head *fsdpi_record_of(const fsdpi_exchange *exchange,
  * With 4, the shortest reductions took a sixth longer in MPICH; but beside long messages, of which UCX brings 512 KiB
  * in each, 12 made a sum wait for 80 to 96 us instead of 50 to 68.
  */
-static inline int fsdpi_looks(const fsdpi_exchange *exchange)
+static inline int fsdpi_pairs_looks(const fsdpi_exchange *exchange)
 {
     return exchange->box->hurried ? 4 : 12;
 }
 
 /** For `n` messages from `first` on, with a status for each. */
-static inline fsdp_status fsdpi_look_for(fsdpi_exchange *exchange, size_t first, size_t n, int most, bool *complete)
+static inline fsdp_status fsdpi_pairs_look_for(fsdpi_exchange *exchange, size_t first, size_t n, int most,
+                                               bool *complete)
 {
     for (int look = 0; look < most && !*complete; look++) {
         FSDP_TRY(fsdpi_messages_received(exchange->messages, first, n, exchange->statuses, complete));
@@ -48,6 +49,6 @@ static inline fsdp_status fsdpi_look_for(fsdpi_exchange *exchange, size_t first,
 }
 
 /** Whether what is swapped has come. If the other node does not swap, listens for its head instead, from when that is seen on. */
-fsdp_status fsdpi_hear_swap(fsdpi_exchange *exchange, bool *heard);
+fsdp_status fsdpi_pairs_hear_swap(fsdpi_exchange *exchange, bool *heard);
 
 #endif

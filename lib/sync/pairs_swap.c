@@ -3,8 +3,8 @@
 #include "lib/sync/pairs_inside.h"
 
 /*
- * Of data that MPI sends without asking in two messages, but not in one, the first is sent as the rest, whose length is known, leaves it:
- * then its own says how long both are. BYTES; 0: other data.
+ * BYTES of the first of two messages, where MPI sends data without asking in two but not in one; 0: other data. The second one always has
+ * as many bytes as such a message can have, so that the length of the first tells how long both are.
  */
 static size_t first_of_two(const fsdpi_exchange *exchange, size_t bytes)
 {
@@ -27,30 +27,38 @@ bool fsdpi_pairs_may_swap(const fsdpi_exchange *exchange, size_t sent, size_t re
            may_be_swapped(exchange, sent) && may_be_swapped(exchange, received);
 }
 
-static fsdp_status receive_swapped(fsdpi_exchange *exchange, int leader, unsigned char *to, size_t bytes)
-{
-    fsdpi_messages *messages = exchange->messages;
-    const int       two      = fsdpi_tag_of_two(fsdpi_first_bare_tag_of(exchange), exchange->bare_tag);
-    const size_t    first    = first_of_two(exchange, bytes);
+typedef struct cut_data {
+    size_t first; /* BYTES of the first message; the second has the rest, if any */
+    int    tag;
+} cut_data;
 
-    if (first == 0) {
-        return fsdpi_post_receive_whole(messages, to, bytes, leader, exchange->bare_tag);
-    }
-    FSDP_TRY(fsdpi_post_receive_whole(messages, to, first, leader, two));
-    return fsdpi_post_receive_whole(messages, to + first, bytes - first, leader, two);
+static cut_data cut_for_swap(const fsdpi_exchange *exchange, size_t bytes)
+{
+    const size_t first = first_of_two(exchange, bytes);
+    const int    two   = fsdpi_tag_of_two(fsdpi_first_bare_tag_of(exchange), exchange->bare_tag);
+
+    return first > 0 ? (cut_data){first, two} : (cut_data){bytes, exchange->bare_tag};
 }
 
-static fsdp_status send_swapped(fsdpi_exchange *exchange, int leader, const unsigned char *data, size_t bytes)
+static fsdp_status receive_swapped(fsdpi_exchange *exchange, int leader, unsigned char *to, size_t bytes)
 {
-    fsdpi_messages *messages = exchange->messages;
-    const int       two      = fsdpi_tag_of_two(fsdpi_first_bare_tag_of(exchange), exchange->bare_tag);
-    const size_t    first    = first_of_two(exchange, bytes);
+    const cut_data cut = cut_for_swap(exchange, bytes);
 
-    if (first == 0) {
-        return fsdpi_post_send_whole(messages, data, bytes, leader, exchange->bare_tag);
-    }
-    FSDP_TRY(fsdpi_post_send_whole(messages, data, first, leader, two));
-    return fsdpi_post_send_whole(messages, data + first, bytes - first, leader, two);
+    FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, to, cut.first, leader, cut.tag));
+    return cut.first == bytes
+               ? FSDP_OK
+               : fsdpi_post_receive_whole(exchange->messages, to + cut.first, bytes - cut.first, leader, cut.tag);
+}
+
+static fsdp_status send_swapped(fsdpi_exchange *exchange, int leader, fsdpi_portion portion)
+{
+    const cut_data       cut  = cut_for_swap(exchange, portion.bytes);
+    const unsigned char *rest = (const unsigned char *)portion.data + cut.first;
+
+    FSDP_TRY(fsdpi_post_send_whole(exchange->messages, portion.data, cut.first, leader, cut.tag));
+    return cut.first == portion.bytes
+               ? FSDP_OK
+               : fsdpi_post_send_whole(exchange->messages, rest, portion.bytes - cut.first, leader, cut.tag);
 }
 
 fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion portion, void *to, size_t bytes)
@@ -63,7 +71,7 @@ fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion p
     exchange->awaited  = exchange->messages->n;
     FSDP_TRY(receive_swapped(exchange, leader, to != NULL ? to : (void *)(fsdpi_record_of(exchange, node) + 1), bytes));
     exchange->n_awaited = exchange->messages->n - exchange->awaited;
-    FSDP_TRY(send_swapped(exchange, leader, portion.data, portion.bytes));
+    FSDP_TRY(send_swapped(exchange, leader, portion));
     exchange->heads = exchange->messages->n;
     return FSDP_OK;
 }
@@ -104,11 +112,12 @@ static fsdp_status end_swap(fsdpi_exchange *exchange, const MPI_Status *status, 
     return FSDP_OK;
 }
 
-fsdp_status fsdpi_hear_swap(fsdpi_exchange *exchange, bool *heard)
+fsdp_status fsdpi_pairs_hear_swap(fsdpi_exchange *exchange, bool *heard)
 {
     bool complete = false;
 
-    FSDP_TRY(fsdpi_look_for(exchange, exchange->awaited, exchange->n_awaited, fsdpi_looks(exchange), &complete));
+    FSDP_TRY(
+        fsdpi_pairs_look_for(exchange, exchange->awaited, exchange->n_awaited, fsdpi_pairs_looks(exchange), &complete));
     if (complete) {
         return end_swap(exchange, &exchange->statuses[0], heard);
     }

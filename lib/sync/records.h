@@ -22,7 +22,7 @@
 
 typedef struct fsdpi_record_head {
     fsdpi_opinion all;   /* of the nodes that its sender had heard of */
-    uint64_t      bytes; /* of payload behind this; lib/sync/pairs.c has a flag in them */
+    uint64_t      bytes; /* of payload behind this; lib/sync/pairs.c has flags in them */
 } fsdpi_record_head;
 
 /** A round of one leader: with which nodes' leaders, and how many records at most. */
