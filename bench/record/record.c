@@ -45,7 +45,7 @@ static void record_one(fsdpi_recorder *recorder, uint64_t sequence)
                                                 .op         = -1,
                                                 .root       = -1},
                          true, true, false);
-    fsdpi_recorder_end(recorder, sequence, "inline", FSDP_OK);
+    fsdpi_recorder_end(recorder, sequence, "inline", FSDP_OK, fsdpi_ticks(recorder->clock));
     fsdpi_recorder_go_on(recorder, sequence);
 }
 

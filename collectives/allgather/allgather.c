@@ -94,6 +94,12 @@ fsdp_status fsdp_iallgather(fsdp_context *ctx, const void *shard, void *full, si
 
 fsdp_status fsdp_allgather(fsdp_context *ctx, const void *shard, void *full, size_t count, fsdp_dtype dtype)
 {
+    const fsdpi_plain_call plain = {&ALLGATHER.base.collective, shard, full, count, dtype, 0};
+    fsdp_status            status;
+
+    if (fsdpi_run_again(ctx, &plain, &status)) {
+        return status;
+    }
     fsdpi_call call = call_of("fsdp_allgather", shard, full, count, dtype);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_PART, FSDPI_WHOLE, FSDP_OK);

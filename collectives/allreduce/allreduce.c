@@ -67,6 +67,12 @@ fsdp_status fsdp_iallreduce(fsdp_context *ctx, const void *in, void *out, size_t
 
 fsdp_status fsdp_allreduce(fsdp_context *ctx, const void *in, void *out, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
+    const fsdpi_plain_call plain = {&ALLREDUCE.base.collective, in, out, count, dtype, op};
+    fsdp_status            status;
+
+    if (fsdpi_run_again(ctx, &plain, &status)) {
+        return status;
+    }
     fsdpi_call call = call_of("fsdp_allreduce", in, out, count, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, FSDPI_WHOLE, FSDP_OK);

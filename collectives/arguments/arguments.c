@@ -138,6 +138,7 @@ static void replace_in_place(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent i
 static fsdp_status check_arguments(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                                    fsdp_status status)
 {
+    call->given = call->in;
     if (status != FSDP_OK || !call->has_data) {
         return status;
     }

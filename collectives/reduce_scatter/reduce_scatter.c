@@ -104,6 +104,12 @@ fsdp_status fsdp_ireduce_scatter(fsdp_context *ctx, const void *full, void *shar
 fsdp_status fsdp_reduce_scatter(fsdp_context *ctx, const void *full, void *shard, size_t count, fsdp_dtype dtype,
                                 fsdp_redop op)
 {
+    const fsdpi_plain_call plain = {&REDUCE_SCATTER.base.collective, full, shard, count, dtype, op};
+    fsdp_status            status;
+
+    if (fsdpi_run_again(ctx, &plain, &status)) {
+        return status;
+    }
     fsdpi_call call = call_of("fsdp_reduce_scatter", full, shard, count, dtype, op);
 
     return fsdpi_run_checked(ctx, &call, FSDPI_WHOLE, output_extent(full), FSDP_OK);

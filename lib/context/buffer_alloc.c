@@ -399,6 +399,7 @@ static void keep_addresses(fsdpi_buffer *buffer)
     if (oldest != NULL) {
         release(ctx, oldest);
         fsdpi_mapped_forget(&ctx->mapped); /* its own may be among them */
+        fsdpi_queue_forget_calls(&ctx->queue);
         fsdpi_pages_forget(&ctx->peers.open);
     }
 }

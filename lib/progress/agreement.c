@@ -346,11 +346,15 @@ static bool is_settled(fsdp_request *request, const fsdpi_opinion *all)
 
 fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed)
 {
-    const fsdpi_nodes  *nodes    = request->engine->nodes;
-    fsdpi_exchange     *exchange = &request->lane->exchange;
-    const fsdpi_opinion mine     = {.call  = fingerprint(request->engine, &request->call),
-                                    .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | FSDPI_FLAG_OFFERED |
-                                             flag_of_lanes(request)};
+    const fsdpi_nodes *nodes    = request->engine->nodes;
+    fsdpi_exchange    *exchange = &request->lane->exchange;
+
+    if (!request->may_repeat) {
+        request->fingerprint = fingerprint(request->engine, &request->call);
+    }
+    const fsdpi_opinion mine = {.call  = request->fingerprint,
+                                .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | FSDPI_FLAG_OFFERED |
+                                         flag_of_lanes(request)};
 
     request->number                 = ++request->lane->box.number;
     const fsdpi_record_head *record = fsdpi_pairs_begin(exchange, &mine);

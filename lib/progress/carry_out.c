@@ -56,8 +56,8 @@ static void record_if_not_yet(fsdpi_queue *queue, fsdp_request *request)
     }
 }
 
-/* It is over: keeps its verdict for whoever waits, and lets the next one begin. */
-static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
+/* It is over since `ended`, in the recorder's ticks: keeps its verdict for whoever waits, and lets the next one begin. */
+static void complete_head_since(fsdpi_queue *queue, int lane, fsdp_status status, uint64_t ended)
 {
     fsdp_request *request = fsdpi_head(queue, lane);
 
@@ -72,7 +72,7 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
     }
     record_if_not_yet(queue, request);
     fsdpi_recorder_end(queue->engine.recorder, request->sequence,
-                       request->algorithm != NULL ? request->algorithm->name : NULL, status);
+                       request->algorithm != NULL ? request->algorithm->name : NULL, status, ended);
     if (status == FSDP_ERR_MISMATCH) {
         fsdpi_dump_mismatch(queue->engine.recorder, request->error);
     }
@@ -90,6 +90,11 @@ static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
         fsdpi_queue_unlock(queue);
     }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_DONE, memory_order_release);
+}
+
+static void complete_head(fsdpi_queue *queue, int lane, fsdp_status status)
+{
+    complete_head_since(queue, lane, status, fsdpi_ticks(queue->engine.recorder->clock));
 }
 
 static void post_letter(fsdp_request *request)
@@ -357,8 +362,10 @@ void fsdpi_carry_out_briefly(fsdpi_queue *queue, fsdp_request *request)
     if (status == FSDP_ERR_MPI) {
         fsdpi_dump_fail(request->error);
     }
-    if (status != FSDP_OK || progress == FSDPI_FINISHED) {
+    if (status != FSDP_OK) {
         complete_head(queue, FSDPI_LANE_SHORT, status);
+    } else if (progress == FSDPI_FINISHED) {
+        complete_head_since(queue, FSDPI_LANE_SHORT, FSDP_OK, queue->inquest.ended); /* moments ago */
     }
 }
 

@@ -46,10 +46,16 @@ static bool is_of_use(const fsdpi_queue *queue)
     return core_of(queue)->config.timeout_s > 0 || core_of(queue)->config.stall_s > 0;
 }
 
+/* The recorder stamps an operation's end with it too, and its clock is the cheapest. */
+static uint64_t now_of(const fsdpi_queue *queue)
+{
+    return fsdpi_ticks(queue->engine.recorder->clock);
+}
+
 void fsdpi_inquest_open(fsdpi_queue *queue)
 {
     queue->inquest.notes.messages = &queue->engine.lanes[FSDPI_LANE_LONG].messages;
-    queue->inquest.ended          = fsdpi_coarse_seconds();
+    queue->inquest.ended          = now_of(queue);
 }
 
 /* Where MPI has not ended; answers that are late are taken out of its way. */
@@ -450,11 +456,14 @@ bool fsdpi_inquest_look(fsdpi_queue *queue, fsdpi_patience *patience)
  */
 static void listen_if_late(fsdpi_queue *queue)
 {
-    enum { LOOKS = 3 }; /* a look also lets MPI go on */
-    const double now = fsdpi_coarse_seconds(), since = now - queue->inquest.ended;
+    enum {
+        LOOKS       = 3,
+        LEAST_TICKS = 500000000
+    }; /* a look also lets MPI go on; ticks of a second: sooner does no harm */
+    const uint64_t most = (uint64_t)core_of(queue)->config.timeout_s * LEAST_TICKS;
+    const uint64_t now = now_of(queue), since = now - queue->inquest.ended;
 
     queue->inquest.ended = now;
-    const int most       = core_of(queue)->config.timeout_s;
     for (int i = 0; i < LOOKS && most > 0 && since > most; i++) {
         listen(queue, true);
     }
@@ -464,7 +473,7 @@ bool fsdpi_inquest_lets_end(fsdpi_queue *queue, const fsdp_request *request)
 {
     const fsdpi_inquest *inquest = &queue->inquest;
 
-    if (queue->engine.nodes->count > 1 && is_of_use(queue)) {
+    if (queue->engine.nodes->count > 1) {
         listen_if_late(queue);
     }
     if (fsdpi_mailbox_is_doubted(box_of(queue))) {

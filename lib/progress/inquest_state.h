@@ -26,7 +26,7 @@ typedef struct fsdpi_asked {
 typedef struct fsdpi_inquest {
     fsdpi_notes  notes;
     double       listened; /* when notes were last looked for; SECONDS of fsdpi_coarse_seconds() */
-    double       ended;    /* likewise, when the last operation came to its end */
+    uint64_t     ended;    /* TICKS of the recorder, when the last operation came to its end */
     bool         begun;
     uint32_t     id;
     double       looked;  /* when its time was last counted */

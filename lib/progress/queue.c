@@ -48,11 +48,10 @@ static void keep_unprinted(fsdp_request *request)
     }
 }
 
-static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *call, fsdp_status status, bool blocking)
+/* As it is before anything has been done for its call. */
+static void reset(fsdpi_queue *queue, fsdp_request *request)
 {
-    request->call        = *call;
     request->lane        = &queue->engine.lanes[FSDPI_LANE_SHORT];
-    request->ops         = call->on_device ? queue->device_ops : NULL;
     request->algorithm   = NULL;
     request->status      = FSDP_OK;
     request->sequence    = queue->sequence++;
@@ -60,19 +59,29 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->stage       = 0;
     request->step        = 0;
     request->flags       = 0;
-    request->closing     = false;
-    request->is_blocking = blocking;
+    request->is_still    = false;
     request->is_at_once  = false;
     request->is_recorded = false;
-    request->is_still    = false;
     request->in_halves   = false;
     request->is_put_off  = false;
     request->is_copied   = false;
     request->is_cold     = false;
+    request->closing     = false;
     request->aside       = false;
     request->unprinted   = false;
     request->error[0]    = '\0';
     request->issued      = fsdpi_trace_now(queue->engine.trace);
+    atomic_store_explicit(&request->state, FSDPI_REQUEST_QUEUED, memory_order_relaxed);
+}
+
+static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *call, fsdp_status status, bool blocking)
+{
+    request->call        = *call;
+    request->ops         = call->on_device ? queue->device_ops : NULL;
+    request->is_blocking = blocking;
+    request->may_repeat  = false;
+    request->marks       = 0;
+    reset(queue, request);
     if (request->ops != NULL && request->ops->issue != NULL && status == FSDP_OK) {
         status = request->ops->issue(request);
     }
@@ -80,7 +89,6 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     if (status != FSDP_OK) {
         keep_unprinted(request);
     }
-    atomic_store_explicit(&request->state, FSDPI_REQUEST_QUEUED, memory_order_relaxed);
 }
 
 /* Whose caller waits anyway tells that; else another thread may wait beside it. */
@@ -99,7 +107,8 @@ void fsdpi_queue_record(fsdpi_queue *queue, fsdp_request *request, bool begun)
                                .bytes      = call->in_bytes > call->out_bytes ? call->in_bytes : call->out_bytes,
                                .dtype      = call->has_data ? (int)call->dtype : -1,
                                .op         = call->has_op ? (int)call->op : -1,
-                               .root       = call->has_root ? call->root : -1},
+                               .root       = call->has_root ? call->root : -1,
+                               .marks      = &request->marks},
         begun, request->is_blocking,
         !request->is_blocking && atomic_load_explicit(&queue->waiters, memory_order_relaxed) > 0);
 }
@@ -182,13 +191,45 @@ static fsdp_status ended_before(const fsdp_request *request)
     return fsdpi_fail(request->ctx, FSDP_ERR_STATE, "this request has been ended before; wait for each request once");
 }
 
-fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status)
-{
-    fsdp_request *request = NULL;
-    bool          run     = false;
+/* ---- the same call again ------------------------------------------------------------------------------------------- */
 
-    FSDP_TRY(issue(queue, call, status, true, &run, &request));
-    if (run && fsdpi_agreement_is_brief(request)) { /* else another thread may be at it */
+/* Never 0. */
+static uint64_t key_of(const fsdpi_plain_call *call)
+{
+    return ((uintptr_t)call->in * 0x9e3779b97f4a7c15u ^ (uintptr_t)call->out ^ call->count << 1) | 1;
+}
+
+static bool is_same(const fsdpi_call *a, const fsdpi_plain_call *b)
+{
+    return a->collective == b->collective && a->given == b->in && a->out == b->out && a->count == b->count &&
+           a->dtype == b->dtype && a->op == b->op;
+}
+
+/* What has just been done may come again. */
+static void remember(fsdpi_queue *queue, fsdp_request *request)
+{
+    const fsdpi_call *call = &request->call;
+
+    if (call->is_step || call->label != NULL || call->has_root || call->on_device) {
+        return;
+    }
+    request->may_repeat = true;
+    atomic_store_explicit(
+        &queue->again,
+        key_of(&(fsdpi_plain_call){call->collective, call->given, call->out, call->count, call->dtype, call->op}),
+        memory_order_relaxed);
+}
+
+void fsdpi_queue_forget_calls(fsdpi_queue *queue)
+{
+    atomic_store_explicit(&queue->again, 0, memory_order_relaxed);
+}
+
+/* What its caller waits for, who carries it out as well where `run` says so, and tries that in one step where it is `brief`. */
+static inline __attribute__((always_inline)) fsdp_status finish(fsdpi_queue *queue, fsdp_request *request, bool run,
+                                                                bool brief)
+{
+    if (brief) {
         fsdpi_carry_out_briefly(queue, request);
     }
     if (run && !fsdpi_is_done(request)) {
@@ -197,8 +238,51 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
     if (!fsdpi_is_done(request)) {
         fsdpi_wait_for(request, run);
     }
+    if (brief && !request->may_repeat && request->status == FSDP_OK) {
+        remember(queue, request);
+    }
     fsdpi_recorder_go_on(queue->engine.recorder, request->sequence);
     return end_request(request, run);
+}
+
+fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status)
+{
+    fsdp_request *request = NULL;
+    bool          run     = false;
+
+    FSDP_TRY(issue(queue, call, status, true, &run, &request));
+    return finish(queue, request, run, run && fsdpi_agreement_is_brief(request)); /* else another thread may be at it */
+}
+
+/* The request that has served it, which is the first of those that are free: nothing is before it then, and nobody at work. */
+static fsdp_request *take_again(fsdpi_queue *queue, const fsdpi_plain_call *call)
+{
+    fsdpi_queue_lock(queue);
+    fsdp_request *request = queue->ordinary.free_head;
+    const bool    again = request != NULL && request->may_repeat && is_same(&request->call, call) && !queue->running &&
+                       fsdpi_oldest(queue) == NULL;
+    if (again) {
+        (void)fsdpi_request_take(queue, false);
+        reset(queue, request); /* its verdict is still that nothing is wrong here */
+        request->is_at_once = true;
+        queue->running      = true;
+        fsdpi_line_append(&queue->lines[FSDPI_LANE_SHORT], request);
+    }
+    fsdpi_queue_unlock(queue);
+    return again ? request : NULL;
+}
+
+bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdp_status *status)
+{
+    if (atomic_load_explicit(&queue->again, memory_order_relaxed) != key_of(call) ||
+        queue->engine.core->broken != FSDP_OK) {
+        return false;
+    }
+    fsdp_request *request = take_again(queue, call);
+    if (request != NULL) {
+        *status = finish(queue, request, true, true);
+    }
+    return request != NULL;
 }
 
 fsdp_status fsdp_wait(fsdp_request *request)

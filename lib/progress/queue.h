@@ -39,6 +39,15 @@ fsdp_status fsdpi_queue_issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_s
 fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status);
 
 /**
+ * Runs a call again, with what is known of it: if it is the last that was carried out in one step (fsdpi_carry_out_briefly()), as
+ * in a loop of sums. False: it is not, or others are at work.
+ */
+bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdp_status *status);
+
+/** Addresses may mean other memory from now on. */
+void fsdpi_queue_forget_calls(fsdpi_queue *queue);
+
+/**
  * The verdict of all ranks on a step that moves no data, where ranks must have come with the same `label` and `salt`.
  * @param[in] behind  it begins when all that was issued before is done; else it does not wait for data of that
  * @param[in] status  this rank's own verdict, its detail recorded in the context

@@ -83,8 +83,9 @@ typedef struct fsdpi_call {
     const fsdpi_collective *collective; /* NULL: an agreement only */
     const char             *name;       /* "fsdp_allgather", or what this is a step of */
     const char             *label;      /* what it is done for, as a unit's name; or NULL. Compared between ranks. */
-    const char             *note; /* more to be said of it in an error, as why it is called; or NULL. Not compared. */
-    const void             *in;   /* FSDP_IN_PLACE is replaced by where the input really is */
+    const char             *note;  /* more to be said of it in an error, as why it is called; or NULL. Not compared. */
+    const void             *given; /* the input, as the caller gave it */
+    const void             *in;    /* FSDP_IN_PLACE is replaced by where the input really is */
     void                   *out;
     size_t                  in_bytes, out_bytes; /* of this rank's buffers */
     size_t                  width;               /* BYTES of an element */
@@ -107,6 +108,16 @@ typedef struct fsdpi_call {
     bool                    is_reserved; /* one of those that fsdpi_queue_reserve() was asked for */
     uint64_t                salt;        /* further arguments that ranks must agree on */
 } fsdpi_call;
+
+/** One that is not a step of anything, and whose arguments have a fixed size. */
+typedef struct fsdpi_plain_call {
+    const fsdpi_collective *collective;
+    const void             *in;
+    void                   *out;
+    size_t                  count;
+    fsdp_dtype              dtype;
+    fsdp_redop              op;
+} fsdpi_plain_call;
 
 /** BYTES that a step of an algorithm copies on the host, at most: what comes in between waits for some 50 us. */
 enum { FSDPI_STEP_BYTES = 512 << 10 };
@@ -178,16 +189,22 @@ struct fsdp_request {
     fsdpi_addresses          buffers_at; /* where this rank's buffers are, as peers are told */
     const fsdpi_algorithm   *algorithm;
     _Atomic int              state;       /* an fsdpi_request_state; DONE is stored last */
-    bool                     is_reserved; /* it returns to these */
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
+    bool                     is_reserved; /* it returns to these */
     bool                     is_blocking; /* its caller does nothing until it is done */
-    bool                     is_still;    /* likewise: nothing moved in the long lane of any rank */
+    bool                     may_repeat;  /* the call can be carried out again as it is: see fsdpi_queue_run_again() */
+    bool                     is_still;    /* nothing moved in the long lane of any rank when all had agreed */
     bool                     is_at_once;  /* its issuer carries it out, and takes it out of its lane: one lock less */
     bool                     is_recorded; /* in the flight recorder */
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
-    bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::agreed */
-    bool                     is_copied;  /* this rank's part lies in the result already */
-    bool                     is_cold;    /* caches may not hold its memory: no operation has just read its input */
+    bool                     is_put_off;  /* its data is sent when all have agreed: see fsdpi_collective::agreed */
+    bool                     is_copied;   /* this rank's part lies in the result already */
+    bool                     is_cold;     /* caches may not hold its memory: no operation has just read its input */
+    bool                     closing;     /* the agreement under way is the one at the end */
+    bool                     aside;       /* what it does next goes into the other stream of its context */
+    bool                     unprinted;   /* what this rank has found, in `error` up to then: see lib/base/error.h */
+    uint64_t                 fingerprint; /* of the call, where it may repeat */
+    uint64_t                 marks;       /* for the recorder: see fsdpi_recorder_call */
     fsdp_status              status;
     uint64_t                 number; /* of its letter in that lane */
     uint64_t                 sequence;
@@ -196,13 +213,10 @@ struct fsdp_request {
     int                      stage, step;   /* likewise */
     unsigned char           *scratch;       /* the operation's own memory, released when it is done */
     size_t                   scratch_bytes;
-    bool                     closing; /* the agreement under way is the one at the end */
     void         *event;   /* this and the next two for lib/progress/gpu_request.c; kept from one use to the next */
     void         *caller;  /* stream of the caller */
-    bool          aside;   /* what it does next goes into the other stream of its context */
     fsdpi_verdict verdict; /* of this rank */
     char          error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
-    bool          unprinted;                /* what this rank has found, in `error` up to then: see lib/base/error.h */
 };
 
 /** "fsdp_reduce of 5 f32 elements, sum, root 2, for unit h.0", in a context of `ranks`. */

@@ -147,6 +147,16 @@ static void raise_to(_Atomic uint64_t *word, uint64_t value)
     }
 }
 
+static uint64_t marks_of(fsdpi_recorder *recorder, const fsdpi_recorder_call *call)
+{
+    if (*call->marks == 0) {
+        *call->marks = mark(FSDPI_MARK_COLLECTIVE, name_of(recorder, call->collective)) |
+                       mark(FSDPI_MARK_CALL, name_of(recorder, call->call)) |
+                       mark(FSDPI_MARK_DTYPE, (uint64_t)call->dtype + 1) | mark(FSDPI_MARK_OP, (uint64_t)call->op + 1);
+    }
+    return *call->marks;
+}
+
 void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool begun, bool waits,
                           bool beside)
 {
@@ -165,11 +175,8 @@ void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *c
     store(&entry[FSDPI_WORD_ENDED], 0);
     store(&entry[FSDPI_WORD_COUNT], call->count);
     store(&entry[FSDPI_WORD_BYTES], call->bytes);
-    store(&entry[FSDPI_WORD_MARKS], mark(FSDPI_MARK_STATE, begun ? FSDPI_RECORDED_AGREEING : FSDPI_RECORDED_ISSUED) |
-                                        mark(FSDPI_MARK_COLLECTIVE, name_of(recorder, call->collective)) |
-                                        mark(FSDPI_MARK_CALL, name_of(recorder, call->call)) |
-                                        mark(FSDPI_MARK_DTYPE, (uint64_t)call->dtype + 1) |
-                                        mark(FSDPI_MARK_OP, (uint64_t)call->op + 1));
+    store(&entry[FSDPI_WORD_MARKS],
+          marks_of(recorder, call) | mark(FSDPI_MARK_STATE, begun ? FSDPI_RECORDED_AGREEING : FSDPI_RECORDED_ISSUED));
     if (call->label != NULL) {
         store_label(&entry[FSDPI_WORD_LABEL], call->label);
     } else {
@@ -221,7 +228,8 @@ void fsdpi_recorder_move(fsdpi_recorder *recorder, uint64_t sequence, const char
     }
 }
 
-void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status)
+void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status,
+                        uint64_t now)
 {
     if (recorder->section == NULL) {
         return;
@@ -230,7 +238,7 @@ void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char 
     if (has_entry(entry, sequence)) {
         const uint64_t state = status == FSDP_OK ? FSDPI_RECORDED_DONE : FSDPI_RECORDED_FAILED;
         const uint64_t name  = algorithm != NULL ? name_of(recorder, algorithm) : 0;
-        store(&entry[FSDPI_WORD_ENDED], fsdpi_ticks(recorder->clock));
+        store(&entry[FSDPI_WORD_ENDED], now);
         change_marks(entry,
                      mark(FSDPI_MARK_STATE, 0xff) | mark(FSDPI_MARK_STATUS, 0xff) | mark(FSDPI_MARK_ALGORITHM, 0xff),
                      mark(FSDPI_MARK_STATE, state) | mark(FSDPI_MARK_STATUS, (uint64_t)status) |

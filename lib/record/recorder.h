@@ -85,6 +85,7 @@ typedef struct fsdpi_recorder_call {
     const char *label; /* or NULL */
     uint64_t    count, bytes;
     int         dtype, op, root; /* -1: none */
+    uint64_t   *marks;           /* what stands for its names and types, found out where that is 0 */
 } fsdpi_recorder_call;
 
 /** The number of a constant text in the section's table; 0 where that is full. */
@@ -97,10 +98,14 @@ uint8_t fsdpi_recorder_name(fsdpi_recorder *recorder, const char *name);
 void fsdpi_recorder_issue(fsdpi_recorder *recorder, const fsdpi_recorder_call *call, bool begun, bool waits,
                           bool beside);
 
-/** Ranks begin to agree on it; its data begins to move, by that algorithm; it has ended, by that one or, if NULL, without any. */
+/**
+ * Ranks begin to agree on it; its data begins to move, by that algorithm; it has ended, by that one or, if NULL, without any, at
+ * fsdpi_ticks() `now`.
+ */
 void fsdpi_recorder_begin(fsdpi_recorder *recorder, uint64_t sequence);
 void fsdpi_recorder_move(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, bool is_long);
-void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status);
+void fsdpi_recorder_end(fsdpi_recorder *recorder, uint64_t sequence, const char *algorithm, fsdp_status status,
+                        uint64_t now);
 
 /** When it ended, in the recorder's ticks; 0: not yet, or it is no longer in the record. */
 uint64_t fsdpi_recorder_ended(const fsdpi_recorder *recorder, uint64_t sequence);

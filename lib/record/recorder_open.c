@@ -282,6 +282,7 @@ fsdp_status fsdpi_recorder_open(fsdpi_recorder *recorder, fsdpi_core *core, cons
     recorder->core  = core;
     recorder->nodes = nodes;
     recorder->dump  = -1;
+    recorder->clock = fsdpi_ticks_clock(); /* which others read as well */
     if (core->config.record == 0 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
         return FSDP_OK;
     }
