@@ -27,7 +27,7 @@ fsdp_status fsdpi_issue_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_exten
  */
 static inline bool fsdpi_run_again(fsdp_context *ctx, const fsdpi_plain_call *call, fsdp_status *status)
 {
-    return ctx != NULL && ctx->n_gpus == 0 && ctx->buffers.n_freed == 0 && ctx->buffers.n_per_node == 0 &&
+    return ctx != NULL && ctx->n_gpus == 0 && ctx->buffers.n_per_node == 0 &&
            fsdpi_queue_run_again(&ctx->queue, call, status);
 }
 

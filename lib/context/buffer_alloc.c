@@ -395,11 +395,11 @@ static void keep_addresses(fsdpi_buffer *buffer)
         fsdpi_segment_bury(&buffer->segment);
     }
     fsdpi_buffer_bury(&ctx->buffers, buffer);
+    fsdpi_queue_forget_calls(&ctx->queue);
     fsdpi_buffer *oldest = fsdpi_buffer_oldest(&ctx->buffers, FREED_KEPT);
     if (oldest != NULL) {
         release(ctx, oldest);
         fsdpi_mapped_forget(&ctx->mapped); /* its own may be among them */
-        fsdpi_queue_forget_calls(&ctx->queue);
         fsdpi_pages_forget(&ctx->peers.open);
     }
 }

@@ -44,7 +44,7 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
  */
 bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdp_status *status);
 
-/** Addresses may mean other memory from now on. */
+/** Addresses may mean other memory from now on, or none. */
 void fsdpi_queue_forget_calls(fsdpi_queue *queue);
 
 /**
