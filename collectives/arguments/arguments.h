@@ -5,6 +5,7 @@
 #ifndef FSDPI_ARGUMENTS_H
 #define FSDPI_ARGUMENTS_H
 
+#include "collectives/arguments/memory.h"
 #include "lib/context/context.h"
 #include "lib/progress/queue.h"
 
@@ -21,14 +22,11 @@ typedef enum fsdpi_extent { FSDPI_NOTHING, FSDPI_PART, FSDPI_WHOLE } fsdpi_exten
 fsdp_status fsdpi_issue_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                                 fsdp_status status, fsdp_request **request);
 
-/**
- * Runs a call again whose arguments need no second look: it is the last one that was as short. False: it is not, or memory may have
- * changed hands.
- */
+/** Runs a call whose arguments need no second look: it is the last one that was as short, but for its memory. False: it is not. */
 static inline bool fsdpi_run_again(fsdp_context *ctx, const fsdpi_plain_call *call, fsdp_status *status)
 {
     return ctx != NULL && ctx->n_gpus == 0 && ctx->buffers.n_per_node == 0 &&
-           fsdpi_queue_run_again(&ctx->queue, call, status);
+           fsdpi_queue_run_again(&ctx->queue, call, fsdpi_takes_memory_of, status);
 }
 
 /** The same, and waits for it. */

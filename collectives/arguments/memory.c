@@ -1,5 +1,6 @@
 #include "collectives/arguments/memory.h"
 
+#include "collectives/arguments/slices.h"
 #include "lib/context/context.h"
 #include "lib/context/gpu_context.h"
 #include "lib/device/gpu.h"
@@ -92,4 +93,31 @@ fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call)
         return FSDP_OK;
     }
     return look_at_memory(ctx, call);
+}
+
+/* Any other memory than that of the call before is known, and neither that of a buffer that is gone nor in the way of the other one. */
+bool fsdpi_takes_memory_of(fsdp_request *request, const fsdpi_plain_call *call)
+{
+    const fsdp_context *ctx      = request->ctx;
+    fsdpi_call         *before   = &request->call;
+    const bool          in_place = call->in == FSDP_IN_PLACE;
+
+    if (call->in == before->given && call->out == before->out) {
+        return true;
+    }
+    if (ctx->buffers.n_freed > 0 || in_place != (before->given == FSDP_IN_PLACE) || call->out == FSDP_IN_PLACE ||
+        before->in_bytes == 0 || before->out_bytes == 0) {
+        return false;
+    }
+    const void *in =
+        in_place ? (const void *)((uintptr_t)call->out + ((uintptr_t)before->in - (uintptr_t)before->out)) : call->in;
+    if (!fsdpi_is_known(&ctx->mapped, in, before->in_bytes) ||
+        !fsdpi_is_known(&ctx->mapped, call->out, before->out_bytes) ||
+        (!in_place && fsdpi_overlap(in, before->in_bytes, call->out, before->out_bytes))) {
+        return false;
+    }
+    before->given = call->in;
+    before->in    = in;
+    before->out   = call->out;
+    return true;
 }

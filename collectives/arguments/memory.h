@@ -19,4 +19,7 @@ fsdp_status fsdpi_is_on_device_of(fsdp_context *ctx, const char *function, const
 /** Sets call->on_device. FSDP_ERR_ARG or FSDP_ERR_UNSUPPORTED if the buffers are of two kinds, or of one that cannot serve. */
 fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call);
 
+/** See fsdpi_queue_run_again(). */
+bool fsdpi_takes_memory_of(fsdp_request *request, const fsdpi_plain_call *call);
+
 #endif

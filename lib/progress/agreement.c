@@ -349,7 +349,7 @@ fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed)
     const fsdpi_nodes *nodes    = request->engine->nodes;
     fsdpi_exchange    *exchange = &request->lane->exchange;
 
-    if (!request->may_repeat) {
+    if (request->era == 0) {
         request->fingerprint = fingerprint(request->engine, &request->call);
     }
     const fsdpi_opinion mine = {.call  = request->fingerprint,

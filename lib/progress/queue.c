@@ -79,7 +79,7 @@ static void fill(fsdpi_queue *queue, fsdp_request *request, const fsdpi_call *ca
     request->call        = *call;
     request->ops         = call->on_device ? queue->device_ops : NULL;
     request->is_blocking = blocking;
-    request->may_repeat  = false;
+    request->era         = 0;
     request->marks       = 0;
     reset(queue, request);
     if (request->ops != NULL && request->ops->issue != NULL && status == FSDP_OK) {
@@ -194,15 +194,9 @@ static fsdp_status ended_before(const fsdp_request *request)
 /* ---- the same call again ------------------------------------------------------------------------------------------- */
 
 /* Never 0. */
-static uint64_t key_of(const fsdpi_plain_call *call)
+static uint64_t key_of(const fsdpi_collective *collective, size_t count, fsdp_dtype dtype, fsdp_redop op)
 {
-    return ((uintptr_t)call->in * 0x9e3779b97f4a7c15u ^ (uintptr_t)call->out ^ call->count << 1) | 1;
-}
-
-static bool is_same(const fsdpi_call *a, const fsdpi_plain_call *b)
-{
-    return a->collective == b->collective && a->given == b->in && a->out == b->out && a->count == b->count &&
-           a->dtype == b->dtype && a->op == b->op;
+    return ((uintptr_t)collective ^ count * 0x9e3779b97f4a7c15u ^ (uint64_t)dtype << 56 ^ (uint64_t)op << 52) | 1;
 }
 
 /* What has just been done may come again. */
@@ -213,16 +207,14 @@ static void remember(fsdpi_queue *queue, fsdp_request *request)
     if (call->is_step || call->label != NULL || call->has_root || call->on_device) {
         return;
     }
-    request->may_repeat = true;
-    atomic_store_explicit(
-        &queue->again,
-        key_of(&(fsdpi_plain_call){call->collective, call->given, call->out, call->count, call->dtype, call->op}),
-        memory_order_relaxed);
+    request->era = atomic_load_explicit(&queue->era, memory_order_relaxed) + 1;
+    atomic_store_explicit(&queue->again, key_of(call->collective, call->count, call->dtype, call->op),
+                          memory_order_relaxed);
 }
 
 void fsdpi_queue_forget_calls(fsdpi_queue *queue)
 {
-    atomic_store_explicit(&queue->again, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&queue->era, 1, memory_order_relaxed);
 }
 
 /* What its caller waits for, who carries it out as well where `run` says so, and tries that in one step where it is `brief`. */
@@ -238,7 +230,7 @@ static inline __attribute__((always_inline)) fsdp_status finish(fsdpi_queue *que
     if (!fsdpi_is_done(request)) {
         fsdpi_wait_for(request, run);
     }
-    if (brief && !request->may_repeat && request->status == FSDP_OK) {
+    if (brief && request->era == 0 && request->status == FSDP_OK) {
         remember(queue, request);
     }
     fsdpi_recorder_go_on(queue->engine.recorder, request->sequence);
@@ -254,13 +246,19 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
     return finish(queue, request, run, run && fsdpi_agreement_is_brief(request)); /* else another thread may be at it */
 }
 
+static bool is_same(const fsdpi_call *a, const fsdpi_plain_call *b)
+{
+    return a->collective == b->collective && a->count == b->count && a->dtype == b->dtype && a->op == b->op;
+}
+
 /* The request that has served it, which is the first of those that are free: nothing is before it then, and nobody at work. */
-static fsdp_request *take_again(fsdpi_queue *queue, const fsdpi_plain_call *call)
+static fsdp_request *take_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdpi_takes_memory *takes_memory)
 {
     fsdpi_queue_lock(queue);
-    fsdp_request *request = queue->ordinary.free_head;
-    const bool    again = request != NULL && request->may_repeat && is_same(&request->call, call) && !queue->running &&
-                       fsdpi_oldest(queue) == NULL;
+    fsdp_request  *request = queue->ordinary.free_head;
+    const uint64_t era     = atomic_load_explicit(&queue->era, memory_order_relaxed) + 1;
+    const bool     again = request != NULL && request->era == era && is_same(&request->call, call) && !queue->running &&
+                       fsdpi_oldest(queue) == NULL && takes_memory(request, call);
     if (again) {
         (void)fsdpi_request_take(queue, false);
         reset(queue, request); /* its verdict is still that nothing is wrong here */
@@ -272,13 +270,15 @@ static fsdp_request *take_again(fsdpi_queue *queue, const fsdpi_plain_call *call
     return again ? request : NULL;
 }
 
-bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdp_status *status)
+bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdpi_takes_memory *takes_memory,
+                           fsdp_status *status)
 {
-    if (atomic_load_explicit(&queue->again, memory_order_relaxed) != key_of(call) ||
+    if (atomic_load_explicit(&queue->again, memory_order_relaxed) !=
+            key_of(call->collective, call->count, call->dtype, call->op) ||
         queue->engine.core->broken != FSDP_OK) {
         return false;
     }
-    fsdp_request *request = take_again(queue, call);
+    fsdp_request *request = take_again(queue, call, takes_memory);
     if (request != NULL) {
         *status = finish(queue, request, true, true);
     }

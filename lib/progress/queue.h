@@ -38,11 +38,15 @@ fsdp_status fsdpi_queue_issue(fsdpi_queue *queue, const fsdpi_call *call, fsdp_s
 /** Issues an operation and waits for it: on the calling thread where nothing is before it. */
 fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_status status);
 
+/** Whether the memory of a call can be that of the one before it, which `request` has served; then it has it from now on. */
+typedef bool fsdpi_takes_memory(fsdp_request *request, const fsdpi_plain_call *call);
+
 /**
- * Runs a call again, with what is known of it: if it is the last that was carried out in one step (fsdpi_carry_out_briefly()), as
- * in a loop of sums. False: it is not, or others are at work.
+ * Runs a call with what is known of it: if it is, but for its memory, the last that was carried out in one step
+ * (fsdpi_carry_out_briefly()), as in a loop of sums. False: it is not, or others are at work.
  */
-bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdp_status *status);
+bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdpi_takes_memory *takes_memory,
+                           fsdp_status *status);
 
 /** Addresses may mean other memory from now on, or none. */
 void fsdpi_queue_forget_calls(fsdpi_queue *queue);

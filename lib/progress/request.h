@@ -192,31 +192,31 @@ struct fsdp_request {
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
     bool                     is_reserved; /* it returns to these */
     bool                     is_blocking; /* its caller does nothing until it is done */
-    bool                     may_repeat;  /* the call can be carried out again as it is: see fsdpi_queue_run_again() */
     bool                     is_still;    /* nothing moved in the long lane of any rank when all had agreed */
     bool                     is_at_once;  /* its issuer carries it out, and takes it out of its lane: one lock less */
     bool                     is_recorded; /* in the flight recorder */
     bool                     in_halves; /* what rides on the agreement is the first half of it; the same on all ranks */
-    bool                     is_put_off;  /* its data is sent when all have agreed: see fsdpi_collective::agreed */
-    bool                     is_copied;   /* this rank's part lies in the result already */
-    bool                     is_cold;     /* caches may not hold its memory: no operation has just read its input */
-    bool                     closing;     /* the agreement under way is the one at the end */
-    bool                     aside;       /* what it does next goes into the other stream of its context */
-    bool                     unprinted;   /* what this rank has found, in `error` up to then: see lib/base/error.h */
-    uint64_t                 fingerprint; /* of the call, where it may repeat */
-    uint64_t                 marks;       /* for the recorder: see fsdpi_recorder_call */
-    fsdp_status              status;
-    uint64_t                 number; /* of its letter in that lane */
-    uint64_t                 sequence;
-    double                   issued, begun; /* for a trace */
-    size_t                   at;            /* for the algorithm: how far it is */
-    int                      stage, step;   /* likewise */
-    unsigned char           *scratch;       /* the operation's own memory, released when it is done */
-    size_t                   scratch_bytes;
-    void         *event;   /* this and the next two for lib/progress/gpu_request.c; kept from one use to the next */
-    void         *caller;  /* stream of the caller */
-    fsdpi_verdict verdict; /* of this rank */
-    char          error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
+    bool                     is_put_off; /* its data is sent when all have agreed: see fsdpi_collective::agreed */
+    bool                     is_copied;  /* this rank's part lies in the result already */
+    bool                     is_cold;    /* caches may not hold its memory: no operation has just read its input */
+    bool                     closing;    /* the agreement under way is the one at the end */
+    bool                     aside;      /* what it does next goes into the other stream of its context */
+    bool                     unprinted;  /* what this rank has found, in `error` up to then: see lib/base/error.h */
+    uint64_t       era; /* the queue's, in which its call may repeat: see fsdpi_queue_run_again(); 0: it may not */
+    uint64_t       fingerprint; /* of the call, where it may repeat */
+    uint64_t       marks;       /* for the recorder: see fsdpi_recorder_call */
+    fsdp_status    status;
+    uint64_t       number; /* of its letter in that lane */
+    uint64_t       sequence;
+    double         issued, begun; /* for a trace */
+    size_t         at;            /* for the algorithm: how far it is */
+    int            stage, step;   /* likewise */
+    unsigned char *scratch;       /* the operation's own memory, released when it is done */
+    size_t         scratch_bytes;
+    void          *event;   /* this and the next two for lib/progress/gpu_request.c; kept from one use to the next */
+    void          *caller;  /* stream of the caller */
+    fsdpi_verdict  verdict; /* of this rank */
+    char           error[FSDPI_ERROR_BYTES]; /* the detail that fsdp_wait() hands on */
 };
 
 /** "fsdp_reduce of 5 f32 elements, sum, root 2, for unit h.0", in a context of `ranks`. */

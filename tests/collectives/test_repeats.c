@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "collectives/arguments/memory.h"
 #include "fsdp/buffer.h"
 #include "lib/context/context.h"
 #include "lib/progress/queue.h"
@@ -138,6 +139,44 @@ static void any_argument_may_change(void **state)
     }
 }
 
+/* Each call has memory of its own, which may be in place, overlap, or be none. */
+static void the_memory_may_change(void **state)
+{
+    enum { PLACES = 3 };
+    fsdp_context *ctx  = the(state);
+    const int     size = fsdp_size(ctx), rank = fsdp_rank(ctx);
+    int32_t       from[PLACES][COUNT], to[PLACES][MOST_RANKS * COUNT];
+
+    for (int time = 0; time < TIMES; time++) {
+        const int place = time % PLACES;
+        set(from[place], rank, time, COUNT);
+        assert_int_equal(FSDP_OK, fsdp_allgather(ctx, from[place], to[place], COUNT, FSDP_I32));
+        assert_int_equal(value_of(0, time, 1), to[place][1]);
+        assert_int_equal(value_of(size - 1, time, COUNT - 1), to[place][size * COUNT - 1]);
+    }
+    for (int time = 0; time < TIMES; time++) { /* each rank's part lies where it belongs in the whole */
+        const int place = time % PLACES;
+        set(to[place] + rank * COUNT, rank, time, COUNT);
+        assert_int_equal(FSDP_OK, fsdp_allgather(ctx, FSDP_IN_PLACE, to[place], COUNT, FSDP_I32));
+        assert_int_equal(value_of(0, time, 1), to[place][1]);
+        assert_int_equal(value_of(size - 1, time, COUNT - 1), to[place][size * COUNT - 1]);
+        set(from[place], rank, time + 1, COUNT);
+        assert_int_equal(FSDP_OK, fsdp_allgather(ctx, from[place], to[place], COUNT, FSDP_I32));
+        assert_int_equal(value_of(size - 1, time + 1, 0), to[place][(size - 1) * COUNT]);
+        set(to[place], rank, time, COUNT);
+        assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, FSDP_IN_PLACE, to[place], COUNT, FSDP_I32, FSDP_SUM));
+        assert_int_equal(sum_of(size, time, 3), to[place][3]);
+    }
+    assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, from[0], to[0], COUNT, FSDP_I32, FSDP_SUM));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_allreduce(ctx, to[0], to[0] + 1, COUNT, FSDP_I32, FSDP_SUM));
+    assert_non_null(strstr(fsdp_last_error(ctx), "overlap"));
+    assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, from[0], to[0], COUNT, FSDP_I32, FSDP_SUM));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_allreduce(ctx, NULL, to[0], COUNT, FSDP_I32, FSDP_SUM));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_allreduce(ctx, from[0], FSDP_IN_PLACE, COUNT, FSDP_I32, FSDP_SUM));
+    assert_int_equal(FSDP_ERR_ARG, fsdp_allreduce(ctx, (void *)(uintptr_t)64, to[0], COUNT, FSDP_I32, FSDP_SUM));
+    assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, from[0], to[0], COUNT, FSDP_I32, FSDP_SUM));
+}
+
 static void other_operations_come_in_between(void **state)
 {
     fsdp_context *ctx     = the(state);
@@ -203,16 +242,18 @@ static void the_call_before_is_carried_out_again(void **state)
     const fsdp_request    *last   = ctx->queue.ordinary.free_head;
     const fsdpi_plain_call same   = {last->call.collective, in, out, COUNT, FSDP_I32, 0};
     const fsdpi_plain_call longer = {last->call.collective, in, out, COUNT + 1, FSDP_I32, 0};
-    assert_int_equal(repeats(ctx), last->may_repeat);
+    assert_int_equal(repeats(ctx), last->era != 0);
     for (int time = 1; time < TIMES && repeats(ctx); time++) {
         set(in, fsdp_rank(ctx), time, COUNT);
-        assert_false(fsdpi_queue_run_again(&ctx->queue, &longer, &status));
-        assert_true(fsdpi_queue_run_again(&ctx->queue, &same, &status));
+        assert_false(fsdpi_queue_run_again(&ctx->queue, &longer, fsdpi_takes_memory_of, &status));
+        assert_true(fsdpi_queue_run_again(&ctx->queue, &same, fsdpi_takes_memory_of, &status));
         assert_int_equal(FSDP_OK, status);
         assert_int_equal(value_of(fsdp_size(ctx) - 1, time, 1), out[(fsdp_size(ctx) - 1) * COUNT + 1]);
     }
+    const fsdpi_plain_call elsewhere = {last->call.collective, in + 1, out, COUNT, FSDP_I32, 0};
+    assert_int_equal(repeats(ctx), fsdpi_queue_run_again(&ctx->queue, &elsewhere, fsdpi_takes_memory_of, &status));
     fsdpi_queue_forget_calls(&ctx->queue);
-    assert_false(fsdpi_queue_run_again(&ctx->queue, &same, &status));
+    assert_false(fsdpi_queue_run_again(&ctx->queue, &same, fsdpi_takes_memory_of, &status));
     gather(ctx, 1, COUNT);
     assert_int_equal(FSDP_OK, fsdp_finalize(ctx));
 }
@@ -223,6 +264,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(other_data_comes_each_time),
         cmocka_unit_test(in_place_too),
         cmocka_unit_test(any_argument_may_change),
+        cmocka_unit_test(the_memory_may_change),
         cmocka_unit_test(other_operations_come_in_between),
         cmocka_unit_test(a_rank_that_calls_something_else_fails_all),
         cmocka_unit_test(the_call_before_is_carried_out_again),
