@@ -34,6 +34,8 @@ static int open_alone(alone *a, uint32_t clock)
 /* As a blocking call of a unit's gather does. */
 static void record_one(fsdpi_recorder *recorder, uint64_t sequence)
 {
+    uint64_t marks = 0;
+
     fsdpi_recorder_issue(recorder,
                          &(fsdpi_recorder_call){.sequence   = sequence,
                                                 .collective = "allgather",
@@ -43,7 +45,8 @@ static void record_one(fsdpi_recorder *recorder, uint64_t sequence)
                                                 .bytes      = 8,
                                                 .dtype      = FSDP_F32,
                                                 .op         = -1,
-                                                .root       = -1},
+                                                .root       = -1,
+                                                .marks      = &marks},
                          true, true, false);
     fsdpi_recorder_end(recorder, sequence, "inline", FSDP_OK, fsdpi_ticks(recorder->clock));
     fsdpi_recorder_go_on(recorder, sequence);

@@ -452,15 +452,12 @@ bool fsdpi_inquest_look(fsdpi_queue *queue, fsdpi_patience *patience)
 
 /*
  * A rank that has been away for long may find all messages of an operation that others have given up meanwhile: so it listens
- * first.
+ * first. A second has so many ticks at least, and to listen sooner does no harm.
  */
 static void listen_if_late(fsdpi_queue *queue)
 {
-    enum {
-        LOOKS       = 3,
-        LEAST_TICKS = 500000000
-    }; /* a look also lets MPI go on; ticks of a second: sooner does no harm */
-    const uint64_t most = (uint64_t)core_of(queue)->config.timeout_s * LEAST_TICKS;
+    enum { LOOKS = 3, TICKS = 500000000 }; /* a look also lets MPI go on */
+    const uint64_t most = (uint64_t)core_of(queue)->config.timeout_s * TICKS;
     const uint64_t now = now_of(queue), since = now - queue->inquest.ended;
 
     queue->inquest.ended = now;
