@@ -22,7 +22,7 @@ typedef enum fsdpi_extent { FSDPI_NOTHING, FSDPI_PART, FSDPI_WHOLE } fsdpi_exten
 fsdp_status fsdpi_issue_checked(fsdp_context *ctx, fsdpi_call *call, fsdpi_extent in, fsdpi_extent out,
                                 fsdp_status status, fsdp_request **request);
 
-/** Runs a call whose arguments need no second look: it is the last one that was as short, but for its memory. False: it is not. */
+/** Runs a call that repeats the last short one, with the same memory or other: nothing else is checked. False: it does not repeat it. */
 static inline bool fsdpi_run_again(fsdp_context *ctx, const fsdpi_plain_call *call, fsdp_status *status)
 {
     return ctx != NULL && ctx->n_gpus == 0 && ctx->buffers.n_per_node == 0 &&

@@ -95,7 +95,7 @@ fsdp_status fsdpi_check_memory(fsdp_context *ctx, fsdpi_call *call)
     return look_at_memory(ctx, call);
 }
 
-/* Any other memory than that of the call before is known, and neither that of a buffer that is gone nor in the way of the other one. */
+/* Memory other than the last call's must be known to be mapped and not be a freed buffer's, and input and output must not overlap. */
 bool fsdpi_takes_memory_of(fsdp_request *request, const fsdpi_plain_call *call)
 {
     const fsdp_context *ctx      = request->ctx;

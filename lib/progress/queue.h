@@ -42,8 +42,8 @@ fsdp_status fsdpi_queue_run(fsdpi_queue *queue, const fsdpi_call *call, fsdp_sta
 typedef bool fsdpi_takes_memory(fsdp_request *request, const fsdpi_plain_call *call);
 
 /**
- * Runs a call with what is known of it: if it is, but for its memory, the last that was carried out in one step
- * (fsdpi_carry_out_briefly()), as in a loop of sums. False: it is not, or others are at work.
+ * Runs a call that repeats the last one carried out in one step (fsdpi_carry_out_briefly()), with the same memory or other, as sums in
+ * a loop do: in the same request, and with its fingerprint. False: it does not repeat it, or another thread is at work.
  */
 bool fsdpi_queue_run_again(fsdpi_queue *queue, const fsdpi_plain_call *call, fsdpi_takes_memory *takes_memory,
                            fsdp_status *status);

@@ -58,8 +58,8 @@ typedef struct fsdpi_queue {
     fsdpi_request_pool       ordinary, reserved;
     size_t                   n_reserved;
     uint64_t                 sequence;
-    _Atomic uint64_t         again;              /* tells the call that may be repeated from most others; 0: none may */
-    _Atomic uint64_t         era;                /* calls of another one are forgotten */
+    _Atomic uint64_t         again;              /* a hash of the call that may be repeated; 0: none may */
+    _Atomic uint64_t         era;                /* calls remembered in an earlier one are forgotten */
     bool                     running;            /* a thread is carrying out the heads */
     bool                     passed_over;        /* the progress thread found it running, and sleeps */
     bool                     has_left_long_step; /* who carries it out, to the thread, which has not taken it yet */

@@ -190,7 +190,7 @@ struct fsdp_request {
     const fsdpi_algorithm   *algorithm;
     _Atomic int              state;       /* an fsdpi_request_state; DONE is stored last */
     unsigned                 flags;       /* after the agreement: what holds on all ranks */
-    bool                     is_reserved; /* it returns to these */
+    bool                     is_reserved; /* taken from queue->reserved, to which it returns */
     bool                     is_blocking; /* its caller does nothing until it is done */
     bool                     is_still;    /* nothing moved in the long lane of any rank when all had agreed */
     bool                     is_at_once;  /* its issuer carries it out, and takes it out of its lane: one lock less */
@@ -202,7 +202,8 @@ struct fsdp_request {
     bool                     closing;    /* the agreement under way is the one at the end */
     bool                     aside;      /* what it does next goes into the other stream of its context */
     bool                     unprinted;  /* what this rank has found, in `error` up to then: see lib/base/error.h */
-    uint64_t       era; /* the queue's, in which its call may repeat: see fsdpi_queue_run_again(); 0: it may not */
+    uint64_t
+        era; /* one more than the queue's in which its call may repeat: see fsdpi_queue_run_again(); 0: it may not */
     uint64_t       fingerprint; /* of the call, where it may repeat */
     uint64_t       marks;       /* for the recorder: see fsdpi_recorder_call */
     fsdp_status    status;
