@@ -76,7 +76,6 @@ unsigned fsdpi_publish_inline(fsdp_request *request, fsdpi_pattern pattern, fsdp
 {
     unsigned char *to = fits_letter(request, pattern) ? letter->payload : (unsigned char *)(letter + 1);
 
-    fsdpi_fetch_result(&request->call);
     request->is_put_off = is_to_be_put_off(request, pattern);
     if (!sends_input(request) && fsdpi_publishes(request, pattern) && request->call.in_bytes > 0) {
         memcpy(to, request->call.in, request->call.in_bytes); /* the whole input, packed as it is */
@@ -226,7 +225,7 @@ static const unsigned char *data_of(const fsdpi_published *from, int rank, size_
 /* The part of a rank, which may have come straight to where it belongs. */
 static const void *part_of(const fsdpi_published *from, int rank, size_t bytes)
 {
-    const bool  may_be_placed = from->in_pairs && bytes > from->request->lane->exchange.together;
+    const bool  may_be_placed = from->in_pairs && fsdpi_came_to_result(from->request, bytes);
     const void *placed        = may_be_placed ? fsdpi_place_in_result(from->request, FSDPI_GATHER, rank) : NULL;
 
     return placed != NULL ? placed : data_of(from, rank, 0);

@@ -13,10 +13,7 @@ static bool comes_in_parts(const fsdp_request *request, fsdpi_pattern pattern)
     return pattern == FSDPI_GATHER || (pattern == FSDPI_TRANSPOSE && request->call.in != request->call.out);
 }
 
-/*
- * Where two ranks are nodes that exchange in pairs, what is longer than a message of its own has come straight into the output.
- * NULL: anything else has not.
- */
+/* Where two ranks are nodes. */
 void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, int node)
 {
     const fsdp_context *ctx = request->ctx;
@@ -26,9 +23,17 @@ void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, 
     }
     const fsdpi_slice part = fsdpi_slice_of(request, fsdpi_rank_at(&ctx->nodes, node, 0));
 
-    return part.count * request->call.width <= request->lane->exchange.together
-               ? NULL
-               : (unsigned char *)request->call.out + part.begin * request->call.width;
+    return (unsigned char *)request->call.out + part.begin * request->call.width;
+}
+
+/* Where it has come to, if that is in the output; else NULL. */
+static void *placed_in_result(const fsdp_request *request, fsdpi_pattern pattern, int node)
+{
+    const fsdpi_nodes *nodes = &request->ctx->nodes;
+    void              *place = fsdpi_place_in_result(request, pattern, node);
+    const size_t       count = place != NULL ? fsdpi_slice_of(request, fsdpi_rank_at(nodes, node, 0)).count : 0;
+
+    return fsdpi_came_to_result(request, count * request->call.width) ? place : NULL;
 }
 
 /* Sets ctx->operands to what each node has sent. */
@@ -37,7 +42,7 @@ static void find_portions(fsdp_request *request, fsdpi_pattern pattern)
     const fsdp_context *ctx = request->ctx;
 
     for (int m = 0; m < ctx->nodes.count; m++) {
-        const void *placed = m != ctx->nodes.mine ? fsdpi_place_in_result(request, pattern, m) : NULL;
+        const void *placed = m != ctx->nodes.mine ? placed_in_result(request, pattern, m) : NULL;
 
         ctx->operands[m] = placed != NULL ? placed : fsdpi_pairs_payload(&request->lane->exchange, m);
     }
@@ -278,7 +283,7 @@ static const unsigned char *transposed_by(const fsdpi_published *from, int rank,
     if (nodes->count == 1 || seat.node == nodes->mine) {
         return fsdpi_published_by(from, seat.position) + offset;
     }
-    const void *placed = fsdpi_place_in_result(from->request, FSDPI_TRANSPOSE, seat.node);
+    const void *placed = placed_in_result(from->request, FSDPI_TRANSPOSE, seat.node);
     return placed != NULL ? placed : fsdpi_transposed_from(from->request, seat);
 }
 

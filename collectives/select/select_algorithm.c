@@ -180,14 +180,14 @@ unsigned fsdpi_select_offer(fsdp_request *request, fsdpi_letter *letter)
     return request->flags;
 }
 
+/* Then it is not carried out in halves. */
 bool fsdpi_select_is_brief(const fsdp_request *request)
 {
-    enum { MOST_BYTES = 8192 };
     const size_t bytes = whole_bytes(request);
 
-    return bytes <= MOST_BYTES && bytes <= request->lane->exchange.together && !request->call.on_device &&
+    return bytes <= request->ctx->table.inline_up_to[request->call.collective->id] && !request->call.on_device &&
            request->ctx->buffers.n_per_node == 0 &&
-           bytes <= request->ctx->table.inline_up_to[request->call.collective->id];
+           (bytes <= request->lane->exchange.together || fsdpi_fits_inline(request, fsdpi_pattern_of(request)));
 }
 
 size_t fsdpi_select_record(fsdp_request *request, unsigned char *payload)
@@ -202,7 +202,7 @@ fsdpi_portion fsdpi_select_portion(fsdp_request *request, int node)
 
 size_t fsdpi_select_expected(fsdp_request *request, int node)
 {
-    return whole_bytes(request) > request->lane->exchange.together
+    return fsdpi_pairs_may_place(&request->lane->exchange, whole_bytes(request))
                ? fsdpi_expected_inline(request, offered(request), node)
                : 0;
 }

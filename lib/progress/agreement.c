@@ -70,6 +70,9 @@ void fsdpi_agreement_post(fsdp_request *request)
         request->buffers_at = letter->at;
     }
     fsdpi_mailbox_post(box, letter, number);
+    if ((letter->flags & FSDPI_FLAG_OFFERED) != 0) {
+        fsdpi_fetch_result(call);
+    }
 }
 
 static fsdpi_opinion opinion_of_rank(const fsdp_request *request, int position)
@@ -140,15 +143,33 @@ static fsdp_status expect_portion(fsdp_request *request, bool *swaps)
     const int               other      = fsdpi_node_before(request->engine->nodes, 1);
     const size_t            bytes      = collective->expected(request, other);
 
-    if (bytes <= exchange->together) {
+    void *place = bytes > 0 ? collective->place(request, other) : NULL;
+    if (bytes <= exchange->together && (place == NULL || bytes < FSDPI_LEAST_PLACED)) {
         return FSDP_OK;
     }
-    void               *place   = collective->place(request, other);
     const fsdpi_portion portion = collective->portion(request, other);
 
-    *swaps = !request->is_put_off && fsdpi_pairs_may_swap(exchange, portion.bytes, bytes);
-    return *swaps ? fsdpi_pairs_swap(exchange, other, portion, place, bytes)
-                  : fsdpi_pairs_expect(exchange, other, place, bytes);
+    *swaps = !request->is_put_off && fsdpi_pairs_may_swap(exchange, portion.bytes, bytes, place != NULL);
+    if (*swaps) {
+        return fsdpi_pairs_swap(exchange, other, portion, place, bytes);
+    }
+    return bytes > exchange->together ? fsdpi_pairs_expect(exchange, other, place, bytes) : FSDP_OK;
+}
+
+/* What each other one needs, and with it what this one says. */
+static inline fsdp_status send_portions(fsdp_request *request, bool carries)
+{
+    const fsdpi_collective *collective = request->call.collective;
+    const fsdpi_nodes      *nodes      = request->engine->nodes;
+    fsdpi_exchange         *exchange   = &request->lane->exchange;
+
+    for (int k = 1; k < nodes->count; k++) {
+        const int to = fsdpi_node_behind(nodes, k);
+        FSDP_TRY(carries && request->is_put_off
+                     ? fsdpi_pairs_announce(exchange, to, collective->portion(request, to).bytes)
+                     : fsdpi_pairs_send(exchange, to, carries ? collective->portion(request, to) : (fsdpi_portion){0}));
+    }
+    return fsdpi_pairs_listen(exchange);
 }
 
 /* The same where nodes exchange in pairs: with what each other one needs. */
@@ -171,13 +192,7 @@ static fsdp_status ask_in_pairs(fsdp_request *request, fsdpi_opinion node)
     if (carries && nodes->largest > 1) { /* else each sends its input as it is */
         (void)collective->record(request, (unsigned char *)(record + 1));
     }
-    for (int k = 1; k < nodes->count; k++) {
-        const int to = fsdpi_node_behind(nodes, k);
-        FSDP_TRY(carries && request->is_put_off
-                     ? fsdpi_pairs_announce(exchange, to, collective->portion(request, to).bytes)
-                     : fsdpi_pairs_send(exchange, to, carries ? collective->portion(request, to) : (fsdpi_portion){0}));
-    }
-    return fsdpi_pairs_listen(exchange);
+    return send_portions(request, carries);
 }
 
 /* All heads have come: what all say decides where the rest of the others' data belongs. */
@@ -247,8 +262,11 @@ static fsdp_status advance_pairs(fsdp_request *request, fsdpi_progress *progress
             return FSDP_OK;
         }
     }
-    FSDP_TRY(may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)
-                                     : fsdpi_messages_complete(&request->lane->messages, &complete));
+    FSDP_TRY(fsdpi_pairs_begun_complete(exchange, &complete));
+    if (complete) {
+        FSDP_TRY(may_take_early(request) ? fsdpi_pairs_received(exchange, &complete)
+                                         : fsdpi_messages_complete(&request->lane->messages, &complete));
+    }
     *progress = complete ? FSDPI_FINISHED : had_heard ? FSDPI_WAITING : FSDPI_MOVED;
     return FSDP_OK;
 }
@@ -336,34 +354,50 @@ bool fsdpi_agreement_is_brief(const fsdp_request *request)
            request->engine->nodes->largest == 1 && collective->is_brief(request);
 }
 
-/* All heads have come: whether nothing is left of it but to take what came with them. */
+/* All heads have come: whether nothing is left of it but to take what came with them, or instead of them. */
 static bool is_settled(fsdp_request *request, const fsdpi_opinion *all)
 {
-    return !request->lane->exchange.apart && fsdpi_carries(all) &&
+    const fsdpi_exchange *exchange = &request->lane->exchange;
+
+    return (!exchange->apart || exchange->swap != FSDPI_NO_SWAP) && fsdpi_carries(all) &&
            (request->lane->messages.n == 0 || may_take_early(request)) &&
            fsdpi_inquest_lets_end(request->queue, request);
 }
 
-fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed)
+static bool may_be_placed(const fsdp_request *request)
 {
-    const fsdpi_nodes *nodes    = request->engine->nodes;
-    fsdpi_exchange    *exchange = &request->lane->exchange;
+    return fsdpi_pairs_may_place(&request->lane->exchange, request->call.whole * request->call.width);
+}
+
+/* What its letter would say, which nobody reads. */
+static fsdpi_opinion brief_opinion(fsdp_request *request)
+{
+    const fsdpi_call *call    = &request->call;
+    fsdpi_letter     *letter  = fsdpi_letter_of(&request->lane->box, 0, request->number);
+    const unsigned    offered = may_be_placed(request) ? call->collective->offer(request, letter) : FSDPI_FLAG_OFFERED;
 
     if (request->era == 0) {
-        request->fingerprint = fingerprint(request->engine, &request->call);
+        request->fingerprint = fingerprint(request->engine, call);
     }
-    const fsdpi_opinion mine = {.call  = request->fingerprint,
-                                .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | FSDPI_FLAG_OFFERED |
-                                         flag_of_lanes(request)};
+    return (fsdpi_opinion){.call  = request->fingerprint,
+                           .flags = FSDPI_FLAG_SAME | FSDPI_FLAG_ONE_PLACE | offered | flag_of_lanes(request)};
+}
+
+fsdp_status fsdpi_agreement_brief(fsdp_request *request, bool *agreed)
+{
+    fsdpi_exchange *exchange = &request->lane->exchange;
+    bool            swaps    = false;
 
     request->number                 = ++request->lane->box.number;
+    const fsdpi_opinion      mine   = brief_opinion(request);
     const fsdpi_record_head *record = fsdpi_pairs_begin(exchange, &mine);
-    for (int k = 1; k < nodes->count; k++) {
-        const int to = fsdpi_node_behind(nodes, k);
-        FSDP_TRY(fsdpi_pairs_send(exchange, to, request->call.collective->portion(request, to)));
+    if (may_be_placed(request) && request->engine->nodes->count == 2) {
+        FSDP_TRY(expect_portion(request, &swaps));
+    }
+    if (!swaps) {
+        FSDP_TRY(send_portions(request, true));
     }
     atomic_store_explicit(&request->state, FSDPI_REQUEST_ASKING_NODES, memory_order_relaxed);
-    FSDP_TRY(fsdpi_pairs_listen(exchange));
     fsdpi_fetch_result(&request->call);
     fsdpi_queue_record(request->queue, request, true); /* while messages are under way */
     FSDP_TRY(hear_pairs(request));

@@ -199,12 +199,12 @@ static uint64_t key_of(const fsdpi_collective *collective, size_t count, fsdp_dt
     return ((uintptr_t)collective ^ count * 0x9e3779b97f4a7c15u ^ (uint64_t)dtype << 56 ^ (uint64_t)op << 52) | 1;
 }
 
-/* What has just been done may come again. */
+/* What has just been done may come again; but where it went another way, as when a peer did not offer its data, its input may have moved. */
 static void remember(fsdpi_queue *queue, fsdp_request *request)
 {
     const fsdpi_call *call = &request->call;
 
-    if (call->is_step || call->label != NULL || call->has_root || call->on_device) {
+    if (!request->algorithm->is_rider || call->is_step || call->label != NULL || call->has_root || call->on_device) {
         return;
     }
     request->era = atomic_load_explicit(&queue->era, memory_order_relaxed) + 1;

@@ -4,7 +4,11 @@
  * hash, and two flags. `first` is the highest power of two for which an MPI has the tags up to 2 first - 1. Call k has these:
  *
  *     first + 4 k + 2 still + offered   of a message with all that its sender has to say
- *     first / 2 + k                     the same with both flags, of two messages that bring it: see lib/sync/pairs_swap.c
+ *     first / 2 + k                     the same with both flags, of all but the last of several that bring it: see lib/sync/pairs_swap.c
+ *
+ * Every other agreement has them of k xor 1, its `turn` being 1. For a node that has what it needs of one agreement may come to the next,
+ * of the same call, while the other node still has receives for this one, which must not take what belongs to the next. It cannot come
+ * further, since each agreement needs a message from all nodes.
  *
  * The tags of all other messages are below first / 2.
  */
@@ -28,13 +32,13 @@ static inline int fsdpi_end_of_other_tags(int first)
 bool fsdpi_is_usual(const fsdpi_opinion *opinion);
 
 /** The tag that says this; 0: none does, or MPI has too few. */
-int fsdpi_bare_tag(int first, const fsdpi_opinion *opinion);
+int fsdpi_bare_tag(int first, int turn, const fsdpi_opinion *opinion);
 
-/** The tag of two messages for the call of a bare tag that has both flags. */
-int  fsdpi_tag_of_two(int first, int bare_tag);
-bool fsdpi_is_tag_of_two(int first, int tag);
+/** The tag that says that more messages follow, for the call of a bare tag that has both flags. */
+int  fsdpi_tag_of_begun(int first, int bare_tag);
+bool fsdpi_is_tag_of_begun(int first, int tag);
 
 /** What a tag of either kind says. `own`: what this node says; the hash of any other call is only known to differ from its. */
-fsdpi_opinion fsdpi_opinion_of_tag(int first, const fsdpi_opinion *own, int tag);
+fsdpi_opinion fsdpi_opinion_of_tag(int first, int turn, const fsdpi_opinion *own, int tag);
 
 #endif

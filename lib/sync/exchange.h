@@ -22,6 +22,15 @@
 /** Of two nodes that send each other long data without heads: lib/sync/pairs.h. */
 typedef enum fsdpi_swap { FSDPI_NO_SWAP, FSDPI_SWAPPING, FSDPI_SWAP_IN_DOUBT } fsdpi_swap;
 
+/** Several messages of another node's that have no head, taken one by one by a rank that has listened for one. */
+typedef struct fsdpi_begun {
+    bool   more; /* another one follows */
+    int    node;
+    void  *to;      /* where they belong, or NULL: they stay behind the place of the head */
+    size_t bytes;   /* that have come */
+    size_t message; /* that receives the next one */
+} fsdpi_begun;
+
 /** Nodes that may exchange in pairs, at most: lib/sync/pairs.h. */
 enum { FSDPI_MOST_IN_PAIRS = 16 };
 
@@ -43,15 +52,17 @@ typedef struct fsdpi_exchange {
     bool   apart;     /* data travels in messages of its own, from this node or, once these have come, from any */
     bool   sent;      /* nothing of what precedes the heads is */
     unsigned char *outgoing; /* where the next message of theirs is put together */
+    int            turn;     /* in pairs: 0 and 1 in turns */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
-    int         begun_tag; /* of two messages that the other node swaps; the first has come to the place of its head */
-    fsdpi_swap  swap;      /* what it sends and what it receives both have no head */
+    fsdpi_begun
+        begun; /* of several messages that the other node swaps, the first of which has come to the place of its head */
+    fsdpi_swap  swap;    /* what it sends and what it receives both have no head */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */
-    int         expected;                      /* the tag of data that is received already; 0: none is */
-    size_t      awaited, n_awaited;            /* the first of its messages, and how many they are */
-    MPI_Request kept[FSDPI_MOST_IN_PAIRS - 1]; /* persistent: receive the heads of the nodes before this one */
-    int         n_kept;                        /* of these there are; 0 until the first is needed */
-    MPI_Status  statuses[2 * (FSDPI_MOST_IN_PAIRS - 1)]; /* of the messages, once all have come */
+    int         expected;                          /* the tag of data that is received already; 0: none is */
+    size_t      awaited, n_awaited;                /* the first of its messages, and how many they are */
+    MPI_Request kept[FSDPI_MOST_IN_PAIRS - 1];     /* persistent: receive the heads of the nodes before this one */
+    int         n_kept;                            /* of these there are; 0 until the first is needed */
+    MPI_Status  statuses[2 * FSDPI_MOST_IN_PAIRS]; /* of the messages, once all have come */
 } fsdpi_exchange;
 
 /** BYTES that a mailbox has behind its slots at least, for all nodes' records with a little payload. */

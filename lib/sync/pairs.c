@@ -85,7 +85,7 @@ const unsigned char *fsdpi_pairs_payload(const fsdpi_exchange *exchange, int nod
 
 /*
  * In `bytes` of a head: what it announces is sent later; of a message without one: long data has come in it; or its beginning has, and
- * one more message brings the rest.
+ * more messages bring the rest.
  */
 static const uint64_t LATER = (uint64_t)1 << 63, HERE = (uint64_t)1 << 62, BEGUN = (uint64_t)1 << 61;
 
@@ -103,14 +103,17 @@ static size_t lead_of(const fsdpi_exchange *exchange, size_t bytes)
     return bytes > exchange->together && bytes <= exchange->led_until ? exchange->together : 0;
 }
 
-/* Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are. */
+/*
+ * Of the data that a head announces. Calls that differ have different ones, but for some in as many as there are; and so has the same call
+ * in the next agreement: see lib/sync/bare_tags.h.
+ */
 static int portion_tag(const fsdpi_exchange *exchange, const fsdpi_record_head *head)
 {
     const int      end  = fsdpi_end_of_other_tags(fsdpi_first_bare_tag_of(exchange));
-    const uint64_t tags = (uint64_t)(end - FSDPI_TAG_PORTIONS);
+    const uint64_t tags = (uint64_t)(end - FSDPI_TAG_PORTIONS) / 2;
     const uint64_t call = fsdpi_hash_word(announced(head), head->all.call);
 
-    return FSDPI_TAG_PORTIONS + (int)(call % tags);
+    return FSDPI_TAG_PORTIONS + 2 * (int)(call % tags) + exchange->turn;
 }
 
 /* ---- messages without a head ---------------------------------------------------------------------------------------- */
@@ -128,10 +131,9 @@ static void complete_record(fsdpi_exchange *exchange, fsdpi_record_head *record,
     (void)MPI_Get_count(status, MPI_BYTE, &bytes);
     memmove(record + 1, record, (size_t)bytes);
     record->bytes = (uint64_t)bytes | ((size_t)bytes > exchange->together ? HERE : 0);
-    record->all   = fsdpi_opinion_of_tag(fsdpi_first_bare_tag_of(exchange), own, tag);
-    if (fsdpi_is_tag_of_two(fsdpi_first_bare_tag_of(exchange), tag)) {
-        record->bytes       = ((uint64_t)bytes + exchange->messages->cut.piece) | BEGUN;
-        exchange->begun_tag = tag;
+    record->all   = fsdpi_opinion_of_tag(fsdpi_first_bare_tag_of(exchange), exchange->turn, own, tag);
+    if (fsdpi_is_tag_of_begun(fsdpi_first_bare_tag_of(exchange), tag)) {
+        record->bytes = (uint64_t)bytes | BEGUN;
     }
 }
 
@@ -150,7 +152,9 @@ fsdpi_record_head *fsdpi_pairs_begin(fsdpi_exchange *exchange, const fsdpi_opini
     exchange->expected = 0;
     exchange->swap     = FSDPI_NO_SWAP;
     exchange->is_bare  = false;
-    exchange->bare_tag = fsdpi_bare_tag(fsdpi_first_bare_tag_of(exchange), opinion);
+    exchange->begun    = (fsdpi_begun){0};
+    exchange->turn     = (int)(exchange->box->number % 2);
+    exchange->bare_tag = fsdpi_bare_tag(fsdpi_first_bare_tag_of(exchange), exchange->turn, opinion);
     return record;
 }
 
@@ -366,15 +370,15 @@ fsdp_status fsdpi_pairs_expect(fsdpi_exchange *exchange, int node, void *to, siz
     return FSDP_OK;
 }
 
-static size_t lead_in(const fsdpi_exchange *exchange, const fsdpi_record_head *record)
+/* The next of several messages that have no heads: between two leaders nothing else comes before the last one. */
+static fsdp_status receive_next(fsdpi_exchange *exchange)
 {
-    return (record->bytes & BEGUN) != 0 ? announced(record) - exchange->messages->cut.piece
-                                        : lead_of(exchange, announced(record));
-}
+    fsdpi_begun   *begun = &exchange->begun;
+    unsigned char *data  = (unsigned char *)(fsdpi_record_of(exchange, begun->node) + 1);
 
-static int tag_of_rest(const fsdpi_exchange *exchange, const fsdpi_record_head *record)
-{
-    return (record->bytes & BEGUN) != 0 ? exchange->begun_tag : portion_tag(exchange, record);
+    begun->message = exchange->messages->n;
+    return fsdpi_post_receive_whole(exchange->messages, data + begun->bytes, exchange->messages->cut.piece,
+                                    fsdpi_rank_at(exchange->nodes, begun->node, 0), MPI_ANY_TAG);
 }
 
 fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
@@ -382,12 +386,12 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     if (exchange->swap != FSDPI_NO_SWAP) {
         return FSDP_OK;
     }
-    fsdpi_record_head *record  = fsdpi_record_of(exchange, node);
-    const bool         is_here = (record->bytes & HERE) != 0;
+    fsdpi_record_head *record   = fsdpi_record_of(exchange, node);
+    const bool         is_begun = (record->bytes & BEGUN) != 0, is_here = (record->bytes & HERE) != 0;
     const bool         is_sent = (record->bytes & LATER) == 0 || fsdpi_carries(&fsdpi_own_record(exchange)->all);
-    const bool         comes   = announced(record) > exchange->together && is_sent && !is_here;
-    const int          tag = comes ? tag_of_rest(exchange, record) : 0, expected = exchange->expected;
-    const size_t       lead = lead_in(exchange, record);
+    const bool         comes   = announced(record) > exchange->together && is_sent && !is_here && !is_begun;
+    const int          tag = comes ? portion_tag(exchange, record) : 0, expected = exchange->expected;
+    const size_t       lead = lead_of(exchange, announced(record));
 
     if (to != NULL && (comes || is_here)) {
         memcpy(to, record + 1, is_here ? announced(record) : lead);
@@ -398,7 +402,35 @@ fsdp_status fsdpi_pairs_receive(fsdpi_exchange *exchange, int node, void *to)
     if (expected != 0) {
         FSDP_TRY(fsdpi_messages_cancel(exchange->messages, exchange->awaited, exchange->n_awaited));
     }
+    if (is_begun) {
+        exchange->begun = (fsdpi_begun){.more = true, .node = node, .to = to, .bytes = announced(record)};
+        return receive_next(exchange);
+    }
     return comes ? receive_rest(exchange, node, to, announced(record), lead, tag) : FSDP_OK;
+}
+
+fsdp_status fsdpi_pairs_begun_complete(fsdpi_exchange *exchange, bool *complete)
+{
+    fsdpi_begun *begun = &exchange->begun;
+
+    for (bool here = true; begun->more && here;) {
+        MPI_Status status = {0};
+        int        bytes  = 0;
+
+        FSDP_TRY(fsdpi_messages_received(exchange->messages, begun->message, 1, &status, &here));
+        if (here) {
+            (void)MPI_Get_count(&status, MPI_BYTE, &bytes);
+            begun->bytes += (size_t)bytes;
+            begun->more = fsdpi_is_tag_of_begun(fsdpi_first_bare_tag_of(exchange), status.MPI_TAG);
+            FSDP_TRY(begun->more ? receive_next(exchange) : FSDP_OK);
+        }
+    }
+    *complete = !begun->more;
+    if (*complete && begun->to != NULL) {
+        memcpy(begun->to, fsdpi_record_of(exchange, begun->node) + 1, begun->bytes);
+        begun->to = NULL;
+    }
+    return FSDP_OK;
 }
 
 /* What was expected is received before anything is sent, and what was not, behind the heads. */

@@ -1,64 +1,55 @@
+#include <stdint.h>
+
 #include "lib/sync/bare_tags.h"
 #include "lib/sync/pairs.h"
 #include "lib/sync/pairs_inside.h"
 
-/*
- * BYTES of the first of two messages, where MPI sends data without asking in two but not in one; 0: other data. The second one always has
- * as many bytes as such a message can have, so that the length of the first tells how long both are.
- */
-static size_t first_of_two(const fsdpi_exchange *exchange, size_t bytes)
+/* Of messages, at most: there is a status for each that is received, and, where all are tested together, for each that is sent. */
+enum { MOST = FSDPI_MOST_IN_PAIRS };
+
+/* The messages in which data is swapped: several where MPI sends it without asking in pieces, but not whole. 0: it is not. */
+static size_t pieces_of(const fsdpi_exchange *exchange, size_t bytes)
 {
     const size_t piece = exchange->messages->cut.piece;
 
-    return bytes > piece && bytes <= 2 * piece && bytes <= exchange->led_until ? bytes - piece : 0;
+    if (fsdpi_is_one_message(exchange->messages, bytes)) {
+        return 1;
+    }
+    return piece > 0 && bytes <= exchange->led_until && bytes <= MOST * piece ? (bytes + piece - 1) / piece : 0;
 }
 
 static bool may_be_swapped(const fsdpi_exchange *exchange, size_t bytes)
 {
-    return fsdpi_is_one_message(exchange->messages, bytes) || first_of_two(exchange, bytes) > 0;
+    return pieces_of(exchange, bytes) > 0;
 }
 
-bool fsdpi_pairs_may_swap(const fsdpi_exchange *exchange, size_t sent, size_t received)
+bool fsdpi_pairs_may_swap(const fsdpi_exchange *exchange, size_t sent, size_t received, bool placed)
 {
     const size_t least = sent < received ? sent : received, longest = sent < received ? received : sent;
+    const bool   pays = placed ? least >= FSDPI_LEAST_PLACED : least > exchange->together;
 
     return exchange->bare_tag != 0 && fsdpi_is_usual(&fsdpi_own_record(exchange)->all) &&
-           exchange->nodes->largest == 1 && least > exchange->together && longest <= exchange->swap_until &&
-           may_be_swapped(exchange, sent) && may_be_swapped(exchange, received);
+           exchange->nodes->largest == 1 && pays && longest <= exchange->swap_until && may_be_swapped(exchange, sent) &&
+           may_be_swapped(exchange, received);
 }
 
-typedef struct cut_data {
-    size_t first; /* BYTES of the first message; the second has the rest, if any */
-    int    tag;
-} cut_data;
-
-static cut_data cut_for_swap(const fsdpi_exchange *exchange, size_t bytes)
+/* All but the first are as long as such a message can be. All but the last say that more follow. */
+static fsdp_status post_swapped(fsdpi_exchange *exchange, int leader, unsigned char *data, size_t bytes, bool is_sent)
 {
-    const size_t first = first_of_two(exchange, bytes);
-    const int    two   = fsdpi_tag_of_two(fsdpi_first_bare_tag_of(exchange), exchange->bare_tag);
+    fsdpi_messages *messages = exchange->messages;
+    const size_t    piece = messages->cut.piece, n = pieces_of(exchange, bytes);
+    const int       begun  = fsdpi_tag_of_begun(fsdpi_first_bare_tag_of(exchange), exchange->bare_tag);
+    size_t          length = bytes - (n - 1) * piece;
 
-    return first > 0 ? (cut_data){first, two} : (cut_data){bytes, exchange->bare_tag};
-}
+    for (size_t i = 1; i <= n; i++) {
+        const int tag = i < n ? begun : exchange->bare_tag;
 
-static fsdp_status receive_swapped(fsdpi_exchange *exchange, int leader, unsigned char *to, size_t bytes)
-{
-    const cut_data cut = cut_for_swap(exchange, bytes);
-
-    FSDP_TRY(fsdpi_post_receive_whole(exchange->messages, to, cut.first, leader, cut.tag));
-    return cut.first == bytes
-               ? FSDP_OK
-               : fsdpi_post_receive_whole(exchange->messages, to + cut.first, bytes - cut.first, leader, cut.tag);
-}
-
-static fsdp_status send_swapped(fsdpi_exchange *exchange, int leader, fsdpi_portion portion)
-{
-    const cut_data       cut  = cut_for_swap(exchange, portion.bytes);
-    const unsigned char *rest = (const unsigned char *)portion.data + cut.first;
-
-    FSDP_TRY(fsdpi_post_send_whole(exchange->messages, portion.data, cut.first, leader, cut.tag));
-    return cut.first == portion.bytes
-               ? FSDP_OK
-               : fsdpi_post_send_whole(exchange->messages, rest, portion.bytes - cut.first, leader, cut.tag);
+        FSDP_TRY(is_sent ? fsdpi_post_send_whole(messages, data, length, leader, tag)
+                         : fsdpi_post_receive_whole(messages, data, length, leader, tag));
+        data += length;
+        length = piece;
+    }
+    return FSDP_OK;
 }
 
 fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion portion, void *to, size_t bytes)
@@ -69,9 +60,10 @@ fsdp_status fsdpi_pairs_swap(fsdpi_exchange *exchange, int node, fsdpi_portion p
     exchange->swap     = FSDPI_SWAPPING;
     exchange->expected = exchange->bare_tag;
     exchange->awaited  = exchange->messages->n;
-    FSDP_TRY(receive_swapped(exchange, leader, to != NULL ? to : (void *)(fsdpi_record_of(exchange, node) + 1), bytes));
+    FSDP_TRY(
+        post_swapped(exchange, leader, to != NULL ? to : (void *)(fsdpi_record_of(exchange, node) + 1), bytes, false));
     exchange->n_awaited = exchange->messages->n - exchange->awaited;
-    FSDP_TRY(send_swapped(exchange, leader, portion));
+    FSDP_TRY(post_swapped(exchange, leader, (unsigned char *)(uintptr_t)portion.data, portion.bytes, true));
     exchange->heads = exchange->messages->n;
     return FSDP_OK;
 }
@@ -114,10 +106,18 @@ static fsdp_status end_swap(fsdpi_exchange *exchange, const MPI_Status *status, 
 
 fsdp_status fsdpi_pairs_hear_swap(fsdpi_exchange *exchange, bool *heard)
 {
-    bool complete = false;
+    const size_t all      = exchange->messages->n - exchange->awaited;
+    int          most     = fsdpi_pairs_looks(exchange);
+    bool         complete = false;
 
-    FSDP_TRY(
-        fsdpi_pairs_look_for(exchange, exchange->awaited, exchange->n_awaited, fsdpi_pairs_looks(exchange), &complete));
+    if (FSDPI_EVERY_TEST_MOVES) {
+        FSDP_TRY(fsdpi_pairs_look_for(exchange, exchange->awaited, all, most, &complete));
+        exchange->messages->n = complete ? exchange->awaited : exchange->messages->n;
+        most                  = 1; /* what was sent may take long to leave */
+    }
+    if (!complete) {
+        FSDP_TRY(fsdpi_pairs_look_for(exchange, exchange->awaited, exchange->n_awaited, most, &complete));
+    }
     if (complete) {
         return end_swap(exchange, &exchange->statuses[0], heard);
     }

@@ -80,7 +80,7 @@ static bool are_swapped(size_t portion)
     const fsdpi_exchange *exchange = &world.ctx->lanes[FSDPI_LANE_SHORT].exchange;
 
     return world.size == 2 && portion > exchange->together && portion <= exchange->swap_until &&
-           (pieces_of(portion) == 1 || (pieces_of(portion) == 2 && portion <= exchange->led_until));
+           (pieces_of(portion) == 1 || (pieces_of(portion) <= FSDPI_MOST_IN_PAIRS && portion <= exchange->led_until));
 }
 
 /* BYTES of a portion that has messages of its own; the first of it may be behind its head. */
@@ -357,8 +357,9 @@ static void assert_nothing_is_left(fsdp_status expected, fsdp_status found)
 
 static void lengths_that_differ_leave_nothing_behind(void **state)
 {
-    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {LONG, 2 * LONG}, {1, SHORT},
-                               {1, 2},        {64, 63},      {65, 64},         {LONG, 1}};
+    const size_t pairs[][2] = {{SHORT, LONG}, {LONG, SHORT}, {LONG, LONG - 1}, {LONG, 2 * LONG},
+                               {1, SHORT},    {1, 2},        {64, 63},         {65, 64},
+                               {LONG, 1},     {2047, 1900},  {2047, 1},        {LONG, 2047}};
 
     (void)state;
     clear_output();
@@ -402,6 +403,24 @@ static void check_what_only_some_offer(size_t count, int odd)
     assert_true(world.out[count - 1] == sum_of(count - 1));
 }
 
+/* The same of a gather, whose parts have places of their own in the result. */
+static void check_gather_that_only_some_offer(size_t count, int odd)
+{
+    fsdp_request *request;
+
+    fill_input();
+    clear_output();
+    if (world.rank == odd) {
+        assert_int_equal(FSDP_OK, fsdp_iallgather(world.ctx, world.in, world.out, count, FSDP_F32, &request));
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+    } else {
+        assert_int_equal(FSDP_OK, fsdp_allgather(world.ctx, world.in, world.out, count, FSDP_F32));
+    }
+    for (size_t i = 0; i < count * (size_t)world.size; i++) {
+        assert_true(world.out[i] == (float)(i / count + 1) * (float)(i % count % 17 + 1));
+    }
+}
+
 static void what_only_some_offer_goes_another_way(void **state)
 {
     const double rate = world.ctx->link.rate;
@@ -412,6 +431,8 @@ static void what_only_some_offer_goes_another_way(void **state)
         check_what_only_some_offer(SHORT, odd);
         assert_string_not_equal("inline", fsdp_last_algorithm(world.ctx));
         check_what_only_some_offer(LONG, odd);
+        check_gather_that_only_some_offer(2047, odd);
+        check_gather_that_only_some_offer(LONG, odd);
         world.ctx->config.algo_allreduce = FSDP_ALGO_HALVES;
         check_what_only_some_offer(LONG, odd);
         assert_string_not_equal("halves", fsdp_last_algorithm(world.ctx));
@@ -495,9 +516,9 @@ static void own_parts_are_copied_while_others_come(void **state)
  */
 static void pieces_do_as_one_message_does(void **state)
 {
-    const fsdpi_cut cuts[] = {
-        {1000, SIZE_MAX}, {1000, 4 * LONG - 4}, {12288, 4 * LONG}, {12288, 4 * LONG}, {20000, 4 * LONG}};
-    const size_t led[] = {0, 0, 0, 4 * LONG, 4 * LONG};
+    const fsdpi_cut cuts[] = {{1000, SIZE_MAX},  {1000, 4 * LONG - 4}, {12288, 4 * LONG},
+                              {12288, 4 * LONG}, {20000, 4 * LONG},    {9000, 4 * LONG}};
+    const size_t    led[]  = {0, 0, 0, 4 * LONG, 4 * LONG, 4 * LONG};
 
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         world.ctx->lanes[FSDPI_LANE_SHORT].exchange.led_until = led[i];

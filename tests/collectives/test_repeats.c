@@ -230,6 +230,42 @@ static void freed_memory_is_noticed(void **state)
     assert_non_null(strstr(fsdp_last_error(ctx), "freed"));
 }
 
+enum { LONG = 3000 };
+
+static void reduce_long(fsdp_context *ctx, int time, bool waits_elsewhere)
+{
+    static int32_t from[LONG], to[LONG];
+    fsdp_request  *request;
+
+    set(from, fsdp_rank(ctx), time, LONG);
+    memset(to, 0, sizeof to);
+    if (waits_elsewhere) {
+        assert_int_equal(FSDP_OK, fsdp_iallreduce(ctx, from, to, LONG, FSDP_I32, FSDP_SUM, &request));
+        assert_int_equal(FSDP_OK, fsdp_wait(request));
+    } else {
+        assert_int_equal(FSDP_OK, fsdp_allreduce(ctx, from, to, LONG, FSDP_I32, FSDP_SUM));
+    }
+    for (int i = 0; i < LONG; i++) {
+        assert_int_equal(sum_of(fsdp_size(ctx), time, i), to[i]);
+    }
+}
+
+/* A rank that waits for other operations too does not let its data ride, so that all of it goes in blocks, where inputs move. */
+static void what_went_another_way_is_not_known(void **state)
+{
+    fsdp_context *ctx  = the(state);
+    const double  rate = ctx->link.rate;
+
+    ctx->link.rate = 1; /* so that only blocking calls are brief */
+    for (int odd = 0; odd < fsdp_size(ctx); odd++) {
+        reduce(ctx, odd); /* another call */
+        reduce_long(ctx, 2 * odd, fsdp_rank(ctx) == odd);
+        reduce_long(ctx, 2 * odd + 1, false);
+        reduce_long(ctx, 2 * odd + 2, false);
+    }
+    ctx->link.rate = rate;
+}
+
 /* So that the tests above do test it. */
 static void the_call_before_is_carried_out_again(void **state)
 {
@@ -266,6 +302,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(any_argument_may_change),
         cmocka_unit_test(the_memory_may_change),
         cmocka_unit_test(other_operations_come_in_between),
+        cmocka_unit_test(what_went_another_way_is_not_known),
         cmocka_unit_test(a_rank_that_calls_something_else_fails_all),
         cmocka_unit_test(the_call_before_is_carried_out_again),
         cmocka_unit_test(freed_memory_is_noticed),
