@@ -297,25 +297,18 @@ static fsdp_status time_pieces(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
     return FSDP_OK;
 }
 
-/*
- * Between what was measured, as if it rose evenly. What a program sends is not only cold: other memory, which it has written meanwhile, is
- * still to be written back, and where MPI reads the sender's memory, its pages have to be found. Both make whole messages slower than
- * here: on an EPYC, eight pieces over vader took 1.15 of the whole here, and 0.7 to 0.8 in an allgather; without single copy, where no
- * pages are to be found, four took 1.12 here and 1.04 to 1.09 there.
- */
-size_t fsdpi_link_cut_until(size_t piece, bool pulls, int n, const double *whole, const double *pieces)
+/* Between what was measured, as if it rose evenly. */
+size_t fsdpi_link_cut_until(size_t piece, int n, const double *whole, const double *pieces)
 {
     enum { MOST_BYTES = 64 << 10 };
-    static const double QUARTER = 1.25, PULLED = 1.25, PUSHED = 1.05;
-
-    const double longer = pulls ? PULLED : PUSHED;
-    double       most = QUARTER, before = 0;
+    static const double QUARTER = 1.25;
+    double              most = QUARTER, before = 0;
 
     for (int d = 0; d < n; d++) {
         const double many = 2 << d, ratio = pieces[d] / whole[d];
 
-        if (ratio >= longer) {
-            most = d > 0 ? floor(many / 2 * (1 + (longer - before) / (ratio - before))) : QUARTER;
+        if (ratio >= 1) {
+            most = d > 0 ? floor(many / 2 * (1 + (1 - before) / (ratio - before))) : QUARTER;
             break;
         }
         most   = many;
@@ -390,7 +383,7 @@ fsdp_status fsdpi_link_measure(const fsdpi_nodes *nodes, const fsdpi_mailbox *bo
         find_eager(link, times);
         if (link->eager > 0) {
             FSDP_TRY(measure(time_pieces, 1, nodes, box, times));
-            link->cut = fsdpi_link_cut_until(link->eager, link->pulls, DOUBLINGS, &times[WHOLE], &times[PIECES]);
+            link->cut = fsdpi_link_cut_until(link->eager, DOUBLINGS, &times[WHOLE], &times[PIECES]);
         }
     }
     if (nodes->largest > 1) {

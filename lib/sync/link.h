@@ -71,10 +71,9 @@ enum { FSDPI_CUT_SLOW = 128 << 10 };
  * BYTES up to which data takes less time in pieces of `piece` BYTES, which MPI sends without asking, than whole: the more pieces, the more
  * is copied by way of MPI's own buffers. 64 KiB at most; where even two pieces take longer, a quarter more than one.
  *
- * @param pulls          link.pulls
  * @param whole, pieces  SECONDS of 2, 4, 8, ... times as much, `n` of either
  */
-size_t fsdpi_link_cut_until(size_t piece, bool pulls, int n, const double *whole, const double *pieces);
+size_t fsdpi_link_cut_until(size_t piece, int n, const double *whole, const double *pieces);
 
 /** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);

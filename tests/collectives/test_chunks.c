@@ -263,13 +263,15 @@ static void data_is_cut_up_to_where_pieces_take_longer(void **state)
     static const double VADER[] = {5.50, 6.16, 7.60, 9.79}, VADER_PIECES[] = {2.97, 4.71, 8.52, 16.25};
     static const double PUSHED[] = {3.61, 4.23, 5.72, 8.30}, PUSHED_PIECES[] = {2.75, 4.72, 8.70, 16.42};
     static const double NEVER[] = {3.4, 5.2}, ALWAYS[] = {2.0, 4.0}, LONGER[] = {4.4, 4.0};
+    static const double ASKS[] = {9.0, 10.0, 12.0}, FEW[] = {3.0, 5.0, 9.0};
 
     (void)state;
-    assert_int_equal(8 * 8192, fsdpi_link_cut_until(8192, true, 4, UCX, UCX_PIECES)); /* the most */
-    assert_int_equal(9 * 4032, fsdpi_link_cut_until(4032, true, 4, VADER, VADER_PIECES));
-    assert_int_equal(3 * 4032, fsdpi_link_cut_until(4032, false, 4, PUSHED, PUSHED_PIECES));
-    assert_int_equal(4 * 4032, fsdpi_link_cut_until(4032, true, 2, NEVER, ALWAYS));
-    assert_int_equal(4032 / 4 * 5, fsdpi_link_cut_until(4032, true, 2, NEVER, LONGER)); /* whatever four pieces take */
+    assert_int_equal(7 * 8192, fsdpi_link_cut_until(8192, 4, UCX, UCX_PIECES));
+    assert_int_equal(6 * 4032, fsdpi_link_cut_until(4032, 4, VADER, VADER_PIECES));
+    assert_int_equal(3 * 4032, fsdpi_link_cut_until(4032, 4, PUSHED, PUSHED_PIECES));
+    assert_int_equal(4 * 4032, fsdpi_link_cut_until(4032, 2, NEVER, ALWAYS));
+    assert_int_equal(64 << 10, fsdpi_link_cut_until(16 << 10, 3, ASKS, FEW));     /* the most */
+    assert_int_equal(4032 / 4 * 5, fsdpi_link_cut_until(4032, 2, NEVER, LONGER)); /* whatever four pieces take */
 }
 
 static void two_ranks_send_each_other_what_the_link_and_the_caches_favour(void **state)
