@@ -266,28 +266,46 @@ static void what_went_another_way_is_not_known(void **state)
     ctx->link.rate = rate;
 }
 
+/* Whether all ranks say so. */
+static bool on_all(bool here)
+{
+    int all = here;
+
+    assert_int_equal(MPI_SUCCESS, MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    return all != 0;
+}
+
+/* The next call the short way where that can be, else as any other: while the progress thread is at work, it cannot. */
+static bool gather_again(fsdp_context *ctx, int time, const fsdpi_plain_call *call)
+{
+    fsdp_status status = FSDP_ERR_STATE;
+
+    set(in, fsdp_rank(ctx), time, COUNT);
+    const bool again = fsdpi_queue_run_again(&ctx->queue, call, fsdpi_takes_memory_of, &status);
+    assert_int_equal(FSDP_OK, again ? status : fsdp_allgather(ctx, in, out, COUNT, FSDP_I32));
+    assert_int_equal(value_of(fsdp_size(ctx) - 1, time, 1), out[(fsdp_size(ctx) - 1) * COUNT + 1]);
+    return again;
+}
+
 /* So that the tests above do test it. */
 static void the_call_before_is_carried_out_again(void **state)
 {
+    enum { TRIES = 10000 };
     fsdp_context *ctx    = NULL;
     fsdp_status   status = FSDP_ERR_STATE;
+    bool          again  = false;
 
     (void)state;
     assert_int_equal(FSDP_OK, fsdp_init(MPI_COMM_WORLD, NULL, &ctx));
     gather(ctx, 0, COUNT);
-    const fsdp_request    *last   = ctx->queue.ordinary.free_head;
-    const fsdpi_plain_call same   = {last->call.collective, in, out, COUNT, FSDP_I32, 0};
-    const fsdpi_plain_call longer = {last->call.collective, in, out, COUNT + 1, FSDP_I32, 0};
-    assert_int_equal(repeats(ctx), last->era != 0);
-    for (int time = 1; time < TIMES && repeats(ctx); time++) {
-        set(in, fsdp_rank(ctx), time, COUNT);
+    const fsdpi_collective *gathers = ctx->queue.ordinary.free_head->call.collective;
+    const fsdpi_plain_call  same    = {gathers, in, out, COUNT, FSDP_I32, 0},
+                           longer   = {gathers, in, out, COUNT + 1, FSDP_I32, 0};
+    for (int time = 1; time <= TRIES && repeats(ctx) && !on_all(again); time++) {
         assert_false(fsdpi_queue_run_again(&ctx->queue, &longer, fsdpi_takes_memory_of, &status));
-        assert_true(fsdpi_queue_run_again(&ctx->queue, &same, fsdpi_takes_memory_of, &status));
-        assert_int_equal(FSDP_OK, status);
-        assert_int_equal(value_of(fsdp_size(ctx) - 1, time, 1), out[(fsdp_size(ctx) - 1) * COUNT + 1]);
+        again = gather_again(ctx, time, &same);
     }
-    const fsdpi_plain_call elsewhere = {last->call.collective, in + 1, out, COUNT, FSDP_I32, 0};
-    assert_int_equal(repeats(ctx), fsdpi_queue_run_again(&ctx->queue, &elsewhere, fsdpi_takes_memory_of, &status));
+    assert_int_equal(repeats(ctx), again);
     fsdpi_queue_forget_calls(&ctx->queue);
     assert_false(fsdpi_queue_run_again(&ctx->queue, &same, fsdpi_takes_memory_of, &status));
     gather(ctx, 1, COUNT);
