@@ -106,12 +106,12 @@ static fsdp_status end_swap(fsdpi_exchange *exchange, const MPI_Status *status, 
 
 fsdp_status fsdpi_pairs_hear_swap(fsdpi_exchange *exchange, bool *heard)
 {
-    const size_t all      = exchange->messages->n - exchange->awaited;
-    int          most     = fsdpi_pairs_looks(exchange);
-    bool         complete = false;
+    int  most     = fsdpi_pairs_looks(exchange);
+    bool complete = false;
 
     if (FSDPI_EVERY_TEST_MOVES) {
-        FSDP_TRY(fsdpi_pairs_look_for(exchange, exchange->awaited, all, most, &complete));
+        FSDP_TRY(fsdpi_pairs_look_for(exchange, exchange->awaited, exchange->messages->n - exchange->awaited, most,
+                                      &complete));
         exchange->messages->n = complete ? exchange->awaited : exchange->messages->n;
         most                  = 1; /* what was sent may take long to leave */
     }

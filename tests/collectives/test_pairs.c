@@ -417,7 +417,8 @@ static void check_gather_that_only_some_offer(size_t count, int odd)
         assert_int_equal(FSDP_OK, fsdp_allgather(world.ctx, world.in, world.out, count, FSDP_F32));
     }
     for (size_t i = 0; i < count * (size_t)world.size; i++) {
-        assert_true(world.out[i] == (float)(i / count + 1) * (float)(i % count % 17 + 1));
+        const size_t rank = i / count;
+        assert_true(world.out[i] == (float)(rank + 1) * (float)(i % count % 17 + 1));
     }
 }
 
