@@ -13,7 +13,7 @@ static bool comes_in_parts(const fsdp_request *request, fsdpi_pattern pattern)
     return pattern == FSDPI_GATHER || (pattern == FSDPI_TRANSPOSE && request->call.in != request->call.out);
 }
 
-/* Where two ranks are nodes. */
+/* Only where both ranks are nodes. */
 void *fsdpi_place_in_result(const fsdp_request *request, fsdpi_pattern pattern, int node)
 {
     const fsdp_context *ctx = request->ctx;

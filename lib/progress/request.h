@@ -52,7 +52,8 @@ typedef struct fsdpi_collective {
     fsdp_status (*prepare)(fsdp_request *request);
     /**
      * Whether its data is so short that it always rides on the agreement, with nothing else to be said of it: `record` need not be
-     * asked then, nor `offer` where no message of it can be as long as FSDPI_LEAST_PLACED. Where each rank is a node that exchanges in pairs with the others, and its caller waits. NULL: never.
+     * asked then, nor `offer` unless fsdpi_pairs_may_place(). Where each rank is a node that exchanges in pairs with the others, and
+     * its caller waits. NULL: never.
      */
     bool (*is_brief)(const fsdp_request *request);
     /** Fills in what the letter carries, and returns the flags that hold on this rank. */
@@ -61,7 +62,7 @@ typedef struct fsdpi_collective {
     size_t (*record)(fsdp_request *request, unsigned char *payload);
     /**
      * There, where nodes exchange in pairs: what a node needs, from that record or an input; where what it sends belongs; and how
-     * many BYTES that are, or 0 where they come with the agreement, since fsdpi_pairs_may_place() says so.
+     * many BYTES that are, or 0 where none of it is so long that fsdpi_pairs_may_place().
      */
     fsdpi_portion (*portion)(fsdp_request *request, int node);
     void *(*place)(fsdp_request *request, int node);

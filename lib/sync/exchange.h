@@ -54,9 +54,8 @@ typedef struct fsdpi_exchange {
     unsigned char *outgoing; /* where the next message of theirs is put together */
     int            turn;     /* in pairs: 0 and 1 in turns */
     int            bare_tag; /* of messages without a head that say the same as this node; 0: there are none such */
-    fsdpi_begun
-        begun; /* of several messages that the other node swaps, the first of which has come to the place of its head */
-    fsdpi_swap  swap;    /* what it sends and what it receives both have no head */
+    fsdpi_begun    begun;    /* by the message that has come to the place of the other node's head */
+    fsdpi_swap     swap;     /* what it sends and what it receives both have no head */
     bool        is_bare; /* all others' were of that kind, and this rank is a node: their data lies where heads would */
     int         expected;                          /* the tag of data that is received already; 0: none is */
     size_t      awaited, n_awaited;                /* the first of its messages, and how many they are */

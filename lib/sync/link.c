@@ -230,12 +230,12 @@ static fsdp_status ask_late(const fsdpi_nodes *nodes, const fsdpi_mailbox *box, 
 
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
-/*
- * A message, and `n` that together have as many bytes, by turns: of the two times, those that took least together. The best of each may be
- * from times in which cores were nearer to each other than in the other's, as on virtual ones. `time_them`: how each is timed.
- */
 typedef fsdp_status timing(const trial *t, double *seconds);
 
+/*
+ * A message, and `n` that together have as many bytes, by turns: of the two times, those that took least together. The best of each may be
+ * from times in which cores were nearer to each other than in the other's, as on virtual ones.
+ */
 static fsdp_status time_cut(trial *t, int n, int bytes, timing *time_them, double *whole, double *pieces)
 {
     enum { TURNS = 8 };
