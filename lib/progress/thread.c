@@ -91,13 +91,13 @@ static void nap_until_roused(fsdpi_queue *queue, bool unroused, double seconds)
  * While messages are under way the next piece is due at any moment, and a nap may let the link run dry, so that for a while the
  * thread only gives way, unless that takes longer than a nap; what takes longer than that while is not hurried by looking.
  * Whoever begins to wait ends the nap.
- * A look that took LONG, though nothing came to its end, has moved bytes: UCX brings some of a long message in each, and the rest
- * waits for the next look, not for a peer. Or others had the core, and one more look costs little. Over a slow link bytes come by
- * themselves.
+ * A look that took LONG, though nothing came to its end, has moved bytes: UCX brings 512 KiB of a long message in each, in 17 us or
+ * more, and the rest waits for the next look, not for a peer. Or others had the core, and one more look costs little. Over a slow link
+ * bytes come by themselves.
  */
 static void pause_between_looks(fsdpi_queue *queue, const fsdpi_patience *patience, double took)
 {
-    static const double GIVING_WAY_SECONDS = 1e-3, LONG = 20e-6, LATE = 200e-6, FIRST = 50e-6, LAST = 1e-3;
+    static const double GIVING_WAY_SECONDS = 1e-3, LONG = 10e-6, LATE = 200e-6, FIRST = 50e-6, LAST = 1e-3;
 
     const bool messages = fsdpi_messages_are_under_way(queue);
     if ((!messages && fsdpi_help_peers(queue)) || queue->own_core.has) {

@@ -78,6 +78,9 @@ size_t fsdpi_link_cut_until(size_t piece, int n, const double *whole, const doub
 /** How data that is sent at once, whatever its length, is cut into messages that MPI sends without asking the receiver first. */
 fsdpi_cut fsdpi_link_cut(const fsdpi_link *link);
 
+/** Whether it was measured to bring more than an Ethernet of 10 Gbit/s can. */
+bool fsdpi_link_is_fast(const fsdpi_link *link);
+
 /** Whether it was measured to be one on which the link and not the core bounds what a message takes: about 12 Gbit/s or less. */
 bool fsdpi_link_is_slow(const fsdpi_link *link);
 
