@@ -35,6 +35,11 @@ bool fsdpi_fits_inline(const fsdp_request *request, fsdpi_pattern pattern)
     if (ranks_are_nodes(request)) {
         return largest_portion(request, pattern) <= most;
     }
+    if (pattern == FSDPI_GATHER) { /* a slot has a rank's part, a record those of its node */
+        const size_t part = fsdpi_largest_part(request, pattern) * request->call.width;
+
+        return part <= slot && part * (size_t)ctx->nodes.largest <= most;
+    }
     /* of an alltoall, the leader has what all ranks of its node send */
     const size_t ranks = pattern == FSDPI_TRANSPOSE ? (size_t)ctx->nodes.largest : 1;
     return bytes <= slot && bytes * ranks <= most;

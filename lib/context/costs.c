@@ -170,6 +170,10 @@ size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *worl
     }
     const size_t capacity = fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each);
     const size_t most     = collective == FSDPI_ALLTOALL ? capacity / (size_t)world->each : capacity;
+    if (world->each > 1 && collective == FSDPI_ALLGATHER) { /* a slot has a rank's part, a record those of its node */
+        const size_t parts = slot * (size_t)world->each;
+        return (parts < most ? parts : most) * (size_t)world->nodes;
+    }
     if (world->each > 1) {
         return slot < most ? slot : most;
     }
