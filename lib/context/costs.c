@@ -50,7 +50,7 @@ enum { EAGER = 4 << 10, BLOCK = 512 << 10 };
 
 static bool is_fast(const fsdpi_costs *costs)
 {
-    return !fsdpi_link_is_slow(&(fsdpi_link){.rate = 1 / costs->beta});
+    return fsdpi_link_is_fast(&(fsdpi_link){.rate = 1 / costs->beta});
 }
 
 static double at_least_0(double x)
@@ -170,8 +170,9 @@ size_t fsdpi_costs_most_inline(const fsdpi_costs *costs, const fsdpi_world *worl
     }
     const size_t capacity = fsdpi_pairs_capacity(short_rest_bytes(world), world->nodes, world->each);
     const size_t most     = collective == FSDPI_ALLTOALL ? capacity / (size_t)world->each : capacity;
-    if (world->each > 1 && collective == FSDPI_ALLGATHER) { /* a slot has a rank's part, a record those of its node */
+    if (world->each > 1 && collective == FSDPI_ALLGATHER) { /* see fsdpi_fits_inline() */
         const size_t parts = slot * (size_t)world->each;
+
         return (parts < most ? parts : most) * (size_t)world->nodes;
     }
     if (world->each > 1) {

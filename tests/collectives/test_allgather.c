@@ -72,6 +72,18 @@ static void uneven_shards_follow_each_other_without_gaps(void **state)
     free(counts);
 }
 
+/* Between nodes of several ranks, a slot has one part, and a record those of its node: of 512 and 256 KiB, say. */
+static void all_parts_together_may_be_longer_than_a_slot(void **state)
+{
+    static const size_t WHOLES[] = {131066, 131072, 140001, 190000, 262120, 262144}; /* ELEMENTS */
+    const contexts     *c        = *state;
+
+    for (size_t i = 0; i < sizeof WHOLES / sizeof WHOLES[0]; i++) {
+        gather_and_compare(c, c->each[0], WHOLES[i] / (size_t)c->size, FSDP_F32, 0);
+        gather_and_compare(c, c->each[0], WHOLES[i] / (size_t)c->size, FSDP_F32, 1);
+    }
+}
+
 static void nothing_at_all_can_be_gathered(void **state)
 {
     const contexts *c      = *state;
@@ -88,6 +100,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_type_and_count_arrives_in_rank_order),
         cmocka_unit_test(a_shard_may_be_given_as_its_own_slot),
         cmocka_unit_test(uneven_shards_follow_each_other_without_gaps),
+        cmocka_unit_test(all_parts_together_may_be_longer_than_a_slot),
         cmocka_unit_test(nothing_at_all_can_be_gathered),
     };
 
